@@ -1,0 +1,60 @@
+# make run and make test each work as the first command in a fresh clone: only Python 3.11+, make and a
+# package index are needed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
+FLEET ?= examples/fleet.toml
+CLOCK ?= system
+
+.PHONY: run setup test check bench test-system format clean
+
+run: $(VENV)/.server
+	$(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK)
+
+setup: $(VENV)/.dev
+
+test: $(VENV)/.dev
+	$(BIN)/pytest tests/unit tests/contract tests/integration -n 2 --dist worksteal
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format src tests bench
+	$(BIN)/ruff check --fix src tests bench
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench --json bench.json
+
+# What needs root or Debian's packages, and clients that nobody here wrote.
+test-system: $(VENV)/.system
+	$(BIN)/pytest tests/system
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# Quick to say that nothing is to be done: a stamp for each set of packages, older than what it was made of.
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forewarn needs Python 3.11 or later: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.server: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing forewarn into $(VENV) ..."
+	$(PIP) --editable '.[server]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing forewarn and what its tests need into $(VENV) ..."
+	$(PIP) --editable '.[server,dev]'
+	@touch $@ $(VENV)/.server
+
+$(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/requirements.txt
+	@test "$$(id -u)" = 0 || { echo "make test-system installs Debian packages: run it as root"; exit 1; }
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$(cat tests/system/packages.txt) > /dev/null
+	$(PIP) --requirement tests/system/requirements.txt
+	@touch $@

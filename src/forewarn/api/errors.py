@@ -1,0 +1,157 @@
+"""Errors as answers: every kind of them becomes `{"error": {"code", "message"}}` here and nowhere else."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from forewarn.core.errors import Conflict, ForewarnError, Invalid, LimitReached, NotFound, Unavailable
+from forewarn.wire.fields import shown
+
+log = logging.getLogger(__name__)
+
+# A store that is full or away seldom comes back sooner; a limit is passed when orders have started.
+RETRY_UNAVAILABLE = 5
+RETRY_LIMIT = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """How one kind of error is answered."""
+
+    status: int
+    code: str
+    headers: Mapping[str, str] | None = None
+
+
+KINDS: Mapping[type[ForewarnError], Kind] = {
+    Invalid: Kind(status=400, code="Invalid"),
+    NotFound: Kind(status=404, code="NotFound"),
+    Conflict: Kind(status=409, code="Conflict"),
+    LimitReached: Kind(status=429, code="LimitReached", headers={"Retry-After": str(RETRY_LIMIT)}),
+    Unavailable: Kind(status=503, code="Unavailable", headers={"Retry-After": str(RETRY_UNAVAILABLE)}),
+}
+
+CODES = {
+    400: "Invalid",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    413: "TooLarge",
+    500: "Internal",
+}
+
+
+METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong."""
+
+    code: str
+    message: str
+
+
+class ErrorAnswer(BaseModel):
+    """The answer to a request that was turned down."""
+
+    error: ErrorDetail
+
+
+_DOCUMENTED = {
+    400: "The request is wrong; the message names the field.",
+    403: "The request comes from a web page of another origin.",
+    404: "What the request names does not exist.",
+    409: "Not in the present state of what the request names; the message says which.",
+    413: "The body is larger than 4 MiB.",
+    429: "A limit is reached; try again later.",
+    503: "Nothing can be saved now, and nothing has changed; try again later.",
+    # Named `default`, it also keeps FastAPI from documenting a 422 that is never sent.
+    "default": "Any other error, in the same form.",
+}
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the errors an endpoint may answer with."""
+    wanted: tuple[int | str, ...] = (400, 403, *statuses, 503, "default")
+    return {each: {"model": ErrorAnswer, "description": _DOCUMENTED[each]} for each in wanted}
+
+
+def answer(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Answer with an error."""
+    body = {"error": {"code": code, "message": message}}
+    return JSONResponse(body, status_code=status, headers=dict(headers or {}))
+
+
+def install(app: FastAPI) -> None:
+    """Have an app answer with errors of one form."""
+    for error, kind in KINDS.items():
+        app.add_exception_handler(error, _refusal(kind))
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+
+
+def _refusal(kind: Kind) -> Any:
+    async def handler(request: Request, error: ForewarnError) -> JSONResponse:
+        if kind.code == "Unavailable":
+            log.warning("%s %s could not be saved: %s", request.method, request.url.path, error)
+        return answer(kind.status, kind.code, str(error), kind.headers)
+
+    return handler
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    # The first is enough: the others are often its consequences.
+    found: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else []
+    return answer(400, "Invalid", explain(found[0]) if found else "the request is not understood")
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, HTTPException):
+        raise error
+    path = request.url.path
+    match error.status_code:
+        case 404:
+            return answer(404, "NotFound", f"there is nothing at {path}; /openapi.json lists what there is")
+        case 405:
+            allowed = ", ".join(_allowed(request))
+            message = f"{request.method} is not possible at {path}, only {allowed}"
+            return answer(405, "MethodNotAllowed", message, {"Allow": allowed})
+        case status:
+            return answer(status, CODES.get(status, "Invalid"), str(error.detail), error.headers)
+
+
+def _allowed(request: Request) -> list[str]:
+    """List the methods of all routes of a path; the router itself names only the first route's."""
+    return [
+        method
+        for method in METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.routes
+        )
+    ]
+
+
+def explain(error: Mapping[str, Any]) -> str:
+    """Say in words what pydantic found wrong."""
+    place, *path = [str(part) for part in error["loc"]]
+    field = ".".join(path) or f"the {place}"
+    match error["type"]:
+        case "json_invalid":
+            return f"the body is not JSON: {error['ctx']['error']} at character {error['loc'][-1]}"
+        case "extra_forbidden":
+            return f"{field}: there is no such {'key in the body' if place == 'body' else 'query parameter'}"
+        case "missing":
+            return f"{field}: this is missing"
+        case _:
+            message = str(error["msg"]).removeprefix("Value error, ")
+            expected = message.replace("Input should be", "expected", 1)
+            return f"{field}: {expected[:1].lower()}{expected[1:]}, got {shown(error.get('input'))}"

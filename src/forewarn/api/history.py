@@ -1,0 +1,60 @@
+"""The history: every record of what happened."""
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
+
+from forewarn.api import shapes
+from forewarn.api.bodies import HistoryQuery
+from forewarn.api.errors import documented
+from forewarn.api.paths import event_id, listed, order_id, project_name
+from forewarn.api.services import Service
+from forewarn.control.ports import HistoryFilter
+from forewarn.core.errors import ForewarnError, Invalid
+from forewarn.core.model import MachineName
+from forewarn.wire import operator
+
+router = APIRouter(tags=["history"])
+
+T = TypeVar("T")
+
+# What a column can hold.
+_LARGEST = 2**63 - 1
+
+
+@router.get("/v1/history", summary="List records", response_model=shapes.Records, responses=documented())
+async def list_records(query: Annotated[HistoryQuery, Query()], service: Service) -> JSONResponse:
+    """List what happened, newest first."""
+    wanted = _filter(query)
+    found = await service.run(lambda: service.views.history(wanted))
+    shown = found[: query.limit]
+    after = str(shown[-1].number) if len(found) > query.limit else None
+    return listed("records", shown, after, operator.record)
+
+
+def _filter(query: HistoryQuery) -> HistoryFilter:
+    return HistoryFilter(
+        project=_read("project", query.project, project_name),
+        machine=_read("machine", query.machine, MachineName),
+        event=_read("event", query.event, event_id),
+        order=_read("order", query.order, order_id),
+        since=_read("since", query.since, operator.read_time),
+        below=_read("after", query.after, _number),
+        limit=query.limit + 1,  # one more tells whether there is a next page
+    )
+
+
+def _read(name: str, text: str | None, reader: Callable[[str], T]) -> T | None:
+    """Read a query parameter; an empty one is none."""
+    try:
+        return reader(text) if text else None
+    except ForewarnError as error:
+        raise Invalid(f"{name}: {error}") from None
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text[:20]) > _LARGEST:
+        raise Invalid(f"expected the `next` of the page before, got {text!r}")
+    return int(text)

@@ -1,0 +1,93 @@
+"""Probes and metrics, for whatever watches over the service."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from forewarn.api import shapes
+from forewarn.api.errors import documented
+from forewarn.api.services import Service
+from forewarn.core.errors import Unavailable
+
+router = APIRouter(tags=["probes"])
+
+Counts = Mapping[str, Mapping[str, int]]
+
+
+@router.get(
+    "/healthz", summary="Say whether the service works", response_model=shapes.Status, responses=documented()
+)
+async def healthz(service: Service) -> JSONResponse:
+    """Answer 200 while the service works: its guests are answered too."""
+    reason = service.probes.unhealthy()
+    if reason is not None:
+        raise Unavailable(reason)
+    return JSONResponse({"status": "ok"})
+
+
+@router.get(
+    "/readyz",
+    summary="Say whether requests can be served",
+    response_model=shapes.Status,
+    responses=documented(),
+)
+async def readyz(service: Service) -> JSONResponse:
+    """Answer 200 while requests can be served: the store can be read."""
+    reason = service.probes.unready()
+    if reason is not None:
+        raise Unavailable(reason)
+    await service.run(lambda: service.views.hosts(after=None, limit=1))
+    return JSONResponse({"status": "ready"})
+
+
+@router.get("/metrics", summary="Measure the service", response_class=Response, responses=documented())
+async def metrics(request: Request, service: Service) -> Response:
+    """Show counts of everything, in the text format of Prometheus."""
+    counts: Counts | None
+    try:
+        counts = await service.run(service.views.counts)
+    except Unavailable:
+        # Whoever watches must see the rest all the same, and that this is missing.
+        counts = None
+    meter: Meter = request.app.state.meter
+    return Response(meter.text(counts), media_type=CONTENT_TYPE_LATEST)
+
+
+class Meter:
+    """Writes metrics from a registry of its own, so that nothing else in the process shows up."""
+
+    def __init__(self, guest_counters: Callable[[], Mapping[str, float]]) -> None:
+        self._guest_counters = guest_counters
+        self._counts: Counts | None = None
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        PlatformCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
+        self._registry.register(self)
+
+    def text(self, counts: Counts | None) -> bytes:
+        """Write all metrics; no counts means that the store could not be read."""
+        self._counts = counts
+        return generate_latest(self._registry)
+
+    def describe(self) -> Iterator[Metric]:
+        """Name nothing beforehand: what there is depends on the fleet."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Give what is to be written."""
+        readable = GaugeMetricFamily("forewarn_store_readable", "Whether the store can be read.")
+        readable.add_metric([], 0.0 if self._counts is None else 1.0)
+        yield readable
+        for what, by_state in (self._counts or {}).items():
+            gauge = GaugeMetricFamily(f"forewarn_{what}", f"How many {what} there are.", labels=["state"])
+            for state, count in by_state.items():
+                gauge.add_metric([state], count)
+            yield gauge
+        for name, value in self._guest_counters().items():
+            said = f"Guest endpoint: {name.replace('_', ' ')}."
+            yield CounterMetricFamily(f"forewarn_guest_{name}", said, value=value)

@@ -1,0 +1,90 @@
+"""What the API needs of the server it is part of."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Protocol, TypeVar
+
+from fastapi import Depends, Request
+
+from forewarn.control.plane import Plane
+from forewarn.control.views import Views
+
+T = TypeVar("T")
+
+
+class Run(Protocol):
+    """Runs a use case on the one thread that runs all of them."""
+
+    async def __call__(self, job: Callable[[], T], /) -> T:
+        """Return the job's answer once its effect can be seen; its errors come through."""
+        ...
+
+
+class Timekeeper(Protocol):
+    """Tells service time, and turns it if the clock is a manual one."""
+
+    @property
+    def kind(self) -> str:
+        """The clock's name, as `--clock` takes it."""
+        ...
+
+    @property
+    def speed(self) -> float:
+        """Seconds of service time for each second of the world."""
+        ...
+
+    def now(self) -> datetime:
+        """Return the present moment."""
+        ...
+
+    def advance(self, seconds: float) -> None:
+        """Turn the clock and do all that falls due; Conflict unless it is a manual one."""
+        ...
+
+
+class Probes(Protocol):
+    """What the server knows about its own health."""
+
+    def unhealthy(self) -> str | None:
+        """Say why the service does not work, so that it should be restarted; None if it does."""
+        ...
+
+    def unready(self) -> str | None:
+        """Say why requests should go elsewhere for now; None if they need not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSettings:
+    """How the API behaves."""
+
+    names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
+    body_bytes: int = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """All that endpoints use."""
+
+    plane: Plane
+    views: Views
+    timekeeper: Timekeeper
+    run: Run
+    probes: Probes
+    guest_counters: Callable[[], Mapping[str, float]] = dict  # for the metrics, by name
+
+
+async def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+async def _caller(request: Request) -> str:
+    return "operator"
+
+
+Service = Annotated[Services, Depends(_services)]
+
+# Who asks, as records name them.
+Caller = Annotated[str, Depends(_caller)]

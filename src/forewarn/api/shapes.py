@@ -1,0 +1,274 @@
+"""The shapes of answers, for the OpenAPI document; `forewarn.wire` writes the answers themselves."""
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict
+
+from forewarn.core.model import (
+    Action,
+    ApprovedBy,
+    EventStatus,
+    EventType,
+    GroupKind,
+    HostState,
+    MachineState,
+    OrderState,
+    Priority,
+    Source,
+    StageState,
+    StepState,
+    Work,
+)
+
+
+class Shape(BaseModel):
+    """Exactly these keys, always all of them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Machine(Shape):
+    """A machine, and what its guests have made known."""
+
+    vm_id: str
+    name: str
+    project: str
+    group: str | None
+    host: str | None
+    update_domain: int
+    fault_domain: int
+    priority: Priority
+    state: MachineState
+    network: str
+    address: str | None
+    port: int | None
+    tags: dict[str, str]
+    location: str
+    zone: str
+    size: str
+    os: str
+    enabled: bool
+    last_seen: datetime | None
+
+
+class Group(Shape):
+    """Whom events are delivered to."""
+
+    name: str
+    project: str
+    kind: GroupKind
+    update_domains: int
+    incarnation: int
+    enabled: bool
+    enabled_at: datetime | None
+
+
+class Host(Shape):
+    """What carries machines."""
+
+    name: str
+    state: HostState
+
+
+class HostWithMachines(Host):
+    """A host, and the names of what it carries."""
+
+    machines: list[str]
+
+
+class Approval(Shape):
+    """Who let an event start early."""
+
+    by: str
+    kind: ApprovedBy
+    at: datetime
+    address: str | None
+
+
+class Event(Shape):
+    """What guests are told."""
+
+    id: str
+    type: EventType
+    status: EventStatus
+    resources: list[str]
+    not_before: datetime
+    source: Source
+    description: str
+    duration_seconds: int
+    approved: bool
+    approvals: list[Approval]
+    group: str | None
+    update_domain: int
+    order: str
+    announced_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    why: str | None
+
+
+class Waiting(Shape):
+    """What waits, and for what reason."""
+
+    what: str
+    reason: str
+
+
+class Step(Shape):
+    """One machine's share of a stage."""
+
+    machine: str
+    state: StepState
+    attempt: int
+    target: str | None
+    begun_at: datetime | None
+    ended_at: datetime | None
+    why: str | None
+
+
+class Stage(Shape):
+    """A part of an order with at most one update domain of any group."""
+
+    state: StageState
+    started_at: datetime | None
+    steps: list[Step]
+
+
+class Order(Shape):
+    """What is going to be done, by whom and why."""
+
+    id: str
+    action: Action
+    work: Work | None
+    source: Source
+    project: str | None
+    machine: str | None
+    host: str | None
+    state: OrderState
+    by: str
+    reason: str | None
+    driver: str
+    created_at: datetime
+    ended_at: datetime | None
+    why: str | None
+    waiting: list[Waiting]
+    stages: list[Stage]
+    steps: list[Step]
+
+
+class Record(Shape):
+    """A line of the history."""
+
+    number: int
+    at: datetime
+    kind: str
+    project: str | None
+    group: str | None
+    host: str | None
+    machine: str | None
+    event: str | None
+    order: str | None
+    by: str | None
+    reason: str | None
+
+
+class Page(Shape):
+    """A page of a list."""
+
+    next: str | None
+
+
+class Machines(Page):
+    """Machines by project and name."""
+
+    machines: list[Machine]
+
+
+class Groups(Page):
+    """Groups by name."""
+
+    groups: list[Group]
+
+
+class Hosts(Page):
+    """Hosts by name."""
+
+    hosts: list[Host]
+
+
+class Orders(Page):
+    """Orders, newest first."""
+
+    orders: list[Order]
+
+
+class Events(Page):
+    """Current events, oldest first."""
+
+    events: list[Event]
+
+
+class Records(Page):
+    """Records, newest first."""
+
+    records: list[Record]
+
+
+class OneMachine(Shape):
+    """One machine."""
+
+    machine: Machine
+
+
+class OneGroup(Shape):
+    """One group."""
+
+    group: Group
+
+
+class OneHost(Shape):
+    """One host."""
+
+    host: HostWithMachines
+
+
+class OneEvent(Shape):
+    """One event."""
+
+    event: Event
+
+
+class OrderOnMachine(Shape):
+    """An order, the event that tells of it, or the reason why there is none."""
+
+    order: Order
+    event: Event | None
+    reason: str | None
+
+
+class OrderWithEvents(Shape):
+    """An order and its events."""
+
+    order: Order
+    events: list[Event]
+
+
+class Fleet(Shape):
+    """A fleet, as it would be declared; what was changed to get there."""
+
+    fleet: dict[str, object]
+    changes: list[str] | None = None
+
+
+class Clock(Shape):
+    """Service time."""
+
+    kind: str
+    now: datetime
+    speed: float
+
+
+class Status(Shape):
+    """A probe's answer."""
+
+    status: str

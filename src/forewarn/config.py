@@ -1,0 +1,203 @@
+"""Settings: flag over environment over file over default, each with its reason when it is refused.
+
+`[guest] rate` in the file is `FOREWARN_GUEST_RATE` in the environment. Unknown keys in the file are errors.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from datetime import timedelta
+from typing import Any, TypeVar, get_type_hints
+
+from forewarn.core.errors import Invalid
+from forewarn.core.model import Action
+from forewarn.core.policy import Policy
+
+PREFIX = "FOREWARN_"
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestSettings:
+    """The guest endpoint."""
+
+    listen: tuple[str, ...] = ("127.0.0.1:8169",)
+    rate: float = 5.0  # requests a second for each machine; 0: no limit
+    instance: str = "full"
+    lenient_header_on_post: bool = False
+    names: tuple[str, ...] = ()  # names that a Host header may carry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSettings:
+    """The operator API."""
+
+    listen: str = "127.0.0.1:8170"
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedTimes:
+    """How long the simulated driver takes for each kind of order: published medians."""
+
+    restart: timedelta = timedelta(seconds=90)
+    redeploy: timedelta = timedelta(minutes=5)
+    freeze: timedelta = timedelta(minutes=5)
+    evict: timedelta = timedelta(minutes=2)
+    terminate: timedelta = timedelta(minutes=2)
+    start: timedelta = timedelta()
+    maintenance: timedelta = timedelta(minutes=5)
+    degrade: timedelta = timedelta(minutes=5)
+    fail: timedelta = timedelta(minutes=5)
+
+    def of(self, action: Action) -> timedelta:
+        """Return how long a step of an order takes."""
+        taken: timedelta = getattr(self, action.value)
+        return taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All of them."""
+
+    database: str = "sqlite:///forewarn.db"
+    fleet: str | None = None
+    clock: str = "system"
+    guest: GuestSettings = field(default_factory=GuestSettings)
+    operator: OperatorSettings = field(default_factory=OperatorSettings)
+    times: Policy = field(default_factory=Policy)
+    simulated: SimulatedTimes = field(default_factory=SimulatedTimes)
+
+
+def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
+    """Make settings of a file's text, the environment and the flags that were given.
+
+    Flags are named like the keys: `database`, `guest.listen`.
+    """
+    settings = Settings() if file is None else _from_table(Settings(), _parsed(file), "")
+    settings = _from_environment(settings, environment, PREFIX)
+    for name, value in flags.items():
+        if value is not None:
+            settings = _with(settings, name.split("."), value, f"--{name.split('.')[0]}")
+    return settings
+
+
+def duration(text: str | float) -> timedelta:
+    """Read `90`, `15m`, `1h30m` or `7d`; a bare number is seconds."""
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return timedelta(seconds=text)
+    if isinstance(text, str) and re.fullmatch(r"\d+(\.\d+)?", text.strip()):
+        return timedelta(seconds=float(text))
+    if not isinstance(text, str) or not re.fullmatch(r"(\d+(\.\d+)?[smhd])+", text.strip()):
+        raise ValueError("expected a time such as 90, 15m, 1h30m or 7d")
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
+    return timedelta(seconds=sum(float(count) * UNITS[unit] for count, unit in parts))
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Invalid(f"the settings file is not TOML: {error}") from None
+
+
+def _from_table(settings: T, table: Mapping[str, Any], where: str) -> T:
+    names = {each.name: each for each in _fields(settings)}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in names:
+            raise Invalid(f"{where}{key}: {_unknown(key, names)}")
+        present = getattr(settings, name)
+        if is_dataclass(present):
+            if not isinstance(value, Mapping):
+                raise Invalid(f"{where}{key}: expected a table")
+            settings = _replaced(settings, name, _from_table(present, value, f"{where}{key}."))
+        else:
+            settings = _with(settings, [name], value, f"{where}{key}")
+    return settings
+
+
+def _from_environment(settings: T, environment: Mapping[str, str], prefix: str) -> T:
+    for each in _fields(settings):
+        name = f"{prefix}{each.name.upper()}"
+        present = getattr(settings, each.name)
+        if is_dataclass(present):
+            settings = _replaced(settings, each.name, _from_environment(present, environment, f"{name}_"))
+        elif name in environment:
+            settings = _with(settings, [each.name], environment[name], name)
+    return settings
+
+
+def _with(settings: T, path: list[str], value: Any, where: str) -> T:
+    name, *rest = path
+    if rest:
+        return _replaced(settings, name, _with(getattr(settings, name), rest, value, where))
+    kind = get_type_hints(type(settings))[name]
+    try:
+        return _replaced(settings, name, _converted(kind, value))
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"{where}: {error}, got {value!r}") from None
+
+
+def _converted(kind: Any, value: Any) -> Any:
+    if kind is timedelta:
+        return _not_negative(duration(value))
+    if kind is bool:
+        return _flag(value)
+    if kind in (int, float):
+        return _number(kind, value)
+    if kind == tuple[str, ...]:
+        return tuple(value.split(",")) if isinstance(value, str) else tuple(_text(each) for each in value)
+    return _text(value)
+
+
+def _not_negative(value: timedelta) -> timedelta:
+    if value < timedelta():
+        raise ValueError("expected a time that is not negative")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    known = {"true": True, "1": True, "false": False, "0": False}
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in known:
+        raise ValueError("expected true or false")
+    return known[str(value).lower()]
+
+
+def _number(kind: type[int] | type[float], value: Any) -> float:
+    if isinstance(value, bool):
+        raise ValueError("expected a number")  # noqa: TRY004 - all refusals here are of one kind
+    try:
+        number = kind(value)
+    except (TypeError, ValueError):
+        raise ValueError("expected a number") from None
+    if not 0 <= number < float("inf"):
+        raise ValueError("expected a number that is not negative")
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a text")  # noqa: TRY004 - all refusals here are of one kind
+    return value
+
+
+def _unknown(key: str, names: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(key.replace("-", "_"), names, n=1)
+    hint = f"; did you mean {close[0].replace('_', '-')}?" if close else ""
+    return f"there is no such setting{hint}"
+
+
+def _fields(settings: Any) -> tuple[Any, ...]:
+    return fields(settings)
+
+
+def _replaced(settings: T, name: str, value: Any) -> T:
+    changed: T = replace(settings, **{name: value})  # type: ignore[type-var]
+    return changed

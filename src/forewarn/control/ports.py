@@ -1,0 +1,320 @@
+"""What control needs of the outside world, in the words of the domain.
+
+Adapters implement these without inheriting from them. All of it is synchronous: one worker thread runs
+all of control, one use case at a time.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeAlias
+
+from forewarn.core.draft import Changes, Slice
+from forewarn.core.model import (
+    Action,
+    Event,
+    EventId,
+    Group,
+    GroupName,
+    Hold,
+    Host,
+    HostName,
+    Machine,
+    MachineId,
+    MachineName,
+    Order,
+    OrderId,
+    OrderState,
+    Project,
+    ProjectName,
+    Record,
+    Step,
+    Work,
+)
+
+
+class Clock(Protocol):
+    """Service time: the only time the rules know."""
+
+    def now(self) -> datetime:
+        """Return the present moment, aware and UTC."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFilter:
+    """Which records are asked for; None means any."""
+
+    project: ProjectName | None = None
+    machine: MachineName | None = None
+    event: EventId | None = None
+    order: OrderId | None = None
+    since: datetime | None = None
+    below: int | None = None  # only numbers below this one: the cursor of a page
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """All that boards must know of what changed after some number of the feed."""
+
+    number: int  # of the newest change in it
+    groups: tuple[Group, ...] = ()
+    events: Mapping[GroupName, tuple[Event, ...]]  # all listed events of each of those groups, by creation
+    machines: tuple[Machine, ...] = ()
+    removed_groups: tuple[GroupName, ...] = ()
+    removed_machines: tuple[MachineId, ...] = ()
+
+
+class Snapshot(Protocol):
+    """What can be read in one transaction."""
+
+    def around(
+        self,
+        *,
+        orders: Sequence[OrderId] = (),
+        machines: Sequence[MachineId] = (),
+        hosts: Sequence[HostName] = (),
+        groups: Sequence[GroupName] = (),
+    ) -> Slice:
+        """Load the part of the fleet that a decision about these needs; unknown ones are left out.
+
+        The hosts are those named, those of the orders named and those of the machines named; beside
+        them stand the hosts that steps of the named orders move machines to. The machines are those
+        named, those of the orders named (their `machine` and their steps'), and all that named hosts
+        and the hosts of named orders carry. The groups are those named, and those of the loaded
+        machines and events. The orders are those named, and every open one that touches a loaded
+        machine (as its `machine`, or in a step that is waiting, running or failed) or whose host is a
+        loaded host. The events are the listed ones of the loaded orders. `listed` counts all listed
+        events of the loaded groups; `room` can be asked while the snapshot is open.
+        """
+        ...
+
+    def everything(self) -> Slice:
+        """Load the whole fleet, every open order and every listed event."""
+        ...
+
+    def machine(self, name: str, *, project: ProjectName | None) -> Machine:
+        """Find a machine by its name, any case; NotFound, or Conflict if several projects have it."""
+        ...
+
+    def machine_by_id(self, machine: MachineId) -> Machine | None:
+        """Find a machine by its id."""
+        ...
+
+    def machines(self, *, after: str | None, limit: int) -> tuple[Sequence[Machine], str | None]:
+        """List machines by project and name; returns the cursor of the next page, None at the end."""
+        ...
+
+    def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
+        """List groups by name, standalone machines left out."""
+        ...
+
+    def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
+        """List hosts by name."""
+        ...
+
+    def projects(self) -> Sequence[Project]:
+        """List projects by name."""
+        ...
+
+    def group(self, name: GroupName) -> Group | None:
+        """Find a group, a standalone machine's own included."""
+        ...
+
+    def host(self, name: HostName) -> Host | None:
+        """Find a host."""
+        ...
+
+    def order(self, order: OrderId) -> Order | None:
+        """Find an order, open or over; ids in any case."""
+        ...
+
+    def orders(
+        self, *, state: OrderState | None, after: str | None, limit: int
+    ) -> tuple[Sequence[Order], str | None]:
+        """List orders, newest first, open or over."""
+        ...
+
+    def event(self, event: EventId) -> Event | None:
+        """Find an event, listed or over; ids in any case."""
+        ...
+
+    def events(self, *, after: str | None, limit: int) -> tuple[Sequence[Event], str | None]:
+        """List the listed events of the whole fleet, by creation."""
+        ...
+
+    def events_of_order(self, order: OrderId) -> Sequence[Event]:
+        """List all events of an order, over ones too, by creation."""
+        ...
+
+    def events_of_group(self, group: GroupName, among: Sequence[EventId]) -> Sequence[Event]:
+        """Find which of these ids are or ever were events of the group; ids in any case."""
+        ...
+
+    def history(self, wanted: HistoryFilter) -> Sequence[Record]:
+        """List records, newest first."""
+        ...
+
+    def scheduled_user_orders(self, project: ProjectName) -> int:
+        """Count a project's user-initiated orders that are not started yet."""
+        ...
+
+    def last_seen(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
+        """Say when each of these machines was last seen, as far as that is saved."""
+        ...
+
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Count machines, hosts, orders and listed events by state, for the metrics."""
+        ...
+
+    def since(self, number: int) -> Delta:
+        """Read what changed after a number of the feed; 0 reads everything."""
+        ...
+
+    def due_orders(self, now: datetime, *, limit: int) -> Sequence[OrderId]:
+        """List open orders that want to be looked at by now, the longest due first."""
+        ...
+
+    def idle_groups(self, *, since: datetime, limit: int) -> Sequence[Group]:
+        """List enabled groups whose last saved activity is not after a moment, the longest idle first."""
+        ...
+
+    def next_order_due(self) -> datetime | None:
+        """Say when the next open order wants to be looked at."""
+        ...
+
+    def next_group_ready(self, *, after: datetime) -> datetime | None:
+        """Say when the next group becomes ready, of those that become so after a moment."""
+        ...
+
+    def oldest_activity(self) -> datetime | None:
+        """Say when the enabled group that has been silent for longest was last active."""
+        ...
+
+    def reached(self) -> datetime | None:
+        """Say what service time has been reached; None in a new store."""
+        ...
+
+    def hold(self) -> Hold | None:
+        """Say whether unapproved starts are put off."""
+        ...
+
+    def applied_fleet(self) -> str | None:
+        """Return the digest of the fleet file last applied."""
+        ...
+
+    def lineage(self) -> str:
+        """Return a text that is this store's alone: a copy restored from a backup has another."""
+        ...
+
+
+class Transaction(Snapshot, Protocol):
+    """A snapshot that can be written to; writes of all transactions come one after another."""
+
+    def save(self, changes: Changes) -> None:
+        """Save what was decided; Unavailable if it cannot be, Conflict if somebody else changed a group."""
+        ...
+
+    def save_activity(self, seen: Mapping[GroupName, datetime]) -> None:
+        """Save when groups were last active; an older time than the one known changes nothing."""
+        ...
+
+    def save_last_seen(self, seen: Mapping[MachineId, datetime]) -> None:
+        """Save when machines were last seen."""
+        ...
+
+    def set_reached(self, now: datetime) -> None:
+        """Keep the service time reached."""
+        ...
+
+    def set_hold(self, hold: Hold | None) -> None:
+        """Keep or clear the hold on unapproved starts."""
+        ...
+
+    def set_applied_fleet(self, digest: str) -> None:
+        """Keep the digest of the fleet file that is being applied."""
+        ...
+
+
+class Store(Protocol):
+    """Where everything is kept."""
+
+    def read(self) -> AbstractContextManager[Snapshot]:
+        """Open a consistent snapshot."""
+        ...
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction: saved whole when the block ends, undone whole when it raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a driver is told of a step."""
+
+    now: datetime
+    order: OrderId
+    action: Action
+    work: Work
+    step: Step
+    project: ProjectName
+    host: HostName | None
+    driver: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The step has been carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The step is under way."""
+
+    look_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The step could not be carried out."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotBegun:
+    """The driver never heard of the step: a crash came first."""
+
+
+Begun: TypeAlias = Done | Running | Failed
+Checked: TypeAlias = Done | Running | Failed | NotBegun
+
+
+class Driver(Protocol):
+    """Does the steps. Called outside any transaction; must not block for long."""
+
+    def begin(self, task: Task) -> Begun:
+        """Start a step. It has been saved as begun."""
+        ...
+
+    def check(self, task: Task) -> Checked:
+        """Say how a step is."""
+        ...
+
+
+class Activity(Protocol):
+    """Who has polled: known in memory first, saved now and then."""
+
+    def pending(self) -> bool:
+        """Say whether there is anything to hand over."""
+        ...
+
+    def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
+        """Hand over what is new since the last call: groups' and machines' newest polls."""
+        ...
+
+    def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
+        """Say when these machines were last seen, as far as that is not handed over yet."""
+        ...

@@ -1,0 +1,195 @@
+"""The rules that always hold, as code: what is wrong with one saved change, if anything.
+
+They look at the whole fleet before and after one transaction and share no code with what makes the
+changes, so that the two can be held against each other.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from forewarn.core.draft import Slice
+from forewarn.core.model import (
+    Action,
+    Event,
+    EventId,
+    EventStatus,
+    GroupName,
+    Kind,
+    MachineId,
+    Order,
+    Record,
+    StepState,
+)
+from forewarn.core.policy import CAN_WAIT, Policy
+
+LEFT = frozenset({Kind.EVENT_FINISHED, Kind.EVENT_CANCELLED, Kind.EVENT_WITHDRAWN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The whole fleet before and after one transaction, and the records it wrote."""
+
+    before: Slice
+    after: Slice
+    records: Sequence[Record]
+    now: datetime
+    policy: Policy
+
+
+def violations(change: Change) -> list[str]:
+    """Say in words which rules a change breaks."""
+    rules = (
+        notice_is_kept,
+        events_only_move_forward,
+        what_leaves_has_a_record,
+        resources_are_of_one_group_and_domain,
+        domains_are_not_told_together,
+        stages_start_whole,
+        machines_have_one_step_at_a_time,
+        incarnations_count_changes,
+        finished_steps_stay_finished,
+    )
+    return [f"{rule.__name__}: {what}" for rule in rules for what in rule(change)]
+
+
+def notice_is_kept(change: Change) -> Iterator[str]:
+    """Rule 1: only an approval or a failed host starts an event early; notice is never short."""
+    for event in change.after.events.values():
+        order = change.after.orders[event.order]
+        known = change.before.events.get(event.id)
+        if order.action is Action.FAIL:
+            continue
+        if known is None and event.not_before - event.announced_at < change.policy.notice(event.type):
+            yield f"{event.id} has {event.not_before - event.announced_at} of notice"
+        started = event.status is EventStatus.STARTED
+        starts = started and (known is None or known.status is EventStatus.SCHEDULED)
+        if starts and not event.approved and change.now < event.not_before:
+            yield f"{event.id} started {event.not_before - change.now} early"
+
+
+def events_only_move_forward(change: Change) -> Iterator[str]:
+    """Rule 2: a status only moves forward, and a promise is not moved to an earlier time."""
+    for id_, event in change.after.events.items():
+        known = change.before.events.get(id_)
+        if known is None:
+            continue
+        if known.status is EventStatus.STARTED and event.status is EventStatus.SCHEDULED:
+            yield f"{id_} went back to Scheduled"
+        if event.not_before < known.not_before:
+            yield f"{id_} was moved forward in time"
+
+
+def what_leaves_has_a_record(change: Change) -> Iterator[str]:
+    """Rule 2: what leaves the document has a record that says why."""
+    told = {(record.event, record.kind): record for record in change.records}
+    for id_, event in change.before.events.items():
+        after = change.after.events.get(id_)
+        if after is None and not any((id_, kind) in told and told[id_, kind].reason for kind in LEFT):
+            yield f"{id_} left without a record"
+        fewer = after is not None and len(after.resources) < len(event.resources)
+        if fewer and (id_, Kind.EVENT_LEFT) not in told:
+            yield f"a name left {id_} without a record"
+
+
+def resources_are_of_one_group_and_domain(change: Change) -> Iterator[str]:
+    """Rule 3: all Resources of an event are of one group and one update domain, and there is one at least."""
+    for event in change.after.events.values():
+        if not event.resources:
+            yield f"{event.id} names nobody"
+        for named in event.resources:
+            machine = change.after.machines[named.machine]
+            if (machine.group, machine.update_domain) != (event.group, event.domain):
+                yield f"{event.id} names {named.name} of {machine.group}/{machine.update_domain}"
+
+
+def domains_are_not_told_together(change: Change) -> Iterator[str]:
+    """Rule 4: platform work that can wait is not announced beside another update domain."""
+    by_group = _by_group(change.after)
+    for event in change.after.events.values():
+        waits = change.after.orders[event.order].action in CAN_WAIT
+        if event.id in change.before.events or not waits:
+            continue
+        for other in by_group[event.group]:
+            if other.domain != event.domain and other.number < event.number:
+                yield f"{event.id} was announced beside {other.id} of domain {other.domain}"
+
+
+def stages_start_whole(change: Change) -> Iterator[str]:
+    """Rule 5: no event of a stage starts without the others."""
+    states: dict[tuple[str, int], set[EventStatus]] = {}
+    for event in change.after.events.values():
+        states.setdefault((event.order, event.stage), set()).add(event.status)
+    for (order, stage), found in states.items():
+        if len(found) > 1:
+            yield f"stage {stage} of {order} is half started"
+
+
+def machines_have_one_step_at_a_time(change: Change) -> Iterator[str]:
+    """Rule 5: a stage starts only when its machines have no other step running."""
+    busy: dict[MachineId, Order] = {}
+    for order in change.after.orders.values():
+        for step in order.steps:
+            if step.state is not StepState.RUNNING:
+                continue
+            if step.machine in busy:
+                yield f"{step.name} is in the hands of {busy[step.machine].id} and {order.id}"
+            busy[step.machine] = order
+
+
+def incarnations_count_changes(change: Change) -> Iterator[str]:
+    """Rule 6: a group's incarnation grows by one when, and only when, its events change."""
+    before, after = _seen(change.before), _seen(change.after)
+    for name, group in change.after.groups.items():
+        known = change.before.groups.get(name)
+        if known is None:
+            continue
+        differs = before.get(name, {}) != after.get(name, {})
+        if group.incarnation - known.incarnation != int(differs):
+            yield f"{name} went from {known.incarnation} to {group.incarnation}, its events differ: {differs}"
+
+
+def finished_steps_stay_finished(change: Change) -> Iterator[str]:
+    """Rule 8: a step recorded as finished is never run again."""
+    for id_, order in change.before.orders.items():
+        after = change.after.orders.get(id_)
+        if after is None:
+            continue
+        now = {step.machine: step for step in after.steps if step.state is not StepState.MOOT}
+        for step in order.steps:
+            if step.state is StepState.DONE and now.get(step.machine) != step:
+                yield f"{step.name} of {id_} was done and is touched again"
+
+
+def overdue(fleet: Slice, *, now: datetime, policy: Policy) -> list[str]:
+    """Rule 11, after a tick: nothing is still scheduled so long past its NotBefore."""
+    return [
+        f"{event.id} is {now - event.not_before} past its NotBefore"
+        for event in fleet.events.values()
+        if event.status is EventStatus.SCHEDULED and now >= event.not_before + policy.stale_after
+    ]
+
+
+def unexplained(fleet: Slice) -> list[str]:
+    """Rule 10: everything that waits carries its reason."""
+    return [
+        f"order {order.id} is {order.state} for no reason"
+        for order in fleet.orders.values()
+        if order.state in ("queued", "announced", "failed") and not order.waiting
+    ]
+
+
+def _by_group(fleet: Slice) -> Mapping[GroupName, list[Event]]:
+    found: dict[GroupName, list[Event]] = {}
+    for event in fleet.events.values():
+        found.setdefault(event.group, []).append(event)
+    return found
+
+
+def _seen(fleet: Slice) -> Mapping[GroupName, Mapping[EventId, object]]:
+    """What the guests of each group see that can change."""
+    found: dict[GroupName, dict[EventId, object]] = {}
+    for event in fleet.events.values():
+        seen = (event.status, event.not_before, event.resources)
+        found.setdefault(event.group, {})[event.id] = seen
+    return found

@@ -1,0 +1,242 @@
+"""A working copy of part of the fleet: what the rules read, and what they have changed so far.
+
+A draft holds no policy. It answers with the newest version of each thing, numbers the records, and at
+the end says as one value what is to be saved.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeAlias, TypeVar
+
+from forewarn.core.model import (
+    Event,
+    EventId,
+    Group,
+    GroupName,
+    Hold,
+    Host,
+    HostName,
+    Kind,
+    Machine,
+    MachineId,
+    Order,
+    OrderId,
+    Project,
+    ProjectName,
+    Record,
+)
+
+About: TypeAlias = Machine | Event | Order | Group | Host | None
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Part of the fleet, as saved: all that a decision about some machines, hosts or orders needs.
+
+    It holds those machines, all machines of those hosts, their hosts and groups, every open order that
+    touches them, and the listed events of those orders.
+    """
+
+    number: int  # of the newest record
+    projects: Mapping[ProjectName, Project] = field(default_factory=dict)
+    hosts: Mapping[HostName, Host] = field(default_factory=dict)
+    groups: Mapping[GroupName, Group] = field(default_factory=dict)
+    machines: Mapping[MachineId, Machine] = field(default_factory=dict)
+    orders: Mapping[OrderId, Order] = field(default_factory=dict)
+    events: Mapping[EventId, Event] = field(default_factory=dict)
+    # How many listed events each group has for each update domain, also those of orders not loaded here.
+    listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
+    # How many machines each host carries that may take more; only where something may move.
+    room: Mapping[HostName, int] = field(default_factory=dict)
+    hold: Hold | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What one use case has changed: saved in one transaction, or not at all."""
+
+    now: datetime
+    number: int  # of the newest record, after these
+    projects: tuple[Project, ...] = ()
+    hosts: tuple[Host, ...] = ()
+    groups: tuple[Group, ...] = ()
+    machines: tuple[Machine, ...] = ()
+    orders: tuple[Order, ...] = ()
+    events: tuple[Event, ...] = ()
+    records: tuple[Record, ...] = ()
+    removed_projects: tuple[ProjectName, ...] = ()
+    removed_hosts: tuple[HostName, ...] = ()
+    removed_groups: tuple[GroupName, ...] = ()
+    removed_machines: tuple[MachineId, ...] = ()
+    # Groups that lost an event: orders that wait for them must be looked at again.
+    eased: frozenset[GroupName] = frozenset()
+    # Hosts that gained a machine: an order on one must give it its own notice.
+    joined: frozenset[HostName] = frozenset()
+
+
+class Draft:
+    """What the rules read and change."""
+
+    def __init__(self, base: Slice, *, now: datetime, new_id: Callable[[], str]) -> None:
+        """Start from what is saved; `new_id` makes upper-case GUIDs."""
+        self.base = base
+        self.now = now
+        self.new_id = new_id
+        self.hold = base.hold
+        self.projects = dict(base.projects)
+        self.hosts = dict(base.hosts)
+        self.groups = dict(base.groups)
+        self.machines = dict(base.machines)
+        self.orders = dict(base.orders)
+        self.events = dict(base.events)
+        self._room: dict[HostName, int] | None = None
+        self._listed = {group: dict(domains) for group, domains in base.listed.items()}
+        self._records: list[Record] = []
+
+    @property
+    def number(self) -> int:
+        """The number of the newest record."""
+        return self.base.number + len(self._records)
+
+    @property
+    def room(self) -> dict[HostName, int]:
+        """How many machines each host carries that may take more; counted only if somebody asks."""
+        if self._room is None:
+            self._room = dict(self.base.room)
+        return self._room
+
+    def record(self, kind: Kind, about: About, *, by: str = "", reason: str = "") -> int:
+        """Write a line of the history about a thing, and return its number."""
+        line = Record(number=self.number + 1, at=self.now, kind=kind, by=by, reason=reason)
+        self._records.append(self._named(line, about))
+        return self.number
+
+    def _named(self, line: Record, about: About) -> Record:
+        match about:
+            case Machine(name=name, project=project, group=group, host=host):
+                return replace(line, project=project, group=group, machine=name, host=host)
+            case Event(resources=(only,)):
+                return replace(self._named_event(line, about), machine=only.name)
+            case Event():
+                return self._named_event(line, about)
+            case Order(id=order, project=project, machine_name=name, host=host):
+                return replace(line, project=project, machine=name, host=host, order=order)
+            case Group(name=group, project=project):
+                return replace(line, project=project, group=group)
+            case Host(name=host):
+                return replace(line, host=host)
+            case None:
+                return line
+
+    def _named_event(self, line: Record, event: Event) -> Record:
+        project = self.groups[event.group].project
+        return replace(line, project=project, group=event.group, event=event.id, order=event.order)
+
+    def put_event(self, event: Event) -> Event:
+        """Add or replace an event."""
+        known = self.events.get(event.id)
+        gain = int(event.listed) - int(known is not None and known.listed)
+        domains = self._listed.setdefault(event.group, {})
+        domains[event.domain] = domains.get(event.domain, 0) + gain
+        self.events[event.id] = event
+        return event
+
+    def put_order(self, order: Order) -> Order:
+        """Add or replace an order."""
+        self.orders[order.id] = order
+        return order
+
+    def put_machine(self, machine: Machine) -> Machine:
+        """Add or replace a machine."""
+        self.machines[machine.id] = machine
+        return machine
+
+    def put_group(self, group: Group) -> Group:
+        """Add or replace a group."""
+        self.groups[group.name] = group
+        return group
+
+    def put_host(self, host: Host) -> Host:
+        """Add or replace a host."""
+        self.hosts[host.name] = host
+        return host
+
+    def wake(self, orders: Iterable[Order]) -> None:
+        """Have the engine look at these orders now."""
+        for order in orders:
+            self.put_order(replace(self.orders[order.id], due_at=self.now))
+
+    def listed_domains(self, group: GroupName) -> tuple[int, ...]:
+        """The update domains of which the group has an event listed, lowest first."""
+        return tuple(sorted(domain for domain, count in self._listed.get(group, {}).items() if count > 0))
+
+    def events_of(self, order: OrderId) -> tuple[Event, ...]:
+        """The listed events of an order, oldest first."""
+        mine = (event for event in self.events.values() if event.order == order and event.listed)
+        return tuple(sorted(mine, key=lambda event: event.number))
+
+    def machines_on(self, host: HostName) -> tuple[Machine, ...]:
+        """The machines a host carries, by name."""
+        there = (machine for machine in self.machines.values() if machine.host == host)
+        return tuple(sorted(there, key=lambda machine: (machine.name.casefold(), machine.id)))
+
+    def changes(self) -> Changes:
+        """Say what is to be saved."""
+        base = self.base
+        events = _changed(base.events, self.events)
+        self._count_incarnations(events)
+        return Changes(
+            now=self.now,
+            number=self.number,
+            projects=_changed(base.projects, self.projects),
+            hosts=_changed(base.hosts, self.hosts),
+            groups=_changed(base.groups, self.groups),
+            machines=_changed(base.machines, self.machines),
+            orders=_changed(base.orders, self.orders),
+            events=events,
+            records=tuple(self._records),
+            removed_projects=_removed(base.projects, self.projects),
+            removed_hosts=_removed(base.hosts, self.hosts),
+            removed_groups=_removed(base.groups, self.groups),
+            removed_machines=_removed(base.machines, self.machines),
+            eased=frozenset(event.group for event in events if not event.listed),
+            joined=frozenset(self._joined()),
+        )
+
+    def _joined(self) -> Iterable[HostName]:
+        for machine in _changed(self.base.machines, self.machines):
+            before = self.base.machines.get(machine.id)
+            if machine.host is not None and (before is None or before.host != machine.host):
+                yield machine.host
+
+    def _count_incarnations(self, events: Iterable[Event]) -> None:
+        """Move the incarnation of every group whose guests would see a difference, by one."""
+        seen_anew = {
+            event.group for event in events if visible(event) != visible(self.base.events.get(event.id))
+        }
+        for name in sorted(seen_anew & self.groups.keys()):
+            group = self.groups[name]
+            self.groups[name] = replace(group, incarnation=self._saved_incarnation(group) + 1)
+
+    def _saved_incarnation(self, group: Group) -> int:
+        saved = self.base.groups.get(group.name)
+        return group.incarnation if saved is None else saved.incarnation
+
+
+def visible(event: Event | None) -> tuple[object, ...] | None:
+    """What a guest sees of an event that can change; None if nothing. An approval alone is not seen."""
+    if event is None or not event.listed:
+        return None
+    return (event.status, event.not_before, event.resources)
+
+
+def _changed(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> tuple[Value, ...]:
+    return tuple(value for key, value in after.items() if before.get(key) != value)
+
+
+def _removed(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> tuple[Key, ...]:
+    return tuple(key for key in before if key not in after)

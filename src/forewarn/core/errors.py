@@ -1,0 +1,28 @@
+"""The few ways in which a request can be turned down, each a decision for the caller.
+
+A message names the thing and its state, so that it can be shown to a person as it is.
+"""
+
+
+class ForewarnError(Exception):
+    """Anything forewarn turns down on purpose."""
+
+
+class Invalid(ForewarnError):
+    """The request itself is wrong: sending it again will not help."""
+
+
+class NotFound(ForewarnError):
+    """What the request names does not exist for this caller."""
+
+
+class Conflict(ForewarnError):
+    """The request is sound, but not in the present state of what it names."""
+
+
+class LimitReached(ForewarnError):
+    """The request would pass a limit; it may be sent again later."""
+
+
+class Unavailable(ForewarnError):
+    """The service cannot save anything now; nothing has changed."""

@@ -1,0 +1,121 @@
+"""The life of an event: announced, approved, started, gone; and names that leave it."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from forewarn.core.draft import Draft
+from forewarn.core.model import (
+    Approval,
+    Event,
+    EventId,
+    EventStatus,
+    GroupName,
+    Kind,
+    MachineId,
+    Order,
+    Resource,
+    Step,
+)
+from forewarn.core.policy import Notice
+
+SECOND = timedelta(seconds=1)
+
+
+def announce(
+    draft: Draft, order: Order, place: int, steps: Iterable[Step], notice: Notice
+) -> tuple[Event, ...]:
+    """Tell each group of these steps, one event for each update domain."""
+    told: dict[tuple[GroupName, int], list[Resource]] = defaultdict(list)
+    for step in steps:
+        told[step.group, step.domain].append(Resource(machine=step.machine, name=step.name))
+    return tuple(
+        _announce_one(draft, order, place, (group, domain, told[group, domain]), notice)
+        for group, domain in sorted(told)
+    )
+
+
+def _announce_one(
+    draft: Draft,
+    order: Order,
+    place: int,
+    told: tuple[GroupName, int, list[Resource]],
+    notice: Notice,
+) -> Event:
+    group, domain, resources = told
+    event = Event(
+        id=EventId(draft.new_id()),
+        number=draft.number + 1,
+        order=order.id,
+        stage=place,
+        group=group,
+        domain=domain,
+        type=notice.type,
+        status=EventStatus.SCHEDULED,
+        source=notice.source,
+        description=notice.description,
+        duration_seconds=notice.duration_seconds,
+        resources=tuple(sorted(resources, key=lambda named: (named.name.casefold(), named.name))),
+        announced_at=draft.now,
+        not_before=_whole_second(draft.now + notice.ahead),
+    )
+    draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
+    return draft.put_event(event)
+
+
+def approve(draft: Draft, event: Event, approval: Approval) -> Event:
+    """Let a scheduled event start before its time.
+
+    Approving twice is not an error: any machine of the group may answer, and the first answer counts
+    for all of them.
+    """
+    late = event.status is not EventStatus.SCHEDULED or not event.listed
+    if late or any(known.by == approval.by and known.kind is approval.kind for known in event.approvals):
+        return event
+    draft.record(
+        Kind.EVENT_APPROVED, event, by=approval.by, reason=f"{approval.kind} {approval.address}".strip()
+    )
+    return draft.put_event(replace(event, approvals=(*event.approvals, approval)))
+
+
+def start(draft: Draft, event: Event, *, why: str) -> Event:
+    """Say that the impact may come at any moment from now on."""
+    draft.record(Kind.EVENT_STARTED, event, reason=why)
+    return draft.put_event(replace(event, status=EventStatus.STARTED, started_at=draft.now))
+
+
+def end(draft: Draft, event: Event, kind: Kind, *, why: str, by: str = "") -> Event:
+    """Take an event out of the document, and say why."""
+    draft.record(kind, event, by=by, reason=why)
+    return draft.put_event(replace(event, ended_at=draft.now, why=why))
+
+
+def take_out(draft: Draft, event: Event, machine: MachineId, *, why: str) -> None:
+    """Take a machine's name out of an event; the last name takes the event with it."""
+    left = tuple(named for named in event.resources if named.machine != machine)
+    if len(left) == len(event.resources):
+        return
+    if not left:
+        end(draft, event, Kind.EVENT_CANCELLED, why=why)
+        return
+    draft.record(Kind.EVENT_LEFT, replace(event, resources=_only(event, machine)), reason=why)
+    draft.put_event(replace(event, resources=left))
+
+
+def may_start_at(draft: Draft, event: Event) -> datetime:
+    """Say from when on an event may start: now if it is approved, else its NotBefore."""
+    if event.approved:
+        return draft.now
+    held = draft.hold is not None and event.announced_at <= draft.hold.announced_before
+    return max(event.not_before, draft.hold.until) if held and draft.hold else event.not_before
+
+
+def _only(event: Event, machine: MachineId) -> tuple[Resource, ...]:
+    return tuple(named for named in event.resources if named.machine == machine)
+
+
+def _whole_second(moment: datetime) -> datetime:
+    """Round up: NotBefore is shown in whole seconds, and what is shown is obeyed."""
+    whole = moment.replace(microsecond=0)
+    return whole if whole == moment else whole + SECOND

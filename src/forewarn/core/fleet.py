@@ -1,0 +1,191 @@
+"""The fleet as declared, and what must change to get there.
+
+A machine's host in a declaration is its first one: where it is now is what orders have made of it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from forewarn.core import machines
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.machines import MachineSpec
+from forewarn.core.model import (
+    DEFAULT_PROJECT,
+    Group,
+    GroupKind,
+    GroupName,
+    Host,
+    HostName,
+    Kind,
+    Project,
+    ProjectName,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSpec:
+    """A group, as declared."""
+
+    name: GroupName
+    kind: GroupKind
+    update_domains: int = 1
+    project: ProjectName = DEFAULT_PROJECT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSpec:
+    """A whole fleet, as declared."""
+
+    projects: tuple[ProjectName, ...] = (DEFAULT_PROJECT,)
+    groups: tuple[GroupSpec, ...] = ()
+    hosts: tuple[HostName, ...] = ()
+    machines: tuple[MachineSpec, ...] = ()
+
+
+def apply(draft: Draft, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
+    """Make the fleet what is declared, and say in a line each what that changes."""
+    validate(spec)
+    return (
+        *_apply_projects(draft, spec),
+        *_apply_hosts(draft, spec, by=by),
+        *_apply_groups(draft, spec, by=by),
+        *_apply_machines(draft, spec, by=by),
+        *_drop_groups(draft, spec, by=by),
+        *_drop_hosts(draft, spec, by=by),
+        *_drop_projects(draft, spec),
+    )
+
+
+def validate(spec: FleetSpec) -> None:
+    """Refuse a declaration that contradicts itself, naming the field."""
+    groups = {group.name: group for group in spec.groups}
+    for group in spec.groups:
+        if group.project not in spec.projects:
+            raise Invalid(
+                f"groups.{group.name}: project: expected one of the projects, got {group.project!r}"
+            )
+    seen: dict[tuple[str, object], str] = {}
+    for place, machine in enumerate(spec.machines):
+        where = f'machines[{place}] "{machine.name}"'
+        _check_machine(machine, where, groups=groups, hosts=spec.hosts, projects=spec.projects)
+        for what, key in _keys(machine):
+            if (what, key) in seen:
+                raise Invalid(f"{where}: {what}: expected one of its own, but {seen[what, key]} has it too")
+            seen[what, key] = where
+
+
+def _check_machine(
+    machine: MachineSpec,
+    where: str,
+    *,
+    groups: Mapping[GroupName, GroupSpec],
+    hosts: Iterable[HostName],
+    projects: Iterable[ProjectName],
+) -> None:
+    if machine.host is not None and machine.host not in hosts:
+        raise Invalid(f"{where}: host: expected one of the hosts, got {machine.host!r}")
+    if machine.group is None:
+        if machine.project not in projects:
+            raise Invalid(f"{where}: project: expected one of the projects, got {machine.project!r}")
+        return
+    if machine.group not in groups:
+        raise Invalid(f"{where}: group: expected one of the groups, got {machine.group!r}")
+    group = groups[machine.group]
+    if machine.update_domain >= group.update_domains:
+        raise Invalid(
+            f"{where}: update-domain: expected 0 to {group.update_domains - 1}, got {machine.update_domain}"
+        )
+
+
+def _keys(machine: MachineSpec) -> Iterable[tuple[str, object]]:
+    yield "name", (machine.project, machine.name.casefold())
+    if machine.address is not None:
+        yield "address", (machine.network, machine.address)
+    if machine.port is not None:
+        yield "port", machine.port
+
+
+def _apply_projects(draft: Draft, spec: FleetSpec) -> Iterable[str]:
+    for name in spec.projects:
+        if name not in draft.projects:
+            draft.projects[name] = Project(name=name)
+            yield f"+ project {name}"
+
+
+def _apply_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    for name in spec.hosts:
+        if name not in draft.hosts:
+            draft.record(Kind.HOST_ADDED, draft.put_host(Host(name=name)), by=by)
+            yield f"+ host {name}"
+
+
+def _apply_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    for wanted in spec.groups:
+        known = draft.groups.get(wanted.name)
+        if known is None:
+            made = Group(
+                name=wanted.name,
+                project=wanted.project,
+                kind=wanted.kind,
+                update_domains=wanted.update_domains,
+            )
+            draft.record(Kind.GROUP_ADDED, draft.put_group(made), by=by)
+            yield f"+ group {wanted.name}"
+            continue
+        changed = replace(
+            known, project=wanted.project, kind=wanted.kind, update_domains=wanted.update_domains
+        )
+        if changed != known:
+            draft.record(Kind.GROUP_CHANGED, draft.put_group(changed), by=by)
+            yield f"~ group {wanted.name}: {wanted.kind}, {wanted.update_domains} update domains"
+
+
+def _apply_machines(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    known = {(machine.project, machine.name.casefold()): machine for machine in draft.machines.values()}
+    wanted = {(machine.project, machine.name.casefold()): machine for machine in spec.machines}
+    for key in known.keys() - wanted.keys():
+        machines.remove(draft, known[key], by=by)
+    yield from sorted(f"- machine {known[key].name}" for key in known.keys() - wanted.keys())
+    for key, machine in wanted.items():
+        if key not in known:
+            machines.add(draft, machine, by=by)
+            yield f"+ machine {machine.name} on {machine.host}"
+            continue
+        changed = machines.change(draft, known[key], machine, by=by)
+        if changed != known[key]:
+            yield f"~ machine {machine.name}: {', '.join(machines.differences(known[key], changed))}"
+
+
+def _drop_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    wanted = {group.name for group in spec.groups}
+    for name, group in sorted(draft.groups.items()):
+        if group.kind is not GroupKind.STANDALONE and name not in wanted:
+            draft.record(Kind.GROUP_REMOVED, group, by=by)
+            del draft.groups[name]
+            yield f"- group {name}"
+
+
+def _drop_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    carrying = {machine.host: machine for machine in draft.machines.values()}
+    for name, host in sorted(draft.hosts.items()):
+        if name in spec.hosts:
+            continue
+        if name in carrying:
+            raise Conflict(
+                f'hosts: "{name}" still carries "{carrying[name].name}": move it, or keep the host'
+            )
+        for order in draft.orders.values():
+            if order.open and order.host == name:
+                raise Conflict(
+                    f'hosts: "{name}" has order {order.id} ({order.action}): cancel it, or keep the host'
+                )
+        draft.record(Kind.HOST_REMOVED, host, by=by)
+        del draft.hosts[name]
+        yield f"- host {name}"
+
+
+def _drop_projects(draft: Draft, spec: FleetSpec) -> Iterable[str]:
+    for name in sorted(draft.projects.keys() - set(spec.projects)):
+        del draft.projects[name]
+        yield f"- project {name}"

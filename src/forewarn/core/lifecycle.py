@@ -1,0 +1,313 @@
+"""How an order goes on: stages are announced, started, carried out; one function says what is next.
+
+`advance` may be called at any time and as often as one likes: it does what can be done now, and nothing
+the second time. All that waits carries its reason.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+
+from forewarn.core import departures, events, stages, steps
+from forewarn.core.draft import Draft
+from forewarn.core.model import (
+    Action,
+    Approval,
+    Event,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    Order,
+    OrderId,
+    OrderState,
+    Stage,
+    StageState,
+    Step,
+    StepState,
+    Waiting,
+    Work,
+)
+from forewarn.core.policy import CAN_WAIT, ONLY_IF_ENABLED, Policy, notice_of
+
+
+def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
+    """Carry an order as far as it can go now, and say when to look at it again."""
+    mine = draft.orders[order]
+    while mine.open:
+        before = mine
+        mine = draft.put_order(_go_on(draft, mine, policy))
+        if mine == before:
+            break
+    if not mine.open:
+        return mine
+    state = _state(mine)
+    if state is OrderState.FAILED and mine.state is not OrderState.FAILED:
+        draft.record(Kind.ORDER_FAILED, mine, by=mine.by, reason=_failures(mine)[0].reason)
+    return draft.put_order(replace(mine, state=state, due_at=_due(draft, mine, policy)))
+
+
+def approve(draft: Draft, event: Event, approval: Approval, *, policy: Policy) -> None:
+    """Take an approval; what waited only for it starts."""
+    if events.approve(draft, event, approval) != event:
+        advance(draft, event.order, policy=policy)
+
+
+def step_running(draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime) -> None:
+    """Take a driver's word that a step is under way."""
+    place, step = _running_step(draft.orders[order], machine)
+    if step is not None:
+        draft.put_order(stages.put_step(draft.orders[order], place, replace(step, look_at=look_at)))
+
+
+def step_done(draft: Draft, order: OrderId, machine: MachineId) -> None:
+    """Take a driver's word that a step has been carried out."""
+    mine = draft.orders[order]
+    place, step = _running_step(mine, machine)
+    if step is None:
+        return
+    if step.target is not None and not _can_arrive(draft, step.target):
+        why = f"host {step.target} was lost before it arrived: retry, and another one is chosen"
+        step_failed(draft, order, machine, why=why)
+        return
+    before = draft.machines[machine]
+    draft.put_order(stages.put_step(mine, place, steps.done(draft, mine, step)))
+    host = draft.machines[machine].host
+    if host != before.host:
+        departures.leave_host(draft, before, why=f"moved to {host}" if host else "evicted", keep=order)
+    draft.wake(departures.touching(draft, machine))
+
+
+def step_failed(draft: Draft, order: OrderId, machine: MachineId, *, why: str) -> None:
+    """Take a driver's word that a step could not be carried out."""
+    mine = draft.orders[order]
+    place, step = _running_step(mine, machine)
+    if step is not None:
+        draft.put_order(stages.put_step(mine, place, steps.fail(draft, mine, step, why=why)))
+        draft.wake(departures.touching(draft, machine))
+
+
+def _can_arrive(draft: Draft, target: HostName) -> bool:
+    host = draft.hosts.get(target)
+    return host is not None and host.state is not HostState.FAILED
+
+
+def _running_step(order: Order, machine: MachineId) -> tuple[int, Step | None]:
+    """Find the step; None if it is not running any more: the machine left meanwhile."""
+    for place, stage in enumerate(order.stages):
+        for step in stage.steps:
+            if step.machine == machine and step.state is StepState.RUNNING:
+                return place, step
+    return 0, None
+
+
+def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
+    """Do the next thing that can be done now; the same order comes back if there is none."""
+    order = stages.replan(draft, order)
+    live = stages.active(order)
+    if not live:
+        return _announce_next(draft, order, policy)
+    for place in live:
+        if order.stages[place].state is StageState.ANNOUNCED:
+            order = _announced(draft, order, place, policy)
+        else:
+            order = _started(draft, order, place, policy)
+    return order
+
+
+# Announcing
+
+
+def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
+    queued = [place for place, stage in enumerate(order.stages) if stage.state is StageState.QUEUED]
+    if not queued:
+        draft.record(Kind.ORDER_DONE, order, by=order.by)
+        return departures.ended(draft, order, OrderState.DONE)
+    # A failed host takes all its update domains down together; everything else goes stage by stage.
+    turn = queued if order.action is Action.FAIL else queued[:1]
+    for place in turn:
+        waiting = _in_the_way(draft, order, order.stages[place].steps)
+        if waiting:
+            return replace(order, waiting=waiting)
+        order = _announce(draft, order, place, policy)
+    return replace(order, waiting=())
+
+
+def _in_the_way(draft: Draft, order: Order, announced: tuple[Step, ...]) -> tuple[Waiting, ...]:
+    """Say which groups have another update domain listed; guests drain when told, not when it starts."""
+    if order.action not in CAN_WAIT:
+        return ()
+    found = {}
+    for step in announced:
+        others = [domain for domain in draft.listed_domains(step.group) if domain != step.domain]
+        if others:
+            reason = f"update domain {step.domain} waits for domain {others[0]}"
+            found[step.group] = Waiting(what=step.group, reason=reason, group=step.group)
+    return tuple(found[group] for group in sorted(found))
+
+
+def _announce(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
+    stage = order.stages[place]
+    if _is_told(draft, order, stage.steps):
+        told = events.announce(draft, order, place, stage.steps, notice_of(order, policy))
+        if order.action is Action.FAIL:
+            return _start(draft, order, place, told)
+    return stages.put_stage(order, place, replace(stage, state=StageState.ANNOUNCED))
+
+
+def _is_told(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:
+    """A user's own restart of a machine whose group does not listen makes no event; a start never does."""
+    if order.work is Work.START:
+        return False
+    listens = any(draft.groups[step.group].enabled for step in affected)
+    return listens or order.action not in ONLY_IF_ENABLED
+
+
+# Announced: waiting for approvals, for NotBefore, for machines to be free
+
+
+def _announced(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
+    order = _take_latecomers(draft, order, place, policy)
+    told = _events_of(draft, order, place)
+    if told and draft.now >= _stale_at(told, policy):
+        return _withdraw(draft, order, place, told)
+    waiting = _not_yet(draft, order, order.stages[place], told)
+    if waiting:
+        return replace(order, waiting=waiting)
+    return replace(_start(draft, order, place, told), waiting=())
+
+
+def _take_latecomers(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
+    """Give a machine that came after the announcement its own event; the stage waits for it."""
+    stage = order.stages[place]
+    late = tuple(
+        step
+        for queued in order.stages[place + 1 :]
+        for step in queued.steps
+        if stages.fits(stage, step) and not _in_the_way(draft, order, (step,))
+    )
+    # Two latecomers of one group may be of two update domains: only the first may join.
+    late = tuple(step for step in late if step.domain == _first_domain(late, step))
+    if not late:
+        return order
+    events.announce(draft, order, place, late, notice_of(order, policy))
+    joined = {step.machine for step in late}
+    kept = tuple(step for step in stage.steps if step.machine not in joined)
+    order = stages.put_stage(order, place, replace(stage, steps=kept + late))
+    return stages.replan(draft, order)
+
+
+def _first_domain(late: tuple[Step, ...], step: Step) -> int:
+    return min(other.domain for other in late if other.group == step.group)
+
+
+def _withdraw(draft: Draft, order: Order, place: int, told: tuple[Event, ...]) -> Order:
+    for event in told:
+        why = f"could not start within the limit after {event.not_before:%H:%M:%S}; announced anew"
+        events.end(draft, event, Kind.EVENT_WITHDRAWN, why=why)
+    return stages.put_stage(order, place, replace(order.stages[place], state=StageState.QUEUED))
+
+
+def _not_yet(draft: Draft, order: Order, stage: Stage, told: tuple[Event, ...]) -> tuple[Waiting, ...]:
+    pending = tuple(
+        Waiting(what=event.id, reason=f"not approved; may start at {_stamp(at)}")
+        for event in told
+        if (at := events.may_start_at(draft, event)) > draft.now
+    )
+    return pending + tuple(
+        Waiting(what=step.name, reason=f"waits for order {other.id} ({other.action}) to finish with it")
+        for step in stage.steps
+        if step.state is StepState.WAITING and (other := steps.running_elsewhere(draft, step.machine, order))
+    )
+
+
+def _start(draft: Draft, order: Order, place: int, told: tuple[Event, ...]) -> Order:
+    for event in told:
+        events.start(draft, event, why=_cause(order, event))
+    stage = replace(order.stages[place], state=StageState.STARTED, started_at=draft.now)
+    return stages.put_stage(order, place, stage)
+
+
+def _cause(order: Order, event: Event) -> str:
+    if order.action is Action.FAIL:
+        return f"host {order.host} failed"
+    return f"approved by {event.approvals[0].by}" if event.approved else "NotBefore has passed"
+
+
+# Started: steps are carried out, events linger, stages end
+
+
+def _started(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
+    for step in order.stages[place].steps:
+        if step.state is StepState.WAITING:
+            order = stages.put_step(order, place, steps.begin(draft, order, step))
+    draft.put_order(order)
+    for event in _events_of(draft, order, place):
+        if _is_over(order, event) and draft.now >= _linger_until(event, policy):
+            _finish(draft, order, event)
+    stage = order.stages[place]
+    if stages.settled(stage.steps) and not _events_of(draft, order, place):
+        return stages.put_stage(order, place, replace(stage, state=StageState.DONE))
+    return replace(order, waiting=_failures(order))
+
+
+def _failures(order: Order) -> tuple[Waiting, ...]:
+    failed = (step for step in order.steps if step.state is StepState.FAILED)
+    return tuple(Waiting(what=step.name, reason=f"failed: {step.why}") for step in failed)
+
+
+def _finish(draft: Draft, order: Order, event: Event) -> None:
+    events.end(draft, event, Kind.EVENT_FINISHED, why="done")
+    if order.work is Work.TERMINATE and order.machine in draft.machines:
+        machine = draft.machines[order.machine]
+        departures.leave_fleet(draft, machine, why="terminated", by=order.by, keep=order.id)
+
+
+def _is_over(order: Order, event: Event) -> bool:
+    named = {resource.machine for resource in event.resources}
+    mine = (step for step in order.stages[event.stage].steps if step.machine in named)
+    return stages.settled(mine)
+
+
+# When to look again
+
+
+def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
+    moments = [moment for place in stages.active(order) for moment in _moments(draft, order, place, policy)]
+    return min(moments, default=None)
+
+
+def _moments(draft: Draft, order: Order, place: int, policy: Policy) -> list[datetime]:
+    stage, told = order.stages[place], _events_of(draft, order, place)
+    if stage.state is StageState.ANNOUNCED:
+        starts = [events.may_start_at(draft, event) for event in told]
+        later = [moment for moment in starts if moment > draft.now]
+        return ([max(later)] if later else []) + ([_stale_at(told, policy)] if told else [])
+    looks = [step.look_at for step in stage.steps if step.look_at is not None]
+    return looks + [_linger_until(event, policy) for event in told if _is_over(order, event)]
+
+
+def _state(order: Order) -> OrderState:
+    if any(step.state is StepState.FAILED for step in order.steps):
+        return OrderState.FAILED
+    states = {stage.state for stage in order.stages}
+    if StageState.STARTED in states:
+        return OrderState.STARTED
+    if StageState.ANNOUNCED in states:
+        return OrderState.ANNOUNCED
+    return OrderState.STARTED if StageState.DONE in states else OrderState.QUEUED
+
+
+def _events_of(draft: Draft, order: Order, place: int) -> tuple[Event, ...]:
+    return tuple(event for event in draft.events_of(order.id) if event.stage == place)
+
+
+def _stale_at(told: tuple[Event, ...], policy: Policy) -> datetime:
+    return min(event.not_before for event in told) + policy.stale_after
+
+
+def _linger_until(event: Event, policy: Policy) -> datetime:
+    return (event.started_at or event.not_before) + policy.linger
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

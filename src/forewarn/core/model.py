@@ -1,0 +1,385 @@
+"""The words of forewarn as values: machines, hosts, groups, orders, stages, steps, events, records.
+
+Everything is frozen; a change makes a new value. Times are aware and UTC.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+ProjectName = NewType("ProjectName", str)
+GroupName = NewType("GroupName", str)
+HostName = NewType("HostName", str)
+MachineName = NewType("MachineName", str)
+MachineId = NewType("MachineId", str)  # the machine's vm_id: a lower-case GUID, made once and kept
+OrderId = NewType("OrderId", str)  # an upper-case GUID
+EventId = NewType("EventId", str)  # an upper-case GUID
+
+DEFAULT_PROJECT = ProjectName("default")
+
+
+class GroupKind(StrEnum):
+    """Whom events are delivered to."""
+
+    CLOUD_SERVICE = "cloud-service"
+    AVAILABILITY_SET = "availability-set"
+    SCALE_SET = "scale-set"
+    STANDALONE = "standalone"  # one machine that is its own group; never listed among groups
+
+
+class HostState(StrEnum):
+    """Whether a host may carry machines."""
+
+    OK = "ok"
+    CORDONED = "cordoned"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+
+
+class MachineState(StrEnum):
+    """What a machine is going through."""
+
+    RUNNING = "running"
+    FROZEN = "frozen"
+    RESTARTING = "restarting"
+    MOVING = "moving"
+    STOPPED = "stopped"
+
+
+class Priority(StrEnum):
+    """Whether a machine may be evicted."""
+
+    REGULAR = "regular"
+    SPOT = "spot"
+
+
+class Action(StrEnum):
+    """What an order asks for, as its caller names it."""
+
+    RESTART = "restart"
+    REDEPLOY = "redeploy"
+    FREEZE = "freeze"
+    EVICT = "evict"
+    TERMINATE = "terminate"
+    START = "start"
+    MAINTENANCE = "maintenance"
+    DEGRADE = "degrade"
+    FAIL = "fail"
+    RESTORE = "restore"
+    CORDON = "cordon"
+    UNCORDON = "uncordon"
+
+
+class Work(StrEnum):
+    """What one step does to one machine."""
+
+    FREEZE = "freeze"
+    REBOOT = "reboot"
+    REDEPLOY = "redeploy"
+    EVICT = "evict"
+    TERMINATE = "terminate"
+    START = "start"
+    RECOVER = "recover"  # bring a machine of a failed host back on another one
+
+
+class EventType(StrEnum):
+    """What a guest is told will happen to it."""
+
+    FREEZE = "Freeze"
+    REBOOT = "Reboot"
+    REDEPLOY = "Redeploy"
+    PREEMPT = "Preempt"
+    TERMINATE = "Terminate"
+
+
+class EventStatus(StrEnum):
+    """How far a listed event is; one that is over is not listed."""
+
+    SCHEDULED = "Scheduled"
+    STARTED = "Started"
+
+
+class Source(StrEnum):
+    """Who wanted the event."""
+
+    PLATFORM = "Platform"
+    USER = "User"
+
+
+class OrderState(StrEnum):
+    """How far an order is."""
+
+    QUEUED = "queued"
+    ANNOUNCED = "announced"
+    STARTED = "started"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class StageState(StrEnum):
+    """How far a stage is."""
+
+    QUEUED = "queued"
+    ANNOUNCED = "announced"
+    STARTED = "started"
+    DONE = "done"
+
+
+class StepState(StrEnum):
+    """How far one machine's share of a stage is."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    MOOT = "moot"  # the machine left before its turn, or the work was given up
+
+
+class ApprovedBy(StrEnum):
+    """What kind of party gave an approval."""
+
+    GUEST = "guest"
+    PERSON = "person"
+    POLICY = "policy"
+
+
+class Kind(StrEnum):
+    """What a record says has happened."""
+
+    ORDER_PLACED = "order-placed"
+    ORDER_DONE = "order-done"
+    ORDER_FAILED = "order-failed"
+    ORDER_CANCELLED = "order-cancelled"
+    ORDER_RETRIED = "order-retried"
+    ORDER_ABANDONED = "order-abandoned"
+    EVENT_SCHEDULED = "event-scheduled"
+    EVENT_APPROVED = "event-approved"
+    EVENT_STARTED = "event-started"
+    EVENT_FINISHED = "event-finished"
+    EVENT_CANCELLED = "event-cancelled"
+    EVENT_WITHDRAWN = "event-withdrawn"
+    EVENT_LEFT = "event-left"  # a machine's name was taken out of an event
+    STEP_BEGUN = "step-begun"
+    STEP_DONE = "step-done"
+    STEP_FAILED = "step-failed"
+    MACHINE_ADDED = "machine-added"
+    MACHINE_CHANGED = "machine-changed"
+    MACHINE_MOVED = "machine-moved"
+    MACHINE_REMOVED = "machine-removed"
+    GROUP_ADDED = "group-added"
+    GROUP_CHANGED = "group-changed"
+    GROUP_REMOVED = "group-removed"
+    GROUP_ENABLED = "group-enabled"
+    GROUP_DISABLED = "group-disabled"
+    HOST_ADDED = "host-added"
+    HOST_CHANGED = "host-changed"
+    HOST_REMOVED = "host-removed"
+    FLEET_APPLIED = "fleet-applied"
+    CLOCK_JUMPED = "clock-jumped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A tenant: groups, machines and people."""
+
+    name: ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The physical node that carries machines."""
+
+    name: HostName
+    state: HostState = HostState.OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Whom events are delivered to, and what of them its guests have been told."""
+
+    name: GroupName
+    project: ProjectName
+    kind: GroupKind
+    update_domains: int = 1
+    incarnation: int = 1
+    enabled_at: datetime | None = None  # the first poll; None while the feature is off
+    ready_at: datetime | None = None  # when polls are answered: enabled_at and the enable delay
+    last_active: datetime | None = None  # the newest poll that has been saved
+
+    @property
+    def enabled(self) -> bool:
+        """Whether its guests are told before a user's own order is carried out."""
+        return self.enabled_at is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A virtual machine."""
+
+    id: MachineId
+    name: MachineName
+    project: ProjectName
+    group: GroupName
+    host: HostName | None  # None: stopped after an eviction, carried by nobody
+    update_domain: int = 0
+    fault_domain: int = 0
+    priority: Priority = Priority.REGULAR
+    state: MachineState = MachineState.RUNNING
+    network: str = ""
+    address: str | None = None
+    port: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    location: str = ""
+    zone: str = ""
+    size: str = ""
+    os: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One machine's share of a stage: what a driver does."""
+
+    machine: MachineId
+    name: MachineName
+    group: GroupName
+    domain: int
+    state: StepState = StepState.WAITING
+    attempt: int = 1
+    target: HostName | None = None  # where the machine is to be afterwards, if it moves
+    begun_at: datetime | None = None
+    look_at: datetime | None = None  # when to ask the driver again, while running
+    ended_at: datetime | None = None
+    why: str = ""  # why it failed or became moot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A part of an order with machines of at most one update domain of any group."""
+
+    state: StageState
+    steps: tuple[Step, ...]
+    started_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Why something cannot go on yet: `what` waits, for `reason`."""
+
+    what: str
+    reason: str
+    group: GroupName | None = None  # the group whose events it waits for, if that is the cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is going to be done, by whom and why."""
+
+    id: OrderId
+    number: int  # the record that says it was placed; orders are listed by it
+    action: Action
+    work: Work | None  # None: nothing is done to machines (cordon, restore, …)
+    source: Source
+    project: ProjectName | None  # None: an order on a host
+    machine: MachineId | None
+    machine_name: MachineName | None
+    host: HostName | None
+    by: str
+    reason: str = ""
+    driver: str = "simulated"
+    state: OrderState = OrderState.QUEUED
+    stages: tuple[Stage, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    created_at: datetime
+    ended_at: datetime | None = None
+    why: str = ""  # why it failed or was cancelled
+    due_at: datetime | None = None  # when the engine must look at it next
+
+    @property
+    def open(self) -> bool:
+        """Whether anything may still come of it."""
+        return self.ended_at is None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps of all stages."""
+        return tuple(step for stage in self.stages for step in stage.steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """A machine named in an event."""
+
+    machine: MachineId
+    name: MachineName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """The word of a guest, a person or a policy that an event may start early."""
+
+    by: str
+    kind: ApprovedBy
+    at: datetime
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """The notice of a stage to one group: what guests see."""
+
+    id: EventId
+    number: int  # the record that announced it; a document lists events by it
+    order: OrderId
+    stage: int
+    group: GroupName
+    domain: int
+    type: EventType
+    status: EventStatus
+    source: Source
+    description: str
+    duration_seconds: int
+    resources: tuple[Resource, ...]
+    announced_at: datetime
+    not_before: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    why: str = ""  # why it left the document
+    approvals: tuple[Approval, ...] = ()
+
+    @property
+    def approved(self) -> bool:
+        """Whether it may start before its time."""
+        return bool(self.approvals)
+
+    @property
+    def listed(self) -> bool:
+        """Whether guests see it."""
+        return self.ended_at is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A numbered line of the history."""
+
+    number: int
+    at: datetime
+    kind: str
+    project: ProjectName | None = None
+    group: GroupName | None = None
+    host: HostName | None = None
+    machine: MachineName | None = None
+    event: EventId | None = None
+    order: OrderId | None = None
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Unapproved starts are put off: the clock jumped, and guests lost that much of their notice."""
+
+    until: datetime
+    announced_before: datetime

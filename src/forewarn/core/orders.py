@@ -1,0 +1,251 @@
+"""What may be ordered, and when: placing, cancelling, retrying and abandoning orders."""
+
+from dataclasses import dataclass, replace
+
+from forewarn.core import departures, lifecycle, stages
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, Invalid, LimitReached
+from forewarn.core.model import (
+    Action,
+    Host,
+    HostName,
+    HostState,
+    Kind,
+    Machine,
+    MachineId,
+    MachineState,
+    Order,
+    OrderId,
+    OrderState,
+    Priority,
+    Source,
+    StageState,
+    StepState,
+    Work,
+)
+from forewarn.core.policy import LEAVING, ONLY_IF_ENABLED, WORK, Policy, source_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mandate:
+    """Who asks, and why."""
+
+    by: str
+    reason: str = ""
+
+
+MAINTENANCE_WORK = frozenset({Work.FREEZE, Work.REBOOT, Work.REDEPLOY})
+
+
+def on_machine(
+    draft: Draft, machine: MachineId, action: Action, mandate: Mandate, *, scheduled: int, policy: Policy
+) -> Order:
+    """Place an order on one machine; `scheduled` is how many of its project's wait to start."""
+    target = draft.machines[machine]
+    _check_state(target, action)
+    _check_first(draft, target, action)
+    _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
+    order = _place(
+        draft,
+        Order(
+            id=OrderId(draft.new_id()),
+            number=draft.number + 1,
+            action=action,
+            work=WORK[action],
+            source=source_of(action),
+            project=target.project,
+            machine=target.id,
+            machine_name=target.name,
+            host=None,
+            by=mandate.by,
+            reason=mandate.reason,
+            created_at=draft.now,
+        ),
+    )
+    if action in LEAVING:
+        departures.leave_scheduled(
+            draft, target, why=f"superseded by {action} (order {order.id})", keep=order.id
+        )
+    return lifecycle.advance(draft, order.id, policy=policy)
+
+
+def on_host(
+    draft: Draft,
+    host: HostName,
+    action: Action,
+    mandate: Mandate,
+    *,
+    work: Work | None = None,
+    policy: Policy,
+) -> Order:
+    """Place an order on a host."""
+    if action is Action.MAINTENANCE and work not in MAINTENANCE_WORK:
+        raise Invalid(f"action {work or ''!r}: expected freeze, reboot or redeploy")
+    target = draft.hosts[host]
+    _check_host(draft, target, action)
+    order = _place(
+        draft,
+        Order(
+            id=OrderId(draft.new_id()),
+            number=draft.number + 1,
+            action=action,
+            work=work or WORK.get(action),
+            source=Source.PLATFORM,
+            project=None,
+            machine=None,
+            machine_name=None,
+            host=host,
+            by=mandate.by,
+            reason=mandate.reason,
+            created_at=draft.now,
+        ),
+    )
+    _clear_the_way(draft, order, host)
+    _change_host(draft, target, action, by=mandate.by)
+    if order.work is None:
+        return draft.put_order(departures.ended(draft, order, OrderState.DONE))
+    return lifecycle.advance(draft, order.id, policy=policy)
+
+
+def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> Order:
+    """Call an order off, with all its events; too late once one of them has started."""
+    mine = draft.orders[order]
+    if not mine.open:
+        raise Conflict(f"order {order} is {mine.state}, there is nothing to cancel")
+    if any(stage.state is StageState.STARTED for stage in mine.stages):
+        raise Conflict(f"order {order} is {mine.state}, too late to cancel")
+    mine = departures.close(draft, mine, why=why, by=by)
+    _wake_host_of(draft, mine)
+    return mine
+
+
+def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
+    """Carry out the failed steps of an order once more."""
+    mine = _failed(draft, order)
+    for place, stage in enumerate(mine.stages):
+        for step in stage.steps:
+            if step.state is StepState.FAILED:
+                again = replace(step, state=StepState.WAITING, attempt=step.attempt + 1, ended_at=None)
+                mine = stages.put_step(mine, place, again)
+    draft.record(Kind.ORDER_RETRIED, mine, by=by)
+    draft.put_order(replace(mine, state=OrderState.STARTED))
+    return lifecycle.advance(draft, order, policy=policy)
+
+
+def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
+    """Give up an order that failed: its events leave, what was not done stays undone."""
+    mine = _failed(draft, order)
+    if any(step.state is StepState.RUNNING for step in mine.steps):
+        raise Conflict(f"order {order} still has steps running: abandon it when they have ended")
+    why = f"abandoned: {mine.waiting[0].reason}" if mine.waiting else "abandoned"
+    draft.record(Kind.ORDER_ABANDONED, mine, by=by, reason=why)
+    departures.close(draft, mine, why=why, by=by)
+    return draft.put_order(replace(draft.orders[order], state=OrderState.FAILED))
+
+
+def _place(draft: Draft, order: Order) -> Order:
+    said = f"{order.action} {order.work}" if order.action is Action.MAINTENANCE else f"{order.action}"
+    draft.record(
+        Kind.ORDER_PLACED, order, by=order.by, reason=f"{said}: {order.reason}" if order.reason else said
+    )
+    return draft.put_order(order)
+
+
+def _check_state(machine: Machine, action: Action) -> None:
+    stopped = machine.state is MachineState.STOPPED
+    if action is Action.START and not stopped:
+        raise Conflict(f'machine "{machine.name}" is {machine.state}, there is nothing to start')
+    if stopped and action not in (Action.START, Action.TERMINATE):
+        raise Conflict(f'machine "{machine.name}" is stopped: start it first')
+    if action is Action.EVICT and machine.priority is not Priority.SPOT:
+        raise Conflict(f'machine "{machine.name}" is {machine.priority}: only spot machines are evicted')
+
+
+def _check_first(draft: Draft, machine: Machine, action: Action) -> None:
+    """Refuse a second order on a machine, but for those after which it is gone."""
+    for other in draft.orders.values():
+        if other.open and other.machine == machine.id and (other.action in LEAVING or action not in LEAVING):
+            raise Conflict(
+                f'machine "{machine.name}" has order {other.id} ({other.action}), which is {other.state}'
+            )
+
+
+def _check_limit(draft: Draft, machine: Machine, action: Action, *, scheduled: int, policy: Policy) -> None:
+    at_once = action in ONLY_IF_ENABLED and not draft.groups[machine.group].enabled
+    if source_of(action) is not Source.USER or action is Action.START or at_once:
+        return
+    if scheduled >= policy.user_orders:
+        raise LimitReached(
+            f"project {machine.project} has {scheduled} operations scheduled, its limit: "
+            "wait until some have started, or cancel some"
+        )
+
+
+def _check_host(draft: Draft, host: Host, action: Action) -> None:
+    allowed = {
+        Action.CORDON: (HostState.OK, HostState.CORDONED),
+        Action.UNCORDON: (HostState.OK, HostState.CORDONED),
+        Action.RESTORE: tuple(HostState),
+    }.get(action, (HostState.OK, HostState.CORDONED, HostState.DEGRADED))
+    if host.state not in allowed:
+        hint = ": restore it first" if action is not Action.FAIL else ""
+        raise Conflict(f'host "{host.name}" is {host.state}{hint}')
+    if action in (Action.MAINTENANCE, Action.DEGRADE):
+        for other in _orders_on(draft, host.name):
+            raise Conflict(
+                f'host "{host.name}" has order {other.id} ({other.action}), which is {other.state}'
+            )
+
+
+def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
+    """End what a failure supersedes, or what a restored host no longer needs."""
+    match order.action:
+        case Action.FAIL:
+            carried = {machine.id for machine in draft.machines_on(host)}
+            for other in list(draft.orders.values()):
+                if other.open and other.id != order.id and (other.host == host or other.machine in carried):
+                    departures.close(draft, other, why=f"host {host} failed (order {order.id})")
+        case Action.RESTORE:
+            for other in _orders_on(draft, host):
+                if other.action is Action.DEGRADE:
+                    cancel(draft, other.id, by=order.by, why=f"host {host} was restored")
+        case _:
+            pass
+
+
+def _change_host(draft: Draft, host: Host, action: Action, *, by: str) -> None:
+    state = {
+        Action.DEGRADE: HostState.DEGRADED,
+        Action.FAIL: HostState.FAILED,
+        Action.CORDON: HostState.CORDONED,
+        Action.RESTORE: HostState.OK,
+        Action.UNCORDON: HostState.OK,
+    }.get(action, host.state)
+    if state is not host.state:
+        draft.record(Kind.HOST_CHANGED, host, by=by, reason=f"{host.state} to {state}")
+        draft.put_host(replace(host, state=state))
+
+
+def _orders_on(draft: Draft, host: HostName) -> list[Order]:
+    return [
+        order
+        for order in draft.orders.values()
+        if order.open and order.host == host and order.work is not None
+    ]
+
+
+def _wake_host_of(draft: Draft, order: Order) -> None:
+    """A machine that stays after all must be told what is scheduled on its host."""
+    machine = draft.machines.get(order.machine) if order.machine else None
+    if machine is not None and machine.host is not None:
+        draft.wake(_orders_on(draft, machine.host))
+
+
+def _failed(draft: Draft, order: OrderId) -> Order:
+    mine = draft.orders[order]
+    if not mine.open or mine.state is not OrderState.FAILED:
+        over = ", and over" if not mine.open else ""
+        raise Conflict(
+            f"order {order} is {mine.state}{over}: only one that failed can be retried or abandoned"
+        )
+    return mine

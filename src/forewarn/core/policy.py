@@ -1,0 +1,150 @@
+"""What each kind of order tells the guests, and how long before: the promises as data.
+
+The defaults are Azure's (its documentation, and published medians); every one can be set.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from forewarn.core.model import Action, EventType, Order, Source, Work
+
+# The texts of real responses: some clients tell causes apart by them.
+DESCRIPTIONS = {
+    Action.RESTART: "Virtual machine is going to be restarted as requested by authorized user.",
+    Action.REDEPLOY: "Virtual machine is going to be redeployed as requested by authorized user.",
+    Action.FREEZE: "Virtual machine is being paused because of a memory-preserving Live Migration operation.",
+    Action.MAINTENANCE: "Host server is undergoing maintenance.",
+    Action.DEGRADE: "Host server is undergoing an emergency repair.",
+    Action.FAIL: "Virtual machine has encountered a failure.",
+}
+
+UNKNOWN_DURATION = -1
+
+MACHINE_ACTIONS = frozenset(
+    {Action.RESTART, Action.REDEPLOY, Action.FREEZE, Action.EVICT, Action.TERMINATE, Action.START}
+)
+HOST_ACTIONS = frozenset(Action) - MACHINE_ACTIONS
+
+# After one of these the machine is gone, so nothing else is worth announcing for it.
+LEAVING = frozenset({Action.EVICT, Action.TERMINATE})
+
+# Platform work that can wait: not even announced while the group has another update domain listed.
+CAN_WAIT = frozenset({Action.MAINTENANCE, Action.DEGRADE})
+
+# A user's own orders that make an event only for guests that listen.
+ONLY_IF_ENABLED = frozenset({Action.RESTART, Action.REDEPLOY})
+
+# Work after which the machine is on another host.
+MOVES = frozenset({Work.REDEPLOY, Work.RECOVER, Work.START})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The times and limits that hold for a fleet."""
+
+    freeze_notice: timedelta = timedelta(minutes=15)
+    reboot_notice: timedelta = timedelta(minutes=15)
+    redeploy_notice: timedelta = timedelta(minutes=10)
+    preempt_notice: timedelta = timedelta(seconds=30)
+    terminate_notice: timedelta = timedelta(minutes=5)
+    # Hardware that is predicted to fail still has days; guests may use them to move at leisure.
+    degrade_notice: timedelta = timedelta(days=7)
+    freeze_duration: timedelta = timedelta(seconds=5)
+    host_freeze_duration: timedelta = timedelta(seconds=9)
+    # A started event stays listed so long, so that slow pollers see it.
+    linger: timedelta = timedelta(seconds=90)
+    # Past NotBefore by this much, a guest no longer expects the event: it is announced anew.
+    stale_after: timedelta = timedelta(minutes=30)
+    enable_delay: timedelta = timedelta()
+    idle_after: timedelta = timedelta(hours=24)
+    save_activity_every: timedelta = timedelta(minutes=10)
+    user_orders: int = 100
+
+    def notice(self, type_: EventType) -> timedelta:
+        """Return the notice that an event of a type is given at least."""
+        match type_:
+            case EventType.FREEZE:
+                return self.freeze_notice
+            case EventType.REBOOT:
+                return self.reboot_notice
+            case EventType.REDEPLOY:
+                return self.redeploy_notice
+            case EventType.PREEMPT:
+                return self.preempt_notice
+            case EventType.TERMINATE:
+                return self.terminate_notice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What the guests of an order are told."""
+
+    type: EventType
+    source: Source
+    ahead: timedelta
+    description: str = ""
+    duration_seconds: int = UNKNOWN_DURATION
+
+
+def notice_of(order: Order, policy: Policy) -> Notice:
+    """Say what the guests of an order that disturbs machines are told."""
+    work = work_of(order)
+    type_ = EVENT_TYPES[work]
+    ahead = policy.degrade_notice if order.action is Action.DEGRADE else policy.notice(type_)
+    return Notice(
+        type=type_,
+        source=order.source,
+        ahead=timedelta() if order.action is Action.FAIL else ahead,
+        description=DESCRIPTIONS.get(order.action, ""),
+        duration_seconds=_duration(order, policy),
+    )
+
+
+EVENT_TYPES = {
+    Work.FREEZE: EventType.FREEZE,
+    Work.REBOOT: EventType.REBOOT,
+    Work.REDEPLOY: EventType.REDEPLOY,
+    Work.EVICT: EventType.PREEMPT,
+    Work.TERMINATE: EventType.TERMINATE,
+    Work.RECOVER: EventType.REBOOT,
+}
+
+WORK = {
+    Action.RESTART: Work.REBOOT,
+    Action.REDEPLOY: Work.REDEPLOY,
+    Action.FREEZE: Work.FREEZE,
+    Action.EVICT: Work.EVICT,
+    Action.TERMINATE: Work.TERMINATE,
+    Action.START: Work.START,
+    Action.DEGRADE: Work.REDEPLOY,
+    Action.FAIL: Work.RECOVER,
+}
+
+SOURCES = {
+    Action.RESTART: Source.USER,
+    Action.REDEPLOY: Source.USER,
+    Action.TERMINATE: Source.USER,
+    Action.START: Source.USER,
+}
+
+
+def source_of(action: Action) -> Source:
+    """Say who is told to have wanted it."""
+    return SOURCES.get(action, Source.PLATFORM)
+
+
+def work_of(order: Order) -> Work:
+    """Return what an order does to machines; only for orders that do something to them."""
+    if order.work is None:
+        raise ValueError(f"a {order.action} order does nothing to machines")
+    return order.work
+
+
+def _duration(order: Order, policy: Policy) -> int:
+    match order.action, order.work:
+        case Action.FREEZE, _:
+            return int(policy.freeze_duration.total_seconds())
+        case Action.MAINTENANCE, Work.FREEZE:
+            return int(policy.host_freeze_duration.total_seconds())
+        case _:
+            return UNKNOWN_DURATION

@@ -1,0 +1,124 @@
+"""The life of a step: begun, done, failed; and what that does to its machine."""
+
+from dataclasses import replace
+
+from forewarn.core.draft import Draft
+from forewarn.core.model import (
+    HostName,
+    HostState,
+    Kind,
+    Machine,
+    MachineId,
+    MachineState,
+    Order,
+    Step,
+    StepState,
+    Work,
+)
+from forewarn.core.policy import MOVES, work_of
+
+STATE_DURING = {
+    Work.FREEZE: MachineState.FROZEN,
+    Work.REBOOT: MachineState.RESTARTING,
+    Work.REDEPLOY: MachineState.MOVING,
+    Work.EVICT: MachineState.RUNNING,
+    Work.TERMINATE: MachineState.RUNNING,
+    Work.START: MachineState.STOPPED,
+    Work.RECOVER: MachineState.RESTARTING,
+}
+
+
+def begin(draft: Draft, order: Order, step: Step) -> Step:
+    """Mark a step as begun, before any driver is asked to do it."""
+    work = work_of(order)
+    machine = draft.machines[step.machine]
+    target = _target(draft, machine) if work in MOVES else None
+    if work in MOVES and target is None:
+        return fail(
+            draft,
+            order,
+            step,
+            why=f'no sound host can take "{machine.name}": add or uncordon one, then retry',
+        )
+    draft.put_machine(replace(machine, state=STATE_DURING[work]))
+    draft.record(Kind.STEP_BEGUN, machine, by=order.by, reason=_said(order, target))
+    return replace(
+        step, state=StepState.RUNNING, target=target, begun_at=draft.now, look_at=draft.now, why=""
+    )
+
+
+def done(draft: Draft, order: Order, step: Step) -> Step:
+    """Mark a step as carried out, and its machine as what it has become."""
+    before = draft.machines[step.machine]
+    after = draft.put_machine(_become(before, work_of(order), step.target))
+    draft.record(Kind.STEP_DONE, after, by=order.by, reason=_said(order, step.target))
+    return replace(step, state=StepState.DONE, ended_at=draft.now, look_at=None)
+
+
+def fail(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
+    """Mark a step as failed; a person must retry or abandon its order."""
+    machine = draft.machines[step.machine]
+    draft.record(Kind.STEP_FAILED, machine, by=order.by, reason=f"{order.work}: {why}")
+    return replace(step, state=StepState.FAILED, ended_at=draft.now, look_at=None, why=why)
+
+
+def give_up(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
+    """Make a step moot, and its machine what it is without it."""
+    machine = draft.machines.get(step.machine)
+    if machine is not None and step.state in (StepState.RUNNING, StepState.FAILED):
+        draft.put_machine(_without(machine, work_of(order)))
+    return replace(step, state=StepState.MOOT, ended_at=draft.now, look_at=None, why=why)
+
+
+def _without(machine: Machine, work: Work) -> Machine:
+    """Take a machine in the middle of a step to run; one whose host failed under it is down."""
+    if work is Work.RECOVER:
+        return replace(machine, state=MachineState.STOPPED, host=None)
+    stopped = machine.state is MachineState.STOPPED
+    return machine if stopped else replace(machine, state=MachineState.RUNNING)
+
+
+def running_elsewhere(draft: Draft, machine: MachineId, order: Order) -> Order | None:
+    """Find another order with a step of this machine under way."""
+    for other in draft.orders.values():
+        if other.id != order.id and other.open and _is_running(other, machine):
+            return other
+    return None
+
+
+def _is_running(order: Order, machine: MachineId) -> bool:
+    return any(step.machine == machine and step.state is StepState.RUNNING for step in order.steps)
+
+
+def _become(machine: Machine, work: Work, target: HostName | None) -> Machine:
+    match work:
+        case Work.EVICT:
+            return replace(machine, state=MachineState.STOPPED, host=None)
+        case Work.TERMINATE:
+            return replace(machine, state=MachineState.STOPPED)
+        case Work.REDEPLOY | Work.RECOVER | Work.START:
+            return replace(machine, state=MachineState.RUNNING, host=target)
+        case Work.FREEZE | Work.REBOOT:
+            return replace(machine, state=MachineState.RUNNING)
+
+
+def _target(draft: Draft, machine: Machine) -> HostName | None:
+    """Choose the sound host with the fewest machines, ties by name, and count the machine there."""
+    sound = [
+        (count, name) for name, count in draft.room.items() if name != machine.host and _is_sound(draft, name)
+    ]
+    if not sound:
+        return None
+    _, name = min(sound)
+    draft.room[name] += 1
+    return name
+
+
+def _is_sound(draft: Draft, name: HostName) -> bool:
+    """Hosts that are not loaded are in `room` only if they are sound."""
+    host = draft.hosts.get(name)
+    return host is None or host.state is HostState.OK
+
+
+def _said(order: Order, target: HostName | None) -> str:
+    return f"{order.work} to {target}" if target else f"{order.work}"

@@ -1,0 +1,1 @@
+"""What does the steps, behind control's `Driver` port: one module for each kind of driver."""

@@ -1,0 +1,33 @@
+"""A driver that only pretends: each step takes its time and succeeds.
+
+It keeps nothing, needs no thread and no sleep, and goes by the time it is told, so that a virtual clock runs
+a whole history in milliseconds, the same way every time.
+"""
+
+from datetime import datetime
+
+from forewarn.config import SimulatedTimes
+from forewarn.control.ports import Begun, Checked, Done, Running, Task
+
+
+class SimulatedDriver:
+    """Steps that take as long as the published medians say."""
+
+    def __init__(self, times: SimulatedTimes) -> None:
+        self._times = times
+
+    def begin(self, task: Task) -> Begun:
+        """Start pretending."""
+        return self._answer(task)
+
+    def check(self, task: Task) -> Checked:
+        """Say whether the time is over."""
+        return self._answer(task)
+
+    def _answer(self, task: Task) -> Done | Running:
+        over = self._over_at(task)
+        return Done() if task.now >= over else Running(over)
+
+    def _over_at(self, task: Task) -> datetime:
+        begun = task.step.begun_at or task.now
+        return begun + self._times.of(task.action)

@@ -1,0 +1,1 @@
+"""The face that guests see: the metadata endpoint, answered from memory."""

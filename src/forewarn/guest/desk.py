@@ -1,0 +1,18 @@
+"""What the guest endpoint needs of the rest of the service: the two things a guest can change."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from forewarn.core.model import EventId, GroupName, MachineId
+
+
+class Desk(Protocol):
+    """Takes what guests bring. Whatever it returns from is saved, and the board shows it."""
+
+    async def enable(self, group: GroupName) -> None:
+        """Turn the feature on for a group; Unavailable if that cannot be saved now."""
+        ...
+
+    async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
+        """Let events start early, all of them or none; Invalid or NotFound for an id that never was."""
+        ...

@@ -1,0 +1,52 @@
+"""What a request asks for: the outcome of all checks that need not know who asks."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The request is turned down."""
+
+    status: int
+    body: bytes
+    headers: bytes = b""
+    early: bool = False  # before it is even asked who the caller is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poll:
+    """The document is asked for."""
+
+    version: int  # the place of its version among all
+    match: frozenset[bytes] = frozenset()  # the entity tags that the caller has, without quotes
+    match_any: bool = False  # it has some document, whichever
+    wait: int | None = None  # hold the answer for so many seconds while the document is that one
+    plain: bool = True  # the answer depends on none of these
+
+    def has(self, etag: bytes) -> bool:
+        """Whether the caller has this document."""
+        return self.match_any or etag in self.match
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """Events are approved."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ListVersions:
+    """The versions are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskInstance:
+    """Instance metadata is asked for: all of it, `compute`, or one field as text or JSON."""
+
+    field: str | None = None
+    wrapped: bool = False  # in an object with `compute` as its key
+
+
+Plan: TypeAlias = Refusal | Poll | Approve | ListVersions | AskInstance

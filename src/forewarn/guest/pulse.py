@@ -1,0 +1,64 @@
+"""The time, read as seldom as possible: both kinds of it, and the headers that carry it."""
+
+from asyncio import AbstractEventLoop
+from datetime import UTC, datetime
+
+from forewarn.clock import Clock
+from forewarn.wire.azure import http_date
+
+REASONS = {
+    200: "OK",
+    304: "Not Modified",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    413: "Content Too Large",
+    429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+
+class Pulse:
+    """Real and service time as of the last beat, and how an answer begins in that second."""
+
+    __slots__ = ("_clock", "_common", "_second", "not_modified", "ok", "real", "seconds", "time", "told")
+
+    def __init__(self, loop: AbstractEventLoop, clock: Clock) -> None:
+        self.time = loop.time
+        self._clock = clock
+        # A clock that moves only when told may have been told since; asking it costs next to nothing.
+        self.told = clock.speed == 0
+        self._second = -1
+        self.renew(loop.time())
+
+    def beat(self) -> float:
+        """Read the time anew if it may have changed, and return the real one.
+
+        The loop's time stands still while it works off what has arrived, so that a burst of requests
+        asks the clock once.
+        """
+        real = self.time()
+        if real != self.real or self.told:
+            self.renew(real)
+        return real
+
+    def until(self, seconds: float) -> float | None:
+        """Say how long it really takes until a moment of service time; None: until somebody says so."""
+        return None if self.told else max(0.0, seconds - self._clock.seconds()) / self._clock.speed
+
+    def renew(self, real: float) -> None:
+        """Read the time anew."""
+        self.real = real
+        self.seconds = self._clock.seconds()
+        if int(self.seconds) != self._second:
+            self._second = int(self.seconds)
+            date = http_date(datetime.fromtimestamp(self._second, UTC))
+            self._common = f"Server: IMDS/forewarn\r\nDate: {date}\r\n".encode()
+            self.ok = self.opening(200)
+            self.not_modified = self.opening(304)
+
+    def opening(self, status: int) -> bytes:
+        """Write how an answer begins: the status and the headers that all answers have."""
+        return f"HTTP/1.1 {status} {REASONS[status]}\r\n".encode() + self._common

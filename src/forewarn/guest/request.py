@@ -1,0 +1,33 @@
+"""One request as it came over the wire, before anybody has asked what it means."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Request:
+    """A request; its parts are filled in as they arrive."""
+
+    method: bytes = b""
+    target: bytes = b""
+    fields: dict[bytes, list[bytes]] = field(default_factory=dict)  # by lower-case name
+    body: bytes = b""
+    http11: bool = True
+    keep_alive: bool = True
+
+    def all(self, name: bytes) -> list[bytes]:
+        """Return every value of a header."""
+        return self.fields.get(name, [])
+
+    def listed(self, name: bytes) -> list[bytes]:
+        """Return the elements of a header that is a list, over all its lines."""
+        items = (item.strip() for value in self.all(name) for item in value.split(b","))
+        return [item for item in items if item]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What came cannot be read any further; the connection ends with the answer."""
+
+    status: int
+    text: str
+    retry: bool = False  # it may be otherwise in a moment

@@ -1,0 +1,62 @@
+"""The guest endpoint as one thing: start it, keep it up to date, ask who has polled, stop it.
+
+Everything here runs on the guest loop.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from forewarn.clock import Clock
+from forewarn.control.ports import Delta
+from forewarn.core.model import GroupName, MachineId
+from forewarn.guest.board import Board
+from forewarn.guest.desk import Desk
+from forewarn.guest.http import Endpoint
+from forewarn.guest.listeners import Listen, Listeners
+from forewarn.guest.pulse import Pulse
+from forewarn.guest.service import Service
+from forewarn.guest.settings import GuestSettings
+
+
+class GuestServer:
+    """Answers guests from a board."""
+
+    def __init__(
+        self, board: Board, desk: Desk, *, clock: Clock, settings: GuestSettings, new_id: Callable[[], str]
+    ) -> None:
+        """Make it on the loop it will run on; `new_id` makes GUIDs."""
+        pulse = Pulse(asyncio.get_running_loop(), clock)
+        service = Service(board, desk, pulse=pulse, settings=settings, new_id=new_id)
+        self._board = board
+        self._clock = clock
+        self._limits = settings.limits
+        self._endpoint = Endpoint(service)
+        self._listeners = Listeners(self._endpoint, board)
+
+    @property
+    def addresses(self) -> Sequence[tuple[str, int]]:
+        """Where it listens for everybody; a port given as 0 has become a real one."""
+        return self._listeners.addresses
+
+    async def start(self, listen: Sequence[Listen]) -> None:
+        """Listen; Conflict names the address or machine whose port cannot be had."""
+        await self._listeners.start(listen)
+
+    async def apply(self, delta: Delta) -> None:
+        """Show what has changed; the machines' own ports are open when this returns."""
+        self._board.apply(delta)
+        await self._listeners.follow()
+
+    def time_moved(self) -> None:
+        """Let those look again who wait for service time; needed when the clock moves only when told."""
+        self._board.waiting.wake_all()
+
+    def take(self) -> tuple[dict[GroupName, datetime], dict[MachineId, datetime]]:
+        """Hand over whose polls are new since the last call."""
+        return self._board.take(self._clock.now())
+
+    async def stop(self) -> None:
+        """Accept nobody, give the answers that are due, and close."""
+        self._listeners.close()
+        await self._endpoint.finish(within=self._limits.stop_seconds)

@@ -1,0 +1,34 @@
+"""What can be set about the guest endpoint, and the limits it keeps."""
+
+from dataclasses import dataclass, field
+
+from forewarn.wire.instance import InstanceMetadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much one request, connection or machine may ask of the service; times in real seconds."""
+
+    head_bytes: int = 8 * 1024  # request line and headers
+    body_bytes: int = 64 * 1024
+    request_seconds: float = 10.0  # for a request to arrive whole
+    idle_seconds: float = 120.0  # between requests
+    linger_seconds: float = 2.0  # for a client to read why it is being cut off
+    stop_seconds: float = 5.0  # for the last answers, when the service stops
+    connections: int = 64  # of one machine, and of all unknown callers together
+    held: int = 8  # requests of one machine that wait for a change
+    pipelined: int = 16  # requests of one connection that wait for their answers
+    wait_seconds: int = 300  # the longest wait that `Prefer` may ask for
+    known_requests: int = 4096
+    known_bytes: int = 2 * 1024  # of a request that is worth knowing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestSettings:
+    """How the guest endpoint behaves."""
+
+    rate: float = 5.0  # requests a second for each machine; 0: no limit
+    instance: InstanceMetadata = InstanceMetadata.FULL
+    lenient_header_on_post: bool = False  # old clients POST without `Metadata: true`
+    names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
+    limits: Limits = field(default_factory=Limits)

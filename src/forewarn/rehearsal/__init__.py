@@ -1,0 +1,1 @@
+"""Scenarios and faults of the metadata plane. Empty so far."""

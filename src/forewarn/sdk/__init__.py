@@ -1,0 +1,1 @@
+"""The client for programs inside a machine. Empty so far; never imports the server."""

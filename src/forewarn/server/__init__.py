@@ -1,0 +1,1 @@
+"""The server program: wiring, start, stop. `wiring.py` is the only place that names concrete adapters."""

@@ -1,0 +1,60 @@
+"""Addresses as people write them: `127.0.0.1:8169`, `[::1]:8169`, `blue@10.0.0.1:80`."""
+
+import ipaddress
+import socket
+
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.guest.listeners import Listen
+
+PORTS = 65536
+
+
+def guest_address(text: str) -> Listen:
+    """Read where to listen for guests; a network's name may stand before an @."""
+    network, _, place = text.rpartition("@")
+    host, port = _split(place, text)
+    return Listen(host=host, port=port, network=network)
+
+
+def operator_address(text: str) -> tuple[str, int]:
+    """Read where to listen for operators: this machine alone, for nobody is asked who they are yet."""
+    host, port = _split(text, text)
+    if host != "localhost" and not _is_loopback(host):
+        raise Invalid(
+            f"operator address {text}: expected a loopback address: whoever reaches it can do everything"
+        )
+    return host, port
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Take an address before anything else is started, so that a mistake is told at once."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    taken = socket.socket(family, socket.SOCK_STREAM)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind((host, port))
+        taken.listen()
+    except OSError as error:
+        taken.close()
+        raise Conflict(f"operator address {host}:{port} cannot be opened: {error.strerror}") from error
+    return taken
+
+
+def shown(host: str, port: int) -> str:
+    """Write an address as it stands in a URL."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _split(place: str, text: str) -> tuple[str, int]:
+    host, colon, port = place.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < PORTS):
+        raise Invalid(f"address {text!r}: expected HOST:PORT, as 127.0.0.1:8169 or [::1]:8169")
+    return host, int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

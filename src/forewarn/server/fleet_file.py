@@ -1,0 +1,50 @@
+"""The fleet file that a server is started with: applied if it is new, and the difference shown."""
+
+import hashlib
+import tomllib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from forewarn.control.plane import Plane
+from forewarn.core.errors import Invalid
+from forewarn.wire.fleet import read_fleet
+
+# More lines of one kind than that tell a person nothing.
+SHOWN = 10
+
+
+def apply_file(plane: Plane, path: str, *, say: Callable[[str], None]) -> None:
+    """Apply a fleet file, unless it is the one that was applied last."""
+    text = _text(path)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    if digest == plane.applied_fleet():
+        return
+    try:
+        spec = read_fleet(tomllib.loads(text))
+        changes = plane.apply_fleet(spec, by=f"file {path}", dry_run=True)
+        _show(changes, path, say)
+        plane.apply_fleet(spec, digest=digest, by=f"file {path}")
+    except tomllib.TOMLDecodeError as error:
+        raise Invalid(f"{path} is not TOML: {error}") from None
+    except Invalid as error:
+        raise Invalid(f"{path}: {error}") from None
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"fleet file {path} cannot be read: {error}") from None
+
+
+def _show(changes: tuple[str, ...], path: str, say: Callable[[str], None]) -> None:
+    """Show the difference; additions are only counted if they are many, for they harm nobody."""
+    say(f"Applying {path}:")
+    added = [line for line in changes if line.startswith("+")]
+    if len(added) > SHOWN:
+        kinds = Counter(line.split()[1] for line in added)
+        say("  + " + ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items()))
+        changes = tuple(line for line in changes if not line.startswith("+"))
+    for line in changes:
+        say(f"  {line}")

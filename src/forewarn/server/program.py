@@ -1,0 +1,114 @@
+"""The server program: start, serve until told to stop, stop."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from forewarn import config
+from forewarn.config import Settings
+from forewarn.core.errors import Invalid
+from forewarn.core.model import Machine
+from forewarn.server import addresses, welcome
+from forewarn.server.fleet_file import apply_file
+from forewarn.server.operator import OperatorServer
+from forewarn.server.wiring import Core, Parts, new_id, open_core, wire
+from forewarn.store import backup as backups
+from forewarn.store import lock
+
+
+def serve(options: Mapping[str, Any]) -> None:
+    """Serve until SIGTERM or SIGINT, with the flags that were given."""
+    _log_to_stderr()
+    settings = settings_of(options)
+    with lock.hold(settings.database):
+        core = open_core(settings)
+        try:
+            if settings.fleet is not None:
+                apply_file(core.plane, settings.fleet, say=say)
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(_serve(core))
+        finally:
+            core.store.close()
+
+
+def backup(database: str | None, path: str) -> None:
+    """Copy a store to a file, while a server may be running on it."""
+    settings = settings_of({"database": database})
+    backups.backup(settings.database, Path(path), new_lineage=new_id())
+
+
+def settings_of(options: Mapping[str, Any]) -> Settings:
+    """Put together flags, environment and file."""
+    flags = {
+        "database": options.get("database"),
+        "fleet": options.get("fleet"),
+        "clock": options.get("clock"),
+        "guest.listen": options.get("guest") or None,
+        "operator.listen": options.get("operator"),
+    }
+    return config.load(_config_text(options.get("config")), os.environ, flags)
+
+
+def say(line: str) -> None:
+    """Tell the person at the terminal."""
+    print(line, flush=True)  # noqa: T201 - this is the program's own voice
+
+
+def _log_to_stderr() -> None:
+    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=logging.INFO, format=form, stream=sys.stderr)
+    for chatty in ("alembic", "uvicorn"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+async def _serve(core: Core) -> None:
+    settings = core.settings
+    bound = addresses.bound(*addresses.operator_address(settings.operator.listen))
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    parts = wire(core)
+    await parts.guest.start([addresses.guest_address(text) for text in settings.guest.listen])
+    parts.worker.start()
+    operator = OperatorServer(parts.app, bound)
+    await asyncio.to_thread(operator.start)
+    _greet(core, parts, operators=addresses.shown(*bound.getsockname()[:2]))
+    await stopping.wait()
+    say("Stopping …")
+    parts.health.leaving = True
+    await asyncio.to_thread(operator.stop)
+    await parts.guest.stop()
+    # Not on this loop: the worker's last word to the boards needs it.
+    await asyncio.to_thread(parts.worker.stop)
+
+
+def _greet(core: Core, parts: Parts, *, operators: str) -> None:
+    machines = _machines(core)
+    guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
+    about = f"database {core.settings.database}, clock {core.clock.kind}"
+    for line in welcome.addresses(guests=guests, operators=operators, machines=machines, about=about):
+        say(line)
+    for line in welcome.things_to_try(machines, command=sys.argv[0], clock=core.clock.kind):
+        say(line)
+
+
+def _machines(core: Core) -> Sequence[Machine]:
+    with core.store.read() as snapshot:
+        found = snapshot.everything().machines.values()
+    return sorted(found, key=lambda machine: (machine.port or 0, machine.name))
+
+
+def _config_text(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"settings file {path} cannot be read: {error}") from None

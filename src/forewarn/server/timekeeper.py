@@ -1,0 +1,47 @@
+"""Service time as operators see and turn it."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from forewarn.clock import Clock, ManualClock
+from forewarn.control.engine import Engine
+from forewarn.core.errors import Conflict, Invalid
+
+# A longer way is more likely a slip of the finger than a wish.
+LONGEST_ADVANCE = timedelta(days=3660)
+
+
+class Timekeeper:
+    """Tells the time and, if the clock is a manual one, turns it."""
+
+    def __init__(self, clock: Clock, engine: Engine, *, moved: Callable[[], None] = lambda: None) -> None:
+        """Take whom to tell when the clock has been turned."""
+        self._clock = clock
+        self._engine = engine
+        self._moved = moved
+
+    @property
+    def kind(self) -> str:
+        """The clock's name, as `--clock` takes it."""
+        return self._clock.kind
+
+    @property
+    def speed(self) -> float:
+        """Seconds of service time for each second of the world."""
+        return self._clock.speed
+
+    def now(self) -> datetime:
+        """Return the present moment."""
+        return self._clock.now()
+
+    def advance(self, seconds: float) -> None:
+        """Turn the clock, and do all that falls due on the way."""
+        if not isinstance(self._clock, ManualClock):
+            raise Conflict(
+                f"the clock is {self._clock.kind}: only a manual one can be advanced (--clock manual)"
+            )
+        if not 0 <= seconds <= LONGEST_ADVANCE.total_seconds():
+            raise Invalid(f"seconds: expected 0 to {LONGEST_ADVANCE.total_seconds():.0f}, got {seconds:g}")
+        now = self._clock.now()
+        self._engine.run_until(now + timedelta(seconds=seconds), now, reach=self._clock.set)
+        self._moved()

@@ -1,0 +1,57 @@
+"""What is printed once the service answers: where it is, and what a newcomer may try."""
+
+import shlex
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from forewarn.core.model import Machine
+from forewarn.wire.azure import VERSIONS
+
+PATH = f"/metadata/scheduledevents?api-version={VERSIONS[-1].name}"
+
+
+def addresses(*, guests: Sequence[str], operators: str, machines: Sequence[Machine], about: str) -> list[str]:
+    """Say where everything is."""
+    own = sorted(machine.port for machine in machines if machine.port is not None)
+    more = f", and {len(own)} machines on ports of their own, {own[0]} to {own[-1]}" if own else ""
+    return [
+        f"forewarn {version('forewarn')} serves {len(machines)} machines ({about})",
+        f"  guests     {', '.join(f'http://{place}' for place in guests)}{more}",
+        f"  operators  http://{operators}",
+    ]
+
+
+def things_to_try(machines: Sequence[Machine], *, command: str, clock: str) -> list[str]:
+    """Say in a few lines what to try, with a machine that has a port of its own; nothing if none has."""
+    players = [machine for machine in machines if machine.port is not None]
+    if not players:
+        return []
+    name, url = players[0].name, f"http://127.0.0.1:{players[0].port}{PATH}"
+    forewarn = shlex.quote(command)
+    return [
+        "",
+        "Try it, in another terminal:",
+        f"  # poll as {name}, as any Azure client would; the first poll turns notice on for its group",
+        f"  curl -H Metadata:true '{url}'",
+        "  # restart it: now its guests are told first; poll again to see what",
+        f"  {forewarn} machine restart {name}",
+        f"  # approve as {name}, with the EventId that the poll shows; it starts at once",
+        f"""  curl -H Metadata:true -d '{{"StartRequests":[{{"EventId":"…"}}]}}' '{url}'""",
+        "  # see what happened",
+        f"  {forewarn} history",
+        *_faster(clock, forewarn),
+        "",
+    ]
+
+
+def _faster(clock: str, forewarn: str) -> list[str]:
+    match clock:
+        case "manual":
+            return ["  # turn the clock", f"  {forewarn} clock advance 15m"]
+        case "system":
+            return [
+                "Waiting takes too long? Stop with Ctrl-C; make run CLOCK=x60 makes each second a minute,",
+                f"and with make run CLOCK=manual time moves when you say {forewarn} clock advance 15m.",
+            ]
+        case _:
+            return [f"Time runs at {clock}."]

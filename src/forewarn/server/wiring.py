@@ -1,0 +1,113 @@
+"""How the parts fit together: the only place that names concrete adapters, and that makes ids."""
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp
+
+from forewarn.api.app import create_app
+from forewarn.api.services import ApiSettings, Services
+from forewarn.clock import ManualClock, ScaledClock, SystemClock, clock_of
+from forewarn.config import Settings
+from forewarn.control.engine import Engine
+from forewarn.control.feed import Feed
+from forewarn.control.plane import Plane
+from forewarn.control.ports import Driver
+from forewarn.control.views import Views
+from forewarn.drivers.simulated import SimulatedDriver
+from forewarn.guest.board import Board
+from forewarn.guest.server import GuestServer
+from forewarn.guest.settings import GuestSettings
+from forewarn.server.bridge import Boards, FrontDesk, Runner
+from forewarn.server.health import Health
+from forewarn.server.timekeeper import Timekeeper
+from forewarn.server.worker import Worker
+from forewarn.store.sql import SqlStore, open_store
+from forewarn.wire.instance import InstanceMetadata
+
+
+def new_id() -> str:
+    """Make an upper-case GUID."""
+    return str(uuid.uuid4()).upper()
+
+
+def drivers(settings: Settings) -> Mapping[str, Driver]:
+    """Make what does the steps."""
+    return {"simulated": SimulatedDriver(settings.simulated)}
+
+
+def guest_settings(settings: Settings) -> GuestSettings:
+    """Take over what is set about the guest endpoint."""
+    return GuestSettings(
+        rate=settings.guest.rate,
+        instance=InstanceMetadata(settings.guest.instance),
+        lenient_header_on_post=settings.guest.lenient_header_on_post,
+        names=settings.guest.names,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """What there is before anything listens: the store, the clock, and the use cases that need no guest."""
+
+    settings: Settings
+    store: SqlStore
+    clock: SystemClock | ScaledClock | ManualClock
+    plane: Plane
+
+
+def open_core(settings: Settings) -> Core:
+    """Open the store, and let time go on from where it was."""
+    clock = clock_of(settings.clock)
+    store = open_store(settings.database, new_id=new_id)
+    with store.read() as snapshot:
+        reached = snapshot.reached()
+    if reached is not None:
+        clock.start_from(reached)
+    plane = Plane(store=store, clock=clock, policy=settings.times, new_id=new_id)
+    return Core(settings=settings, store=store, clock=clock, plane=plane)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """A whole service, not started yet."""
+
+    board: Board
+    guest: GuestServer
+    worker: Worker
+    app: ASGIApp
+    health: Health
+
+
+def wire(core: Core) -> Parts:
+    """Make a service; called on the guest loop, on which the boards live."""
+    settings = core.settings
+    with core.store.read() as snapshot:
+        board = Board(lineage=snapshot.lineage())
+        all_of_it = snapshot.since(0)
+    board.apply(all_of_it)
+    desk = FrontDesk()
+    guest = GuestServer(board, desk, clock=core.clock, settings=guest_settings(settings), new_id=new_id)
+    boards = Boards(board, guest, asyncio.get_running_loop())
+    engine = Engine(
+        store=core.store,
+        policy=settings.times,
+        drivers=drivers(settings),
+        activity=boards,
+        new_id=new_id,
+    )
+    feed = Feed(core.store, boards.publish, number=all_of_it.number)
+    worker = Worker(engine=engine, clock=core.clock, feed=feed)
+    desk.open(core.plane, worker)
+    health = Health(worker)
+    services = Services(
+        plane=core.plane,
+        views=Views(store=core.store, activity=boards),
+        timekeeper=Timekeeper(core.clock, engine, moved=boards.time_moved),
+        run=Runner(worker),
+        probes=health,
+    )
+    app = create_app(services, ApiSettings(names=settings.operator.names))
+    return Parts(board=board, guest=guest, worker=worker, app=app, health=health)

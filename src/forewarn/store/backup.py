@@ -1,0 +1,98 @@
+"""A copy of the store as one SQLite file, made while a server goes on writing."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, insert, select
+
+from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
+from forewarn.store import tables
+from forewarn.store.database import LOCK_SECONDS, Database, database_of, engines_of
+from forewarn.store.schema import migrate, newest_revision, revision
+
+_ROWS_AT_ONCE = 5_000
+
+
+def backup(url: str, target: Path, *, new_lineage: str) -> None:
+    """Copy a store into a new file, which can be served as it is.
+
+    The copy is a store of its own: readers that knew the first one must not take it for the same, so it
+    is given another lineage.
+    """
+    database = database_of(url)
+    if target.exists():
+        raise Conflict(f"{target} exists already: give another name")
+    with _appearing(target) as unfinished:
+        if database.file is not None:
+            _copy_file(database, database.file, unfinished)
+        elif database.embedded:
+            raise Invalid(f"{database.name} cannot be backed up")
+        else:
+            _copy_tables(database, unfinished)
+        _set_lineage(unfinished, new_lineage)
+
+
+@contextmanager
+def _appearing(target: Path) -> Iterator[Path]:
+    """Give a name to write to; the file appears under its own name when it is whole and on the disk."""
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
+    try:
+        yield unfinished
+        _sync(unfinished)
+        if target.exists():
+            raise Conflict(f"{target} exists already: give another name")
+        unfinished.rename(target)
+        _sync(target.parent)
+    except OSError as error:
+        raise Unavailable(f"{target} cannot be written: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise Unavailable(f"the copy to {target} has failed: {error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _copy_file(database: Database, source: Path, target: Path) -> None:
+    if not source.exists():
+        raise NotFound(f"{database.name} does not exist")
+    with closing(sqlite3.connect(source, timeout=LOCK_SECONDS, isolation_level=None)) as connection:
+        connection.execute("VACUUM INTO ?", (str(target),))
+
+
+def _copy_tables(database: Database, target: Path) -> None:
+    source, copy = engines_of(database), engines_of(database_of(f"sqlite:///{target.absolute()}"))
+    try:
+        with source.reading.connect() as reading, copy.writing.begin() as writing:
+            _check_schema(database, reading)
+            migrate(writing, name=str(target))
+            for table in tables.metadata.sorted_tables:
+                found = reading.execution_options(yield_per=_ROWS_AT_ONCE).execute(select(table))
+                for rows in found.mappings().partitions():
+                    writing.execute(insert(table), [dict(row) for row in rows])
+    finally:
+        source.dispose()
+        copy.dispose()
+
+
+def _check_schema(database: Database, connection: Connection) -> None:
+    found, expected = revision(connection), newest_revision()
+    if found != expected:
+        raise Conflict(
+            f"{database.name} has schema {found or 'none'}, this forewarn copies {expected}: "
+            f"use the forewarn that serves it"
+        )
+
+
+def _set_lineage(file: Path, lineage: str) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE meta SET lineage = ?", (lineage,))

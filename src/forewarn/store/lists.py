@@ -1,0 +1,108 @@
+"""The lists of a snapshot, page by page."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Select, func, select
+
+from forewarn.control.ports import HistoryFilter
+from forewarn.core.model import Event, Group, Host, Machine, Order, OrderState, Project, Record
+from forewarn.store import tables
+from forewarn.store.cursors import beyond, decode, page
+from forewarn.store.fleet_rows import HOST_COLUMNS, MACHINE_COLUMNS, host_of, machine_of, name_key
+from forewarn.store.reading import VERSIONED_GROUP, Reader
+from forewarn.store.times import micros
+from forewarn.store.work_rows import (
+    EVENT_COLUMNS,
+    ORDER_COLUMNS,
+    RECORD_COLUMNS,
+    event_of,
+    order_of,
+    record_of,
+)
+
+
+class Lists(Reader):
+    """Machines, groups, hosts, projects, orders, events and records in their order."""
+
+    def machines(self, *, after: str | None, limit: int) -> tuple[Sequence[Machine], str | None]:
+        """List machines by project and name."""
+        place = None if after is None else decode(after, like=(str, str))
+        columns = (tables.machines.c.project, tables.machines.c.key)
+        query = beyond(select(*MACHINE_COLUMNS), columns, place, limit=limit, newest=False)
+        found = [machine_of(row) for row in self._all(query)]
+        return page(found, limit=limit, place=lambda machine: (machine.project, name_key(machine.name)))
+
+    def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
+        """List groups by name, standalone machines left out."""
+        place = None if after is None else decode(after, like=(str,))
+        query = select(*VERSIONED_GROUP).where(tables.LISTED_GROUP)
+        found = self._groups_of(
+            self._all(beyond(query, (tables.groups.c.name,), place, limit=limit, newest=False))
+        )
+        return page(found, limit=limit, place=lambda group: (group.name,))
+
+    def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
+        """List hosts by name."""
+        place = None if after is None else decode(after, like=(str,))
+        query = beyond(select(*HOST_COLUMNS), (tables.hosts.c.name,), place, limit=limit, newest=False)
+        found = [host_of(row) for row in self._all(query)]
+        return page(found, limit=limit, place=lambda host: (host.name,))
+
+    def projects(self) -> Sequence[Project]:
+        """List projects by name."""
+        query = select(tables.projects.c.name).order_by(tables.projects.c.name)
+        return [Project(name=name) for (name,) in self._all(query)]
+
+    def orders(
+        self, *, state: OrderState | None, after: str | None, limit: int
+    ) -> tuple[Sequence[Order], str | None]:
+        """List orders, newest first, open or over."""
+        place = None if after is None else decode(after, like=(int, str))
+        query = select(*ORDER_COLUMNS)
+        if state is not None:
+            query = query.where(tables.orders.c.state == state.value)
+        columns = (tables.orders.c.number, tables.orders.c.id)
+        found = [order_of(row) for row in self._all(beyond(query, columns, place, limit=limit, newest=True))]
+        return page(found, limit=limit, place=lambda order: (order.number, order.id))
+
+    def events(self, *, after: str | None, limit: int) -> tuple[Sequence[Event], str | None]:
+        """List the listed events of the whole fleet, by creation."""
+        place = None if after is None else decode(after, like=(int, str))
+        query = select(*EVENT_COLUMNS).where(tables.events.c.ended_at.is_(None))
+        columns = (tables.events.c.number, tables.events.c.id)
+        found = [event_of(row) for row in self._all(beyond(query, columns, place, limit=limit, newest=False))]
+        return page(found, limit=limit, place=lambda event: (event.number, event.id))
+
+    def history(self, wanted: HistoryFilter) -> Sequence[Record]:
+        """List records, newest first."""
+        query = select(*RECORD_COLUMNS).where(*_conditions(wanted))
+        newest_first = query.order_by(tables.records.c.number.desc()).limit(wanted.limit)
+        return [record_of(row) for row in self._all(newest_first)]
+
+
+def _conditions(wanted: HistoryFilter) -> list[ColumnElement[bool]]:
+    records = tables.records.c
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.project is not None:
+        conditions.append(records.project == wanted.project)
+    if wanted.machine is not None:
+        conditions.append(records.machine_key == name_key(wanted.machine))
+    if wanted.event is not None:
+        conditions.append(records.event_id == wanted.event.upper())
+    if wanted.order is not None:
+        conditions.append(records.order_id == wanted.order.upper())
+    if wanted.since is not None:
+        conditions.append(records.number >= _first_since(micros(wanted.since)).scalar_subquery())
+    if wanted.below is not None:
+        conditions.append(records.number < wanted.below)
+    return conditions
+
+
+def _first_since(at: int) -> Select[tuple[int]]:
+    """Find the first record of a time.
+
+    Times grow with the numbers, so this bound spares the database reading and sorting by time; where
+    there is no such record the comparison is with nothing, and finds nothing.
+    """
+    first = select(func.min(tables.records.c.at)).where(tables.records.c.at >= at).scalar_subquery()
+    return select(func.min(tables.records.c.number)).where(tables.records.c.at == first)

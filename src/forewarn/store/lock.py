@@ -1,0 +1,110 @@
+"""One server for each database. The lock dies with the process that holds it, however that ends."""
+
+import fcntl
+import os
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import TracebackType
+
+from sqlalchemy import Connection, Engine, NullPool, create_engine, text
+
+from forewarn.core.errors import Conflict, Unavailable
+from forewarn.store.database import Database, connect_options, database_of
+from forewarn.store.failures import translate_failures
+
+# Any constant will do that no other program in the same database is likely to use.
+_KEY = 0x666F7265_77610000
+_HOLDER = text(
+    "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid) "
+    "WHERE locktype = 'advisory' AND classid = :high AND objid = :low AND granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+def hold(url: str) -> AbstractContextManager[object]:
+    """Take the right to serve a database until the block ends; Conflict if another server has it."""
+    database = database_of(url)
+    if not database.embedded:
+        return ConnectionLock(database)
+    if database.file is None:
+        return nullcontext()  # nobody else can reach it
+    return FileLock(database, database.file)
+
+
+class FileLock:
+    """The lock on an SQLite database: a file beside it, which says who holds it."""
+
+    def __init__(self, database: Database, file: Path) -> None:
+        path = f"{file}.lock"
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise Unavailable(
+                f"{database.name} cannot be locked: check that its folder exists and can be written to"
+            ) from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._descriptor, 64, 0).decode(errors="replace").strip()
+            self.release()
+            raise _taken(database, f"process {holder}" if holder else "") from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let another server have it; the file stays, for removing it would race with the next holder."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> "FileLock":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class ConnectionLock:
+    """The lock on a PostgreSQL database: held by a connection that does nothing else."""
+
+    def __init__(self, database: Database) -> None:
+        self._engine = _engine(database)
+        self._connection = self._engine.connect()
+        if not self._connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}):
+            holder = _holder(self._connection)
+            self.release()
+            raise _taken(database, holder)
+
+    def release(self) -> None:
+        """Let another server have it."""
+        self._connection.close()
+        self._engine.dispose()
+
+    def __enter__(self) -> "ConnectionLock":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def _engine(database: Database) -> Engine:
+    engine = create_engine(
+        database.url,
+        poolclass=NullPool,
+        isolation_level="AUTOCOMMIT",
+        connect_args=connect_options(database.url) | {"application_name": f"forewarn, process {os.getpid()}"},
+    )
+    translate_failures(engine, database.name)
+    return engine
+
+
+def _holder(connection: Connection) -> str:
+    found = connection.scalar(_HOLDER, {"high": _KEY >> 32, "low": _KEY & 0xFFFFFFFF})
+    return str(found or "").removeprefix("forewarn, ")
+
+
+def _taken(database: Database, holder: str) -> Conflict:
+    who = f" ({holder})" if holder else ""
+    return Conflict(f"another forewarn serves {database.name}{who}: stop it first, or use another --database")

@@ -1,0 +1,11 @@
+"""The snapshot of control's ports, put together from its parts."""
+
+from forewarn.store.feed import Feed
+from forewarn.store.lists import Lists
+from forewarn.store.lookups import Lookups
+from forewarn.store.schedule import Schedule
+from forewarn.store.slices import Slices
+
+
+class SqlSnapshot(Slices, Lookups, Lists, Feed, Schedule):
+    """All that can be read in one transaction."""

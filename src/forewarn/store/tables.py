@@ -1,0 +1,222 @@
+"""The tables: columns for what is asked for or compared, JSON for what is only ever read whole.
+
+Times are microseconds since 1970, so that both databases keep and compare them exactly. There are no
+foreign keys: the rules of what may refer to what are core's, and orders outlive their machines. A change
+here needs a migration beside it; a test compares the two.
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    literal_column,
+)
+
+metadata = MetaData()
+
+# PostgreSQL would otherwise sort by the locale of the database, and pages would differ from SQLite's.
+NAME = Text().with_variant(Text(collation="C"), "postgresql")
+TIME = BigInteger()
+# On SQLite only this spelling makes the number the row's own id, without a second index.
+NUMBER_KEY = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _where(index: str, *columns: Column[object], only: ColumnElement[bool]) -> Index:
+    return Index(index, *columns, sqlite_where=only, postgresql_where=only)
+
+
+# One row. Every writer locks it first, so writes come one after another and in the order of `number`.
+meta = Table(
+    "meta",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, nullable=False),
+    Column("reached", TIME),
+    Column("hold_until", TIME),
+    Column("hold_announced_before", TIME),
+    Column("applied_fleet", Text),
+    Column("lineage", Text, nullable=False),
+)
+
+projects = Table("projects", metadata, Column("name", NAME, primary_key=True))
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("name", NAME, primary_key=True),
+    Column("state", Text, nullable=False),
+    Index("hosts_state", "state"),
+)
+
+groups = Table(
+    "groups",
+    metadata,
+    Column("name", NAME, primary_key=True),
+    Column("project", NAME, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("update_domains", Integer, nullable=False),
+    Column("incarnation", BigInteger, nullable=False),
+    Column("enabled_at", TIME),
+    Column("ready_at", TIME),
+    Column("last_active", TIME),
+    Column("silent_since", TIME),  # while enabled: the last activity, or else when it was enabled
+    Column("version", BigInteger, nullable=False),  # grows with each save: what compare-and-set compares
+    Column("changed", BigInteger, nullable=False),  # the number of its last change, for the feed
+    Index("groups_changed", "changed"),
+)
+# Literal, not bound: SQLite uses a partial index only where the query repeats its condition.
+LISTED_GROUP: ColumnElement[bool] = groups.c.kind != literal_column("'standalone'")
+_where("groups_listed", groups.c.name, only=LISTED_GROUP)
+_where("groups_ready", groups.c.ready_at, only=groups.c.ready_at.is_not(None))
+_where("groups_silent", groups.c.silent_since, groups.c.name, only=groups.c.silent_since.is_not(None))
+
+machines = Table(
+    "machines",
+    metadata,
+    Column("id", NAME, primary_key=True),
+    Column("name", NAME, nullable=False),
+    Column("key", NAME, nullable=False),  # the name without its case
+    Column("project", NAME, nullable=False),
+    Column("group_name", NAME, nullable=False),
+    Column("host", NAME),
+    Column("update_domain", Integer, nullable=False),
+    Column("fault_domain", Integer, nullable=False),
+    Column("priority", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("network", NAME, nullable=False),
+    Column("address", NAME),
+    Column("port", Integer),
+    Column("tags", JSON, nullable=False),
+    Column("location", Text, nullable=False),
+    Column("zone", Text, nullable=False),
+    Column("size", Text, nullable=False),
+    Column("os", Text, nullable=False),
+    Column("last_seen", TIME),
+    Column("changed", BigInteger, nullable=False),
+    UniqueConstraint("project", "key", name="machines_name"),
+    UniqueConstraint("network", "address", name="machines_address"),
+    UniqueConstraint("port", name="machines_port"),
+    Index("machines_key", "key"),
+    Index("machines_host", "host"),
+    Index("machines_state", "state"),
+    Index("machines_changed", "changed"),
+)
+
+orders = Table(
+    "orders",
+    metadata,
+    Column("id", NAME, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("work", Text),
+    Column("source", Text, nullable=False),
+    Column("project", NAME),
+    Column("machine", NAME),
+    Column("machine_name", NAME),
+    Column("host", NAME),
+    Column("by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("driver", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("stages", JSON, nullable=False),
+    Column("waiting", JSON, nullable=False),
+    Column("created_at", TIME, nullable=False),
+    Column("ended_at", TIME),
+    Column("why", Text, nullable=False),
+    Column("due_at", TIME),
+    Index("orders_number", "number", "id"),
+    Index("orders_state", "state", "number", "id"),
+)
+_open = orders.c.ended_at.is_(None)
+_where("orders_open", orders.c.state, orders.c.source, orders.c.project, only=_open)
+_where("orders_host", orders.c.host, only=_open)
+_where("orders_due", orders.c.due_at, orders.c.number, only=orders.c.due_at.is_not(None))
+
+# Which machines an open order may still touch.
+order_machines = Table(
+    "order_machines",
+    metadata,
+    Column("machine_id", NAME, nullable=False),
+    Column("order_id", NAME, nullable=False),
+    PrimaryKeyConstraint("machine_id", "order_id"),
+    Index("order_machines_order", "order_id"),
+)
+
+# For which groups' events an open order waits.
+order_waits = Table(
+    "order_waits",
+    metadata,
+    Column("group_name", NAME, nullable=False),
+    Column("order_id", NAME, nullable=False),
+    PrimaryKeyConstraint("group_name", "order_id"),
+    Index("order_waits_order", "order_id"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", NAME, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("order_id", NAME, nullable=False),
+    Column("stage", Integer, nullable=False),
+    Column("group_name", NAME, nullable=False),
+    Column("domain", Integer, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("duration_seconds", BigInteger, nullable=False),
+    Column("resources", JSON, nullable=False),
+    Column("announced_at", TIME, nullable=False),
+    Column("not_before", TIME, nullable=False),
+    Column("started_at", TIME),
+    Column("ended_at", TIME),
+    Column("why", Text, nullable=False),
+    Column("approvals", JSON, nullable=False),
+    Index("events_order", "order_id"),
+)
+_listed = events.c.ended_at.is_(None)
+_where("events_group", events.c.group_name, events.c.domain, only=_listed)
+_where("events_number", events.c.number, events.c.id, only=_listed)
+_where("events_status", events.c.status, only=_listed)
+
+records = Table(
+    "records",
+    metadata,
+    Column("number", NUMBER_KEY, primary_key=True, autoincrement=False),
+    Column("at", TIME, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("project", NAME),
+    Column("group_name", NAME),
+    Column("host", NAME),
+    Column("machine", NAME),
+    Column("machine_key", NAME),
+    Column("event_id", NAME),
+    Column("order_id", NAME),
+    Column("by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Index("records_at", "at", "number"),
+    Index("records_project", "project", "number"),
+    Index("records_machine", "machine_key", "number"),
+    Index("records_event", "event_id", "number"),
+    Index("records_order", "order_id", "number"),
+)
+
+# What was removed, and at which number, so that readers of the feed learn of it.
+tombstones = Table(
+    "tombstones",
+    metadata,
+    Column("kind", Text, nullable=False),  # the table it was removed from
+    Column("key", NAME, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    PrimaryKeyConstraint("kind", "key"),
+    Index("tombstones_number", "number"),
+)

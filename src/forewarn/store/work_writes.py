@@ -1,0 +1,86 @@
+"""Saving orders, events and records."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from sqlalchemy import Table, bindparam, delete, insert, or_, select, update
+
+from forewarn.core.model import Event, GroupName, HostName, Order, Record, StepState
+from forewarn.store import tables
+from forewarn.store.reading import Reader, among, chunks
+from forewarn.store.times import micros
+from forewarn.store.upserts import upsert
+from forewarn.store.work_rows import event_row, order_row, record_row
+
+# A machine of such a step may still be touched, or must be seen to.
+_UNSETTLED = frozenset({StepState.WAITING, StepState.RUNNING, StepState.FAILED})
+
+_O = tables.orders.c
+_NOW = bindparam("now", type_=tables.TIME)
+_KEYS = bindparam("keys", expanding=True)
+_WAITING = select(tables.order_waits.c.order_id).where(tables.order_waits.c.group_name.in_(_KEYS))
+# One that is already due keeps its place in the queue.
+_WAKE = (
+    update(tables.orders)
+    .where(_O.ended_at.is_(None), or_(_O.due_at.is_(None), _O.due_at > _NOW))
+    .values(due_at=_NOW)
+)
+_WAKE_WAITING = _WAKE.where(_O.id.in_(_WAITING))
+_WAKE_ON = _WAKE.where(_O.host.in_(_KEYS))
+
+Pairs = set[tuple[str, str]]  # a key and an order
+
+
+class WorkWrites(Reader):
+    """Writes to what is going on and what has been."""
+
+    def _save_orders(self, orders: Sequence[Order]) -> None:
+        if not orders:
+            return
+        self._connection.execute(
+            upsert(self._connection.dialect.name, tables.orders), [order_row(order) for order in orders]
+        )
+        machines = {(machine, order.id.upper()) for order in orders for machine in _touched(order)}
+        waits = {(group, order.id.upper()) for order in orders for group in _waited_for(order)}
+        ids = [order.id.upper() for order in orders]
+        self._keep_in_step(tables.order_machines, ids, machines)
+        self._keep_in_step(tables.order_waits, ids, waits)
+
+    def _keep_in_step(self, table: Table, orders: Sequence[str], wanted: Pairs) -> None:
+        """Make a side table say this of these orders; most saves change nothing there."""
+        key, order = table.columns
+        saved = {(row[0], row[1]) for row in self._among(among((key, order), order), orders)}
+        if gone := saved - wanted:
+            this_row = (key == bindparam("this_key"), order == bindparam("this_order"))
+            rows = [{"this_key": key_, "this_order": order_} for key_, order_ in gone]
+            self._connection.execute(delete(table).where(*this_row), rows)
+        if new := wanted - saved:
+            rows = [{key.name: key_, order.name: order_} for key_, order_ in sorted(new)]
+            self._connection.execute(insert(table), rows)
+
+    def _save_events(self, events: Sequence[Event]) -> None:
+        if events:
+            self._connection.execute(
+                upsert(self._connection.dialect.name, tables.events), [event_row(event) for event in events]
+            )
+
+    def _save_records(self, records: Sequence[Record]) -> None:
+        if records:
+            self._connection.execute(insert(tables.records), [record_row(record) for record in records])
+
+    def _wake(self, *, waiting_for: Iterable[GroupName], on: Iterable[HostName], now: datetime) -> None:
+        """Have the engine look at every open order that waits for these groups, or is on these hosts."""
+        for statement, keys in ((_WAKE_WAITING, waiting_for), (_WAKE_ON, on)):
+            for chunk in chunks(keys):
+                self._connection.execute(statement, {"keys": chunk, "now": micros(now)})
+
+
+def _touched(order: Order) -> Iterable[str]:
+    if not order.open:
+        return set()
+    touched = {step.machine.lower() for step in order.steps if step.state in _UNSETTLED}
+    return touched if order.machine is None else touched | {order.machine.lower()}
+
+
+def _waited_for(order: Order) -> Iterable[str]:
+    return {wait.group for wait in order.waiting if wait.group is not None} if order.open else set()

@@ -1,0 +1,1 @@
+"""For other people's tests: the pytest plug-in. Empty so far."""

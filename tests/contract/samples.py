@@ -1,0 +1,143 @@
+"""Small things to save: each test says only what it is about."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from forewarn.core.draft import Changes, Slice
+from forewarn.core.model import (
+    DEFAULT_PROJECT,
+    Action,
+    Event,
+    EventId,
+    EventStatus,
+    EventType,
+    Group,
+    GroupKind,
+    GroupName,
+    Host,
+    HostName,
+    Machine,
+    MachineId,
+    MachineName,
+    Order,
+    OrderId,
+    Project,
+    Record,
+    Resource,
+    Source,
+    Stage,
+    StageState,
+    Step,
+    StepState,
+    Work,
+)
+from forewarn.store.sql import SqlStore
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+def order_id(number: int) -> OrderId:
+    return OrderId(f"AAAAAAAA-0000-4000-8000-{number:012X}")
+
+
+def event_id(number: int) -> EventId:
+    return EventId(f"EEEEEEEE-0000-4000-8000-{number:012X}")
+
+
+def machine_id(name: str) -> MachineId:
+    return MachineId(f"00000000-0000-4000-8000-{name.encode().hex():0>12}")
+
+
+def group(name: str = "web", **more: Any) -> Group:
+    defaults = {"project": DEFAULT_PROJECT, "kind": GroupKind.AVAILABILITY_SET, "update_domains": 3}
+    return Group(name=GroupName(name), **defaults | more)
+
+
+def host(name: str, **more: Any) -> Host:
+    return Host(name=HostName(name), **more)
+
+
+def machine(name: str, **more: Any) -> Machine:
+    defaults = {
+        "id": machine_id(name),
+        "project": DEFAULT_PROJECT,
+        "group": GroupName("web"),
+        "host": HostName("host-1"),
+    }
+    return Machine(name=MachineName(name), **defaults | more)
+
+
+def step(name: str, state: StepState = StepState.WAITING, **more: Any) -> Step:
+    defaults = {"machine": machine_id(name), "group": GroupName("web"), "domain": 0, "state": state}
+    return Step(name=MachineName(name), **defaults | more)
+
+
+def stage(*steps: Step) -> Stage:
+    return Stage(state=StageState.ANNOUNCED, steps=steps)
+
+
+def order(number: int, **more: Any) -> Order:
+    defaults = {
+        "id": order_id(number),
+        "action": Action.RESTART,
+        "work": Work.REBOOT,
+        "source": Source.USER,
+        "project": DEFAULT_PROJECT,
+        "machine": None,
+        "machine_name": None,
+        "host": None,
+        "by": "test",
+        "created_at": NOW,
+    }
+    return Order(number=number, **defaults | more)
+
+
+def event(number: int, **more: Any) -> Event:
+    defaults = {
+        "id": event_id(number),
+        "order": order_id(1),
+        "stage": 0,
+        "group": GroupName("web"),
+        "domain": 0,
+        "type": EventType.REBOOT,
+        "status": EventStatus.SCHEDULED,
+        "source": Source.USER,
+        "description": "",
+        "duration_seconds": -1,
+        "resources": (Resource(machine=machine_id("web-0"), name=MachineName("web-0")),),
+        "announced_at": NOW,
+        "not_before": NOW + 900 * SECOND,
+    }
+    return Event(number=number, **defaults | more)
+
+
+def record(number: int, **more: Any) -> Record:
+    return Record(number=number, **{"at": NOW, "kind": "order-placed"} | more)
+
+
+def save(store: SqlStore, *, now: datetime = NOW, **changes: Any) -> int:
+    """Save some things as one use case would, and return the number of the feed then."""
+    with store.write() as tx:
+        base = tx.everything()
+        records = changes.get("records", ())
+        number = max([base.number, *(line.number for line in records)])
+        tx.save(Changes(now=now, number=number, **changes))
+    return everything(store).number
+
+
+def save_fleet(store: SqlStore, machines: Iterable[Machine] = (), *, hosts: Iterable[str] = ("host-1",)) -> int:
+    """Save a group, some hosts and machines."""
+    return save(
+        store,
+        projects=(Project(name=DEFAULT_PROJECT),),
+        hosts=tuple(host(name) for name in hosts),
+        groups=(group(),),
+        machines=tuple(machines),
+    )
+
+
+def everything(store: SqlStore) -> Slice:
+    with store.read() as snapshot:
+        return snapshot.everything()

@@ -1,0 +1,409 @@
+"""What every store must do: what is saved, found, counted and kept."""
+
+import threading
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from sqlalchemy import update
+
+from forewarn.control.ports import HistoryFilter
+from forewarn.core.draft import Changes
+from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.model import (
+    DEFAULT_PROJECT,
+    EventStatus,
+    GroupName,
+    Hold,
+    HostState,
+    MachineName,
+    MachineState,
+    OrderState,
+    Project,
+    ProjectName,
+    Source,
+)
+from forewarn.store import tables
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import (
+    NOW,
+    SECOND,
+    event,
+    event_id,
+    everything,
+    group,
+    host,
+    machine,
+    machine_id,
+    order,
+    order_id,
+    record,
+    save,
+    save_fleet,
+)
+
+ELSEWHERE = ProjectName("elsewhere")
+
+
+def test_a_new_store_is_empty(store: SqlStore) -> None:
+    with store.read() as snapshot:
+        assert snapshot.everything().machines == {}
+        assert snapshot.reached() is None
+        assert snapshot.hold() is None
+        assert snapshot.applied_fleet() is None
+        assert snapshot.lineage() == "LINEAGE"
+
+
+def test_a_block_that_raises_saves_nothing(store: SqlStore) -> None:
+    with pytest.raises(ZeroDivisionError), store.write() as tx:
+        tx.save(Changes(now=NOW, number=1, groups=(group(),), records=(record(1),)))
+        tx.set_applied_fleet("digest")
+        raise ZeroDivisionError
+    with store.read() as snapshot:
+        assert snapshot.group(GroupName("web")) is None
+        assert snapshot.applied_fleet() is None
+        assert snapshot.everything().number == 0
+
+
+def test_a_snapshot_does_not_see_what_is_saved_after_it_was_opened(store: SqlStore) -> None:
+    save_fleet(store)
+    with store.read() as before:
+        assert len(before.projects()) == 1
+        save(store, projects=(Project(name=ELSEWHERE),))
+        assert len(before.projects()) == 1
+    with store.read() as after:
+        assert len(after.projects()) == 2
+
+
+def test_a_transaction_sees_what_it_has_saved(store: SqlStore) -> None:
+    with store.write() as tx:
+        tx.save(Changes(now=NOW, number=1, groups=(group(),), records=(record(1),)))
+        assert tx.group(GroupName("web")) == group()
+        assert tx.everything().number == 1
+
+
+def test_writers_come_one_after_another(store: SqlStore) -> None:
+    def write_some() -> None:
+        for _ in range(10):
+            with store.write() as tx:
+                number = tx.everything().number + 1
+                tx.save(Changes(now=NOW, number=number, records=(record(number),)))
+
+    writers = [threading.Thread(target=write_some) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    with store.read() as snapshot:
+        assert [line.number for line in snapshot.history(HistoryFilter())] == list(range(30, 0, -1))
+
+
+# Machines, groups, hosts
+
+
+def test_a_machine_is_found_by_its_name_in_any_case(store: SqlStore) -> None:
+    save_fleet(store, [machine("Web-0")])
+    with store.read() as snapshot:
+        assert snapshot.machine("wEB-0", project=None) == machine("Web-0")
+        assert snapshot.machine("web-0", project=DEFAULT_PROJECT) == machine("Web-0")
+
+
+def test_an_unknown_machine_is_named(store: SqlStore) -> None:
+    with store.read() as snapshot, pytest.raises(NotFound, match=r'^machine "web-9" does not exist$'):
+        snapshot.machine("web-9", project=None)
+
+
+def test_a_machine_of_another_project_is_not_found(store: SqlStore) -> None:
+    save_fleet(store, [machine("web-0")])
+    with store.read() as snapshot, pytest.raises(NotFound):
+        snapshot.machine("web-0", project=ELSEWHERE)
+
+
+def test_a_name_in_several_projects_needs_the_project(store: SqlStore) -> None:
+    other = machine("web-0", id=machine_id("other"), project=ELSEWHERE)
+    save_fleet(store, [machine("web-0"), other])
+    with store.read() as snapshot:
+        assert snapshot.machine("WEB-0", project=ELSEWHERE) == other
+        with pytest.raises(Conflict, match="default, elsewhere"):
+            snapshot.machine("web-0", project=None)
+
+
+def test_a_machine_is_found_by_its_id(store: SqlStore) -> None:
+    save_fleet(store, [machine("web-0")])
+    with store.read() as snapshot:
+        assert snapshot.machine_by_id(machine_id("web-0")) == machine("web-0")
+        assert snapshot.machine_by_id(machine_id("web-1")) is None
+
+
+def test_groups_and_hosts_are_found_by_name(store: SqlStore) -> None:
+    save_fleet(store)
+    with store.read() as snapshot:
+        assert snapshot.group(GroupName("web")) == group()
+        assert snapshot.group(GroupName("db")) is None
+        assert snapshot.host(host("host-1").name) == host("host-1")
+        assert snapshot.host(host("host-2").name) is None
+
+
+def test_projects_are_listed_by_name(store: SqlStore) -> None:
+    save(store, projects=(Project(name=ELSEWHERE), Project(name=DEFAULT_PROJECT)))
+    with store.read() as snapshot:
+        assert [project.name for project in snapshot.projects()] == ["default", "elsewhere"]
+
+
+@pytest.mark.parametrize(
+    ("clash", "message"),
+    [
+        ({"name": "WEB-0"}, "name"),
+        ({"address": "10.0.0.1"}, "address"),
+        ({"port": 8301}, "port"),
+    ],
+)
+def test_what_another_machine_has_is_refused(store: SqlStore, clash: dict[str, object], message: str) -> None:
+    save_fleet(store, [machine("web-0", address="10.0.0.1", port=8301)])
+    with pytest.raises(Conflict, match=f"another machine .*{message}"):
+        save(store, machines=(replace(machine("web-1"), **clash),))  # type: ignore[arg-type]
+    assert len(everything(store).machines) == 1
+
+
+def test_an_address_may_be_used_again_in_another_network(store: SqlStore) -> None:
+    save_fleet(store, [machine("web-0", address="10.0.0.1", network="blue")])
+    save(store, machines=(machine("web-1", address="10.0.0.1", network="red"),))
+    assert len(everything(store).machines) == 2
+
+
+def test_machines_may_swap_names_addresses_and_ports(store: SqlStore) -> None:
+    one = machine("web-0", address="10.0.0.1", port=8301)
+    two = machine("web-1", address="10.0.0.2", port=8302)
+    save_fleet(store, [one, two])
+    swapped = (
+        replace(one, name=two.name, address=two.address, port=two.port),
+        replace(two, name=one.name, address=one.address, port=one.port),
+    )
+    save(store, machines=swapped)
+    assert set(everything(store).machines.values()) >= set() and everything(store).machines == {
+        each.id: each for each in swapped
+    }
+
+
+def test_a_new_machine_may_take_the_place_of_a_removed_one(store: SqlStore) -> None:
+    old = machine("web-0", address="10.0.0.1", port=8301)
+    save_fleet(store, [old])
+    new = replace(old, id=machine_id("new"))
+    save(store, machines=(new,), removed_machines=(old.id,))
+    assert everything(store).machines == {new.id: new}
+
+
+def test_what_is_removed_is_gone(store: SqlStore) -> None:
+    save_fleet(store, [machine("web-0")])
+    save(
+        store,
+        removed_machines=(machine_id("web-0"),),
+        removed_groups=(GroupName("web"),),
+        removed_hosts=(host("host-1").name,),
+        removed_projects=(DEFAULT_PROJECT,),
+    )
+    left = everything(store)
+    assert (left.machines, left.groups, left.hosts, left.projects) == ({}, {}, {}, {})
+
+
+def test_a_group_that_was_not_loaded_cannot_be_replaced(store: SqlStore) -> None:
+    save_fleet(store)
+    with pytest.raises(Conflict), store.write() as tx:
+        tx.save(Changes(now=NOW, number=tx.everything().number + 1, groups=(group(incarnation=7),)))
+        # A second transaction that has not read it could not know what it replaces.
+    with pytest.raises(Conflict), store.write() as tx:
+        tx.save(Changes(now=NOW, number=100, groups=(group(incarnation=7),)))
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_group_that_changed_since_it_was_loaded_is_not_overwritten(store: SqlStore, removed: bool) -> None:
+    save_fleet(store)
+    change = {"removed_groups": (GroupName("web"),)} if removed else {"groups": (group(incarnation=7),)}
+    with pytest.raises(Conflict, match='group "web"'), store.write() as tx:
+        number = tx.everything().number
+        tx._connection.execute(update(tables.groups).values(version=tables.groups.c.version + 1))
+        tx.save(Changes(now=NOW, number=number, **change))  # type: ignore[arg-type]
+    assert everything(store).groups == {"web": group()}
+
+
+def test_a_group_can_be_saved_twice_in_a_transaction(store: SqlStore) -> None:
+    save_fleet(store)
+    with store.write() as tx:
+        number = tx.everything().number
+        tx.save(Changes(now=NOW, number=number + 1, groups=(group(incarnation=2),)))
+        tx.save(Changes(now=NOW, number=number + 2, groups=(group(incarnation=3),)))
+    assert everything(store).groups["web"].incarnation == 3
+
+
+def test_what_was_decided_on_an_older_state_is_refused(store: SqlStore) -> None:
+    save_fleet(store)
+    older = everything(store).number
+    save(store, machines=(machine("web-0"),))
+    with pytest.raises(Conflict, match="meanwhile"), store.write() as tx:
+        tx.save(Changes(now=NOW, number=older, hosts=(host("host-1", state=HostState.FAILED),)))
+
+
+def test_a_record_number_is_given_once(store: SqlStore) -> None:
+    save(store, records=(record(1),))
+    with pytest.raises(Conflict), store.write() as tx:
+        tx.save(Changes(now=NOW, number=2, records=(record(1),)))
+
+
+# Orders and events
+
+
+def test_orders_are_found_by_id_in_any_case(store: SqlStore) -> None:
+    save(store, orders=(order(1), order(2, ended_at=NOW, state=OrderState.DONE)))
+    with store.read() as snapshot:
+        assert snapshot.order(order_id(1)) == order(1)
+        found = snapshot.order(order_id(2).lower())  # type: ignore[arg-type]
+        assert found is not None
+        assert found.id == order_id(2)
+        assert snapshot.order(order_id(3)) is None
+
+
+def test_events_are_found_by_id_in_any_case(store: SqlStore) -> None:
+    over = event(2, ended_at=NOW, why="done")
+    save(store, events=(event(1), over))
+    with store.read() as snapshot:
+        assert snapshot.event(event_id(1)) == event(1)
+        assert snapshot.event(event_id(2).lower()) == over  # type: ignore[arg-type]
+        assert snapshot.event(event_id(3)) is None
+
+
+def test_an_order_has_its_events_by_creation_the_over_ones_too(store: SqlStore) -> None:
+    over = event(2, ended_at=NOW)
+    save(store, events=(event(3), over, event(4, order=order_id(9))))
+    with store.read() as snapshot:
+        assert snapshot.events_of_order(order_id(1)) == [over, event(3)]
+
+
+def test_a_group_is_asked_only_about_its_own_events(store: SqlStore) -> None:
+    over = event(2, ended_at=NOW)
+    save(store, events=(event(1), over, event(3, group=GroupName("db")), event(4)))
+    wanted = [event_id(number).lower() for number in (1, 2, 3, 9)]
+    with store.read() as snapshot:
+        assert snapshot.events_of_group(GroupName("web"), wanted) == [event(1), over]  # type: ignore[arg-type]
+        assert snapshot.events_of_group(GroupName("web"), []) == []
+
+
+def test_only_users_orders_that_have_not_started_count_as_scheduled(store: SqlStore) -> None:
+    save(
+        store,
+        orders=(
+            order(1),
+            order(2, state=OrderState.ANNOUNCED),
+            order(3, state=OrderState.STARTED),
+            order(4, source=Source.PLATFORM),
+            order(5, project=ELSEWHERE),
+            order(6, ended_at=NOW, state=OrderState.CANCELLED),
+        ),
+    )
+    with store.read() as snapshot:
+        assert snapshot.scheduled_user_orders(DEFAULT_PROJECT) == 2
+
+
+def test_counts_are_by_state_of_what_is_there_now(store: SqlStore) -> None:
+    save_fleet(store, [machine("web-0"), machine("web-1", state=MachineState.FROZEN)])
+    save(
+        store,
+        orders=(order(1), order(2), order(3, ended_at=NOW, state=OrderState.DONE)),
+        events=(event(1), event(2, status=EventStatus.STARTED), event(3, ended_at=NOW)),
+    )
+    with store.read() as snapshot:
+        counts = snapshot.counts()
+    assert counts["machines"] == {"running": 1, "frozen": 1, "restarting": 0, "moving": 0, "stopped": 0}
+    assert counts["hosts"] == {"ok": 1, "cordoned": 0, "degraded": 0, "failed": 0}
+    assert counts["orders"] == {"queued": 2, "announced": 0, "started": 0, "failed": 0}
+    assert counts["events"] == {"Scheduled": 1, "Started": 1}
+
+
+# What has been
+
+
+def test_history_is_newest_first_and_can_be_narrowed(store: SqlStore) -> None:
+    lines = (
+        record(1, machine=MachineName("Web-0"), project=DEFAULT_PROJECT),
+        record(2, event=event_id(1), order=order_id(1), at=NOW + SECOND),
+        record(3, order=order_id(2), project=ELSEWHERE, by="me", reason="because", at=NOW + SECOND),
+        record(4, group=GroupName("web"), host=host("host-1").name, at=NOW + 2 * SECOND),
+    )
+    save(store, records=lines)
+
+    def numbers(**wanted: object) -> list[int]:
+        with store.read() as snapshot:
+            found = snapshot.history(HistoryFilter(**wanted))  # type: ignore[arg-type]
+        assert set(found) <= set(lines)
+        return [line.number for line in found]
+
+    assert numbers() == [4, 3, 2, 1]
+    assert numbers(limit=2) == [4, 3]
+    assert numbers(below=3) == [2, 1]
+    assert numbers(machine="wEB-0") == [1]
+    assert numbers(event=event_id(1).lower()) == [2]
+    assert numbers(order=order_id(2).lower()) == [3]
+    assert numbers(project=ELSEWHERE) == [3]
+    assert numbers(since=NOW + SECOND) == [4, 3, 2]
+    assert numbers(since=NOW + SECOND, order=order_id(1)) == [2]
+    assert numbers(since=NOW + 3 * SECOND) == []
+
+
+def test_machines_are_last_seen_at_the_newest_time(store: SqlStore) -> None:
+    seen, unseen = machine_id("web-0"), machine_id("web-1")
+    save_fleet(store, [machine("web-0"), machine("web-1")])
+    for at in (NOW, NOW - SECOND):
+        with store.write() as tx:
+            tx.save_last_seen({seen: at})
+    save(store, machines=(machine("web-0", state=MachineState.FROZEN),))
+    with store.read() as snapshot:
+        assert snapshot.last_seen([seen, unseen, machine_id("gone")]) == {seen: NOW}
+        assert snapshot.last_seen([]) == {}
+
+
+def test_the_time_reached_never_goes_back(store: SqlStore) -> None:
+    with store.write() as tx:
+        tx.set_reached(NOW)
+        tx.set_reached(NOW - SECOND)
+    save(store, now=NOW - 2 * SECOND)
+    with store.read() as snapshot:
+        assert snapshot.reached() == NOW
+    save(store, now=NOW + SECOND)
+    with store.read() as snapshot:
+        assert snapshot.reached() == NOW + SECOND
+
+
+def test_a_hold_is_kept_until_it_is_cleared(store: SqlStore) -> None:
+    hold = Hold(until=NOW + SECOND, announced_before=NOW)
+    with store.write() as tx:
+        tx.set_hold(hold)
+    save(store)
+    with store.read() as snapshot:
+        assert snapshot.hold() == hold
+        assert snapshot.around().hold == hold
+        assert snapshot.everything().hold == hold
+    with store.write() as tx:
+        tx.set_hold(None)
+    with store.read() as snapshot:
+        assert snapshot.hold() is None
+
+
+def test_the_digest_of_the_fleet_is_kept(store: SqlStore) -> None:
+    with store.write() as tx:
+        tx.set_applied_fleet("digest")
+    with store.read() as snapshot:
+        assert snapshot.applied_fleet() == "digest"
+
+
+def test_a_naive_time_is_refused(store: SqlStore) -> None:
+    with pytest.raises(ValueError, match="no time zone"), store.write() as tx:
+        tx.set_reached(datetime(2026, 3, 1))  # noqa: DTZ001
+
+
+def test_times_come_back_in_utc(store: SqlStore) -> None:
+    there = NOW.astimezone(timezone(timedelta(hours=2)))
+    with store.write() as tx:
+        tx.set_reached(there)
+    with store.read() as snapshot:
+        reached = snapshot.reached()
+    assert reached is not None
+    assert (reached, reached.utcoffset()) == (NOW, timedelta(0))

@@ -1,0 +1,118 @@
+"""What every store must do: tell readers of the feed all that changed, and nothing else."""
+
+from dataclasses import replace
+
+from forewarn.control.ports import Delta
+from forewarn.core.model import GroupName
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import (
+    NOW,
+    event,
+    group,
+    machine,
+    machine_id,
+    order,
+    record,
+    save,
+    save_fleet,
+)
+
+WEB = GroupName("web")
+
+
+def since(store: SqlStore, number: int) -> Delta:
+    with store.read() as snapshot:
+        return snapshot.since(number)
+
+
+def test_the_feed_of_a_new_store_is_empty(store: SqlStore) -> None:
+    assert since(store, 0) == Delta(number=0, events={})
+
+
+def test_from_nothing_everything_is_read(store: SqlStore) -> None:
+    number = save_fleet(store, [machine("web-0")])
+    save(store, events=(event(2), event(1), event(3, ended_at=NOW)))
+    assert since(store, 0) == Delta(
+        number=number, groups=(group(),), events={WEB: (event(1), event(2))}, machines=(machine("web-0"),)
+    )
+
+
+def test_a_reader_that_is_up_to_date_gets_nothing(store: SqlStore) -> None:
+    number = save_fleet(store, [machine("web-0")])
+    assert since(store, number) == Delta(number=number, events={})
+
+
+def test_a_changed_group_comes_with_all_its_listed_events(store: SqlStore) -> None:
+    save(store, groups=(group(), group("db")))
+    number = save(store, events=(event(1), event(2, group=GroupName("db"))))
+    later = save(store, groups=(group(incarnation=2),), events=(event(3),), records=(record(number + 1),))
+    assert since(store, number) == Delta(
+        number=later, groups=(group(incarnation=2),), events={WEB: (event(1), event(3))}
+    )
+
+
+def test_a_changed_group_without_events_has_an_entry(store: SqlStore) -> None:
+    number = save_fleet(store)
+    save(store, groups=(group(incarnation=2),))
+    assert since(store, number).events == {WEB: ()}
+
+
+def test_a_changed_machine_comes_without_its_group(store: SqlStore) -> None:
+    number = save_fleet(store, [machine("web-0"), machine("web-1")])
+    moved = machine("web-0", host=None)
+    later = save(store, machines=(moved,))
+    assert since(store, number) == Delta(number=later, events={}, machines=(moved,))
+
+
+def test_a_change_without_a_record_has_a_number_of_its_own(store: SqlStore) -> None:
+    first = save_fleet(store)
+    second = save(store, groups=(group(incarnation=2),))
+    third = save(store, removed_groups=(WEB,))
+    assert first < second < third
+
+
+def test_a_change_with_records_has_the_number_of_the_last(store: SqlStore) -> None:
+    assert save(store, groups=(group(),), records=(record(1), record(2))) == 2
+
+
+def test_what_boards_need_not_know_takes_no_number(store: SqlStore) -> None:
+    number = save_fleet(store)
+    assert save(store, orders=(order(1),)) == number
+
+
+def test_activity_is_not_a_change(store: SqlStore) -> None:
+    number = save_fleet(store, [machine("web-0")])
+    with store.write() as tx:
+        tx.save_activity({WEB: NOW})
+        tx.save_last_seen({machine_id("web-0"): NOW})
+        tx.set_reached(NOW)
+    assert since(store, number - 1 or 0).groups == (replace(group(), last_active=NOW),)
+    assert since(store, number) == Delta(number=number, events={})
+
+
+def test_what_was_removed_is_told(store: SqlStore) -> None:
+    number = save_fleet(store, [machine("web-0"), machine("web-1")])
+    save(store, removed_machines=(machine_id("web-0"),))
+    later = save(store, removed_machines=(machine_id("web-1"),), removed_groups=(WEB,))
+    assert since(store, number) == Delta(
+        number=later,
+        events={},
+        removed_groups=(WEB,),
+        removed_machines=(machine_id("web-0"), machine_id("web-1")),
+    )
+    assert since(store, later - 1).removed_machines == (machine_id("web-1"),)
+
+
+def test_from_nothing_nothing_is_removed(store: SqlStore) -> None:
+    save_fleet(store, [machine("web-0")])
+    save(store, removed_machines=(machine_id("web-0"),), removed_groups=(WEB,))
+    assert since(store, 0) == Delta(number=2, events={})
+
+
+def test_what_is_there_again_is_not_told_as_removed(store: SqlStore) -> None:
+    number = save_fleet(store, [machine("web-0")])
+    save(store, removed_machines=(machine_id("web-0"),), removed_groups=(WEB,))
+    save(store, groups=(group(),), machines=(machine("web-0"),))
+    delta = since(store, number)
+    assert (delta.groups, delta.machines) == ((group(),), (machine("web-0"),))
+    assert (delta.removed_groups, delta.removed_machines) == ((), ())

@@ -1,0 +1,118 @@
+"""What every store must do: lists, page by page."""
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from forewarn.core.errors import Invalid
+from forewarn.core.model import GroupKind, GroupName, OrderState, ProjectName
+from forewarn.store.snapshot import SqlSnapshot
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import NOW, event, group, host, machine, order, save, save_fleet
+
+List = Callable[..., tuple[Sequence[Any], str | None]]
+
+
+def pages(store: SqlStore, name: str, *, limit: int, **more: Any) -> list[list[Any]]:
+    """Read a list to its end."""
+    found, after = [], None
+    while True:
+        with store.read() as snapshot:
+            shown, after = getattr(snapshot, name)(after=after, limit=limit, **more)
+        found.append(list(shown))
+        if after is None:
+            return found
+
+
+def test_machines_are_listed_by_project_and_name_without_its_case(store: SqlStore) -> None:
+    other = machine("web-1", id="other", project=ProjectName("a"))
+    save_fleet(store, [machine("web-2"), machine("Web-1"), machine("db-0"), other])
+    assert pages(store, "machines", limit=3) == [
+        [other, machine("db-0"), machine("Web-1")],
+        [machine("web-2")],
+    ]
+
+
+def test_names_are_ordered_the_same_in_both_databases(store: SqlStore) -> None:
+    names = ["a_b", "a-b", "ab", "a.c", "é", "z"]
+    save_fleet(store, [machine(name) for name in names])
+    (listed,) = pages(store, "machines", limit=10)
+    assert [each.name for each in listed] == sorted(names)
+
+
+def test_standalone_machines_are_no_listed_groups(store: SqlStore) -> None:
+    alone = group("alone", kind=GroupKind.STANDALONE)
+    save(store, groups=(group("web"), alone, group("db")))
+    assert pages(store, "groups", limit=1) == [[group("db")], [group("web")]]
+    with store.read() as snapshot:
+        assert snapshot.group(GroupName("alone")) == alone
+
+
+def test_hosts_are_listed_by_name(store: SqlStore) -> None:
+    save_fleet(store, hosts=["host-2", "host-1", "host-3"])
+    assert pages(store, "hosts", limit=2) == [[host("host-1"), host("host-2")], [host("host-3")]]
+
+
+def test_orders_are_listed_newest_first(store: SqlStore) -> None:
+    over = order(2, state=OrderState.DONE, ended_at=NOW)
+    save(store, orders=(order(1), over, order(3)))
+    assert pages(store, "orders", limit=2, state=None) == [[order(3), over], [order(1)]]
+    assert pages(store, "orders", limit=2, state=OrderState.DONE) == [[over]]
+    assert pages(store, "orders", limit=2, state=OrderState.FAILED) == [[]]
+
+
+def test_listed_events_are_listed_by_creation(store: SqlStore) -> None:
+    save(store, events=(event(3), event(1), event(2, ended_at=NOW), event(4)))
+    assert pages(store, "events", limit=2) == [[event(1), event(3)], [event(4)]]
+
+
+def test_an_insertion_shifts_no_page(store: SqlStore) -> None:
+    save_fleet(store, [machine("web-1"), machine("web-3")])
+    with store.read() as snapshot:
+        first, after = snapshot.machines(after=None, limit=1)
+    save(store, machines=(machine("web-0"), machine("web-2")))
+    with store.read() as snapshot:
+        second, _ = snapshot.machines(after=after, limit=2)
+    assert [*first, *second] == [machine("web-1"), machine("web-2"), machine("web-3")]
+
+
+def test_a_cursor_outlives_what_it_points_to(store: SqlStore) -> None:
+    save_fleet(store, [machine("web-1"), machine("web-2")])
+    with store.read() as snapshot:
+        _, after = snapshot.machines(after=None, limit=1)
+    save(store, removed_machines=(machine("web-1").id,))
+    with store.read() as snapshot:
+        assert snapshot.machines(after=after, limit=1) == ([machine("web-2")], None)
+
+
+def test_a_full_last_page_has_no_next(store: SqlStore) -> None:
+    save_fleet(store, [machine("web-1"), machine("web-2")])
+    with store.read() as snapshot:
+        assert snapshot.machines(after=None, limit=2)[1] is None
+
+
+def cursor(*place: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("name", ["machines", "groups", "hosts", "orders", "events"])
+@pytest.mark.parametrize(
+    "malformed",
+    ["", "!", "é", "x" * 5, cursor(), cursor(None), cursor(True, "a"), cursor(2**63, "a"), cursor(-1, "a")],
+)
+def test_a_malformed_cursor_is_refused(store: SqlStore, name: str, malformed: str) -> None:
+    more = {"state": None} if name == "orders" else {}
+    with store.read() as snapshot, pytest.raises(Invalid, match="cursor"):
+        getattr(snapshot, name)(after=malformed, limit=1, **more)
+
+
+def test_a_page_has_room_for_one(store: SqlStore) -> None:
+    with store.read() as snapshot, pytest.raises(Invalid, match="limit"):
+        snapshot.hosts(after=None, limit=0)
+
+
+def test_every_list_is_part_of_the_snapshot() -> None:
+    assert {"machines", "groups", "hosts", "orders", "events"} <= set(dir(SqlSnapshot))

@@ -1,0 +1,139 @@
+"""What every store must do: say what is due, and when."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from forewarn.core.model import GroupName, OrderId, Waiting
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import NOW, SECOND, event, group, host, order, order_id, save
+
+
+def due(store: SqlStore, now: datetime = NOW, limit: int = 10) -> list[OrderId]:
+    with store.read() as snapshot:
+        return list(snapshot.due_orders(now, limit=limit))
+
+
+def test_due_orders_come_the_longest_due_first(store: SqlStore) -> None:
+    save(
+        store,
+        orders=(
+            order(1, due_at=NOW),
+            order(2, due_at=NOW - SECOND),
+            order(3, due_at=NOW + SECOND),
+            order(4),
+            order(5, due_at=NOW - SECOND),
+        ),
+    )
+    assert due(store) == [order_id(2), order_id(5), order_id(1)]
+    assert due(store, limit=1) == [order_id(2)]
+
+
+def test_the_next_order_due_is_known(store: SqlStore) -> None:
+    with store.read() as snapshot:
+        assert snapshot.next_order_due() is None
+    save(store, orders=(order(1, due_at=NOW + SECOND), order(2, due_at=NOW), order(3)))
+    with store.read() as snapshot:
+        assert snapshot.next_order_due() == NOW
+
+
+def test_an_order_that_is_over_is_never_due(store: SqlStore) -> None:
+    save(store, orders=(order(1, due_at=NOW),))
+    save(store, orders=(order(1, due_at=NOW, ended_at=NOW),))
+    assert due(store) == []
+    with store.read() as snapshot:
+        assert snapshot.next_order_due() is None
+
+
+def test_orders_that_wait_for_a_group_are_woken_when_it_is_eased(store: SqlStore) -> None:
+    web, db = (Waiting(what="it", reason="busy", group=GroupName(name)) for name in ("web", "db"))
+    save(
+        store,
+        orders=(
+            order(1, waiting=(web,)),
+            order(2, waiting=(db, web), due_at=NOW + 60 * SECOND),
+            order(3, waiting=(db,)),
+            order(4, waiting=(Waiting(what="it", reason="other"),)),
+            order(5, waiting=(web,), ended_at=NOW),
+        ),
+    )
+    save(store, eased=frozenset({GroupName("web")}))
+    assert due(store) == [order_id(1), order_id(2)]
+
+
+def test_an_order_that_begins_to_wait_in_the_same_change_is_woken(store: SqlStore) -> None:
+    web = Waiting(what="it", reason="busy", group=GroupName("web"))
+    save(store, orders=(order(1, waiting=(web,)),), eased=frozenset({GroupName("web")}))
+    assert due(store) == [order_id(1)]
+
+
+def test_an_order_that_no_longer_waits_is_not_woken(store: SqlStore) -> None:
+    waiting = order(1, waiting=(Waiting(what="it", reason="busy", group=GroupName("web")),))
+    save(store, orders=(waiting,))
+    save(store, orders=(replace(waiting, waiting=()),))
+    save(store, eased=frozenset({GroupName("web")}))
+    assert due(store) == []
+
+
+def test_an_order_already_due_keeps_its_place(store: SqlStore) -> None:
+    web = Waiting(what="it", reason="busy", group=GroupName("web"))
+    save(store, orders=(order(1, due_at=NOW - SECOND), order(2, waiting=(web,), due_at=NOW - 2 * SECOND)))
+    save(store, eased=frozenset({GroupName("web")}))
+    assert due(store) == [order_id(2), order_id(1)]
+
+
+def test_open_orders_on_a_host_that_gained_a_machine_are_woken(store: SqlStore) -> None:
+    there = host("host-1").name
+    save(store, orders=(order(1, host=there), order(2), order(3, host=there, ended_at=NOW)))
+    save(store, joined=frozenset({there}))
+    assert due(store) == [order_id(1)]
+
+
+def test_enabled_groups_are_idle_since_their_last_activity(store: SqlStore) -> None:
+    long_ago = group("a", enabled_at=NOW - 9 * SECOND, last_active=NOW - 5 * SECOND)
+    never = group("b", enabled_at=NOW - 6 * SECOND)
+    lately = group("c", enabled_at=NOW - 9 * SECOND, last_active=NOW)
+    off = group("d", last_active=NOW - 9 * SECOND)
+    save(store, groups=(long_ago, never, lately, off))
+    with store.read() as snapshot:
+        assert snapshot.idle_groups(since=NOW - 5 * SECOND, limit=10) == [never, long_ago]
+        assert snapshot.idle_groups(since=NOW - 5 * SECOND, limit=1) == [never]
+        assert snapshot.oldest_activity() == NOW - 6 * SECOND
+
+
+def test_without_enabled_groups_nobody_is_silent(store: SqlStore) -> None:
+    save(store, groups=(group("d", last_active=NOW),))
+    with store.read() as snapshot:
+        assert snapshot.oldest_activity() is None
+
+
+def test_activity_is_saved_unless_it_is_older(store: SqlStore) -> None:
+    off, on = group("off"), group("on", enabled_at=NOW, last_active=NOW)
+    save(store, groups=(off, on))
+    for at in (NOW + SECOND, NOW - SECOND):
+        with store.write() as tx:
+            tx.save_activity({off.name: at, on.name: at, GroupName("gone"): at})
+    with store.read() as snapshot:
+        assert snapshot.group(off.name) == replace(off, last_active=NOW + SECOND)
+        assert snapshot.group(on.name) == replace(on, last_active=NOW + SECOND)
+        assert snapshot.oldest_activity() == NOW + SECOND
+
+
+def test_no_activity_changes_nothing(store: SqlStore) -> None:
+    with store.write() as tx:
+        tx.save_activity({})
+        tx.save_last_seen({})
+    with store.read() as snapshot:
+        assert snapshot.oldest_activity() is None
+
+
+def test_the_next_group_to_become_ready_is_known(store: SqlStore) -> None:
+    save(store, groups=(group("a", ready_at=NOW), group("b", ready_at=NOW + SECOND), group("c")))
+    with store.read() as snapshot:
+        assert snapshot.next_group_ready(after=NOW - SECOND) == NOW
+        assert snapshot.next_group_ready(after=NOW) == NOW + SECOND
+        assert snapshot.next_group_ready(after=NOW + SECOND) is None
+
+
+def test_events_do_not_make_orders_due(store: SqlStore) -> None:
+    save(store, orders=(order(1),), events=(event(1),))
+    assert due(store) == []

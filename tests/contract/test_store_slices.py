@@ -1,0 +1,199 @@
+"""What every store must do: load what a decision needs, and no more."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from forewarn.core.draft import Slice
+from forewarn.core.model import GroupName, HostState, OrderState, StepState, Waiting
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import (
+    NOW,
+    event,
+    everything,
+    group,
+    host,
+    machine,
+    machine_id,
+    order,
+    order_id,
+    save,
+    save_fleet,
+    stage,
+    step,
+)
+
+
+def around(store: SqlStore, **wanted: Any) -> Slice:
+    with store.read() as snapshot:
+        return snapshot.around(**wanted)
+
+
+def names(found: Slice) -> list[str]:
+    return [each.name for each in found.machines.values()]
+
+
+@pytest.fixture
+def fleet(store: SqlStore) -> SqlStore:
+    """Two machines of `web` on host-1, one of `db` on host-2, one of `web` that nobody carries."""
+    save_fleet(
+        store,
+        [
+            machine("web-0"),
+            machine("web-1"),
+            machine("db-0", group=GroupName("db"), host=host("host-2").name),
+            machine("idle", host=None),
+        ],
+        hosts=["host-1", "host-2", "host-3"],
+    )
+    save(store, groups=(group("db"),))
+    return store
+
+
+def test_nothing_is_loaded_around_nothing(fleet: SqlStore) -> None:
+    found = around(fleet)
+    assert (found.machines, found.hosts, found.groups, found.orders) == ({}, {}, {}, {})
+    assert found.number == everything(fleet).number
+
+
+def test_what_is_unknown_is_left_out(fleet: SqlStore) -> None:
+    found = around(
+        fleet,
+        machines=[machine_id("nobody")],
+        hosts=[host("nowhere").name],
+        groups=[GroupName("none")],
+        orders=[order_id(9)],
+    )
+    assert (found.machines, found.hosts, found.groups, found.orders) == ({}, {}, {}, {})
+
+
+def test_a_machine_brings_its_host_and_group_but_not_its_neighbours(fleet: SqlStore) -> None:
+    found = around(fleet, machines=[machine_id("web-0")])
+    assert names(found) == ["web-0"]
+    assert list(found.hosts) == ["host-1"]
+    assert list(found.groups) == ["web"]
+    assert list(found.projects) == ["default"]
+
+
+def test_a_machine_that_nobody_carries_is_loaded(fleet: SqlStore) -> None:
+    found = around(fleet, machines=[machine_id("idle")])
+    assert (names(found), found.hosts) == (["idle"], {})
+
+
+def test_a_host_brings_all_it_carries(fleet: SqlStore) -> None:
+    found = around(fleet, hosts=[host("host-1").name])
+    assert names(found) == ["web-0", "web-1"]
+    assert list(found.groups) == ["web"]
+
+
+def test_a_group_comes_without_its_machines(fleet: SqlStore) -> None:
+    found = around(fleet, groups=[GroupName("web")])
+    assert list(found.groups) == ["web"]
+    assert names(found) == []
+
+
+def test_an_order_on_a_host_brings_the_host_its_machines_and_those_of_its_steps(fleet: SqlStore) -> None:
+    on_host = order(1, host=host("host-1").name, stages=(stage(step("web-0"), step("db-0")),))
+    save(fleet, orders=(on_host,), events=(event(1), event(2, ended_at=NOW)))
+    found = around(fleet, orders=[order_id(1).lower()])
+    assert found.orders == {order_id(1): on_host}
+    assert names(found) == ["db-0", "web-0", "web-1"]
+    assert list(found.hosts) == ["host-1", "host-2"]
+    assert list(found.groups) == ["db", "web"]
+    assert list(found.events.values()) == [event(1)]
+
+
+def test_an_order_on_a_machine_brings_the_machine_and_its_host(fleet: SqlStore) -> None:
+    save(fleet, orders=(order(1, machine=machine_id("db-0")),))
+    found = around(fleet, orders=[order_id(1)])
+    assert (names(found), list(found.hosts)) == (["db-0"], ["host-2"])
+
+
+def test_an_order_that_is_over_can_be_loaded_by_its_id(fleet: SqlStore) -> None:
+    over = order(1, machine=machine_id("web-0"), ended_at=NOW, state=OrderState.DONE)
+    save(fleet, orders=(over,))
+    assert around(fleet, orders=[order_id(1)]).orders == {order_id(1): over}
+    assert around(fleet, machines=[machine_id("web-0")]).orders == {}
+
+
+def test_open_orders_that_touch_a_machine_come_with_it(fleet: SqlStore) -> None:
+    own = order(1, machine=machine_id("web-0"))
+    others = tuple(
+        order(number, stages=(stage(step("web-0", state)),)) for number, state in enumerate(StepState, start=2)
+    )
+    save(fleet, orders=(own, *others, order(9, machine=machine_id("db-0"))))
+    touching = {each.steps[0].state for each in others if each.id in around(fleet, machines=[own.machine]).orders}
+    assert touching == {StepState.WAITING, StepState.RUNNING, StepState.FAILED}
+    assert own.id in around(fleet, machines=[own.machine]).orders
+    assert order_id(9) not in around(fleet, machines=[own.machine]).orders
+
+
+def test_an_order_lets_go_of_a_machine_when_its_step_settles(fleet: SqlStore) -> None:
+    touching = order(1, stages=(stage(step("web-0"), step("web-1")),))
+    save(fleet, orders=(touching,))
+    save(fleet, orders=(replace(touching, stages=(stage(step("web-0", StepState.DONE), step("web-1")),)),))
+    assert around(fleet, machines=[machine_id("web-0")]).orders == {}
+    assert list(around(fleet, machines=[machine_id("web-1")]).orders) == [touching.id]
+
+
+def test_an_order_lets_go_of_its_machines_when_it_ends(fleet: SqlStore) -> None:
+    touching = order(1, machine=machine_id("web-0"), stages=(stage(step("web-1")),))
+    save(fleet, orders=(touching,))
+    save(fleet, orders=(replace(touching, ended_at=NOW),))
+    assert around(fleet, machines=[machine_id("web-0"), machine_id("web-1")]).orders == {}
+
+
+def test_open_orders_on_a_machines_host_come_with_it(fleet: SqlStore) -> None:
+    save(fleet, orders=(order(1, host=host("host-1").name), order(2, host=host("host-2").name)))
+    assert list(around(fleet, machines=[machine_id("web-0")]).orders) == [order_id(1)]
+
+
+def test_the_groups_of_events_are_loaded(fleet: SqlStore) -> None:
+    save(fleet, orders=(order(1),), events=(event(1, group=GroupName("db")),))
+    assert list(around(fleet, orders=[order_id(1)]).groups) == ["db"]
+
+
+def test_listed_events_are_counted_also_those_of_other_orders(fleet: SqlStore) -> None:
+    save(
+        fleet,
+        events=(
+            event(1),
+            event(2, order=order_id(7)),
+            event(3, domain=2),
+            event(4, ended_at=NOW),
+            event(5, group=GroupName("db")),
+        ),
+    )
+    found = around(fleet, groups=[GroupName("web")])
+    assert found.listed == {"web": {0: 2, 2: 1}}
+    assert found.events == {}
+
+
+def test_room_is_what_each_sound_host_carries(fleet: SqlStore) -> None:
+    save(fleet, hosts=(host("host-2", state=HostState.CORDONED),))
+    with fleet.read() as snapshot:
+        assert snapshot.around().room == {"host-1": 2, "host-3": 0}
+        assert snapshot.everything().room == {"host-1": 2, "host-3": 0}
+
+
+def test_everything_is_the_fleet_the_open_orders_and_the_listed_events(fleet: SqlStore) -> None:
+    waiting = order(1, waiting=(Waiting(what="stage 1", reason="db", group=GroupName("db")),))
+    save(
+        fleet,
+        orders=(waiting, order(2, ended_at=NOW)),
+        events=(event(1), event(2, ended_at=NOW)),
+    )
+    found = everything(fleet)
+    assert names(found) == ["db-0", "idle", "web-0", "web-1"]
+    assert list(found.hosts) == ["host-1", "host-2", "host-3"]
+    assert list(found.groups) == ["db", "web"]
+    assert list(found.projects) == ["default"]
+    assert list(found.orders.values()) == [waiting]
+    assert list(found.events.values()) == [event(1)]
+    assert found.listed == {"web": {0: 1}}
+
+
+def test_more_can_be_named_than_a_statement_takes(fleet: SqlStore) -> None:
+    many = [machine_id(f"{number}") for number in range(40_000)]
+    assert names(around(fleet, machines=[*many, machine_id("web-0")])) == ["web-0"]

@@ -1,0 +1,240 @@
+"""The service without its faces: plane, engine and store on a clock that the test turns."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from forewarn.clock import ManualClock
+from forewarn.config import SimulatedTimes
+from forewarn.control.engine import Engine
+from forewarn.control.plane import Placed, Plane
+from forewarn.control.ports import Begun, Checked, Done, Failed, HistoryFilter, Task
+from forewarn.control.views import Views
+from forewarn.core.draft import Slice
+from forewarn.core.fleet import FleetSpec, GroupSpec
+from forewarn.core.machines import MachineSpec
+from forewarn.core.model import (
+    Action,
+    Event,
+    EventId,
+    GroupKind,
+    GroupName,
+    HostName,
+    Machine,
+    MachineId,
+    MachineName,
+    Order,
+    Record,
+    Work,
+)
+from forewarn.core.orders import Mandate
+from forewarn.core.policy import Policy
+from forewarn.drivers.simulated import SimulatedDriver
+from forewarn.server.timekeeper import Timekeeper
+from forewarn.store.sql import SqlStore, open_store
+
+START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+TEST = Mandate(by="test")
+
+
+class Ids:
+    """Ids in a row, so that every run is the same."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def __call__(self) -> str:
+        self._last += 1
+        return f"00000000-0000-4000-8000-{self._last:012X}"
+
+
+class Polls:
+    """What guests have done, by the test's word."""
+
+    def __init__(self) -> None:
+        self.groups: dict[GroupName, datetime] = {}
+        self.machines: dict[MachineId, datetime] = {}
+
+    def pending(self) -> bool:
+        return bool(self.groups or self.machines)
+
+    def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
+        taken = self.groups, self.machines
+        self.groups, self.machines = {}, {}
+        return taken
+
+    def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
+        return {machine: self.machines[machine] for machine in machines if machine in self.machines}
+
+
+class WatchedDriver:
+    """The simulated driver, which can be told to fail, and remembers what it was asked to begin."""
+
+    def __init__(self) -> None:
+        self._simulated = SimulatedDriver(SimulatedTimes())
+        self.failing: set[str] = set()
+        self.begun: list[tuple[str, str, int]] = []
+
+    def begin(self, task: Task) -> Begun:
+        self.begun.append((task.order, task.step.name, task.step.attempt))
+        if task.step.name in self.failing:
+            return Failed("told to fail")
+        return self._simulated.begin(task)
+
+    def check(self, task: Task) -> Checked:
+        if task.step.name in self.failing:
+            return Failed("told to fail")
+        return self._simulated.check(task)
+
+
+class Service:
+    """A service on a database, turned by hand."""
+
+    def __init__(self, url: str, *, policy: Policy | None = None, start: datetime = START) -> None:
+        self.url = url
+        self.policy = policy or Policy()
+        self.ids = Ids()
+        self.polls = Polls()
+        self.driver = WatchedDriver()
+        self.clock = ManualClock(start)
+        self.open()
+
+    def open(self) -> None:
+        """Start as a server would on what the database holds."""
+        self.store: SqlStore = open_store(self.url, new_id=self.ids)
+        with self.store.read() as snapshot:
+            reached = snapshot.reached()
+        if reached is not None:
+            self.clock.start_from(reached)
+        self.wire(self.store)
+
+    def wire(self, store: SqlStore) -> None:
+        self.plane = Plane(store=store, clock=self.clock, policy=self.policy, new_id=self.ids)
+        self.views = Views(store=store, activity=self.polls)
+        self.engine = Engine(
+            store=store,
+            policy=self.policy,
+            drivers={"simulated": self.driver},
+            activity=self.polls,
+            new_id=self.ids,
+        )
+        self.time = Timekeeper(self.clock, self.engine)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def restart(self) -> None:
+        """Stop as a killed process would, and start again on the same file."""
+        self.close()
+        self.polls.take()
+        self.open()
+        self.tick()
+
+    # What people and guests do
+
+    def apply(self, spec: FleetSpec) -> tuple[str, ...]:
+        return self.plane.apply_fleet(spec, by="test")
+
+    def poll(self, name: str) -> None:
+        """Poll as a guest of this machine's group would."""
+        machine = self.machine(name)
+        self.plane.enable(machine.group)
+        self.polls.groups[machine.group] = self.clock.now()
+        self.polls.machines[machine.id] = self.clock.now()
+
+    def order(self, name: str, action: Action) -> Placed:
+        placed = self.plane.order_machine(name, action, TEST)
+        self.tick()
+        return placed
+
+    def host_order(self, name: str, action: Action, work: Work | None = None) -> Placed:
+        placed = self.plane.order_host(name, action, TEST, work=work)
+        self.tick()
+        return placed
+
+    def approve(self, name: str, *events: Event | EventId) -> None:
+        """Approve as a guest."""
+        ids = [event if isinstance(event, str) else event.id for event in events]
+        self.plane.approve(self.machine(name).id, ids, address="127.0.0.1")
+        self.tick()
+
+    def put(self, name: str, /, **changes: object) -> Machine:
+        def change(known: MachineSpec | None) -> MachineSpec:
+            from dataclasses import replace
+
+            return replace(known or MachineSpec(name=MachineName(name)), **changes)  # type: ignore[arg-type]
+
+        machine = self.plane.put_machine(name, project=None, change=change, by="test")
+        self.tick()
+        return machine
+
+    def delete(self, name: str) -> None:
+        self.plane.delete_machine(name, project=None, by="test")
+        self.tick()
+
+    def tick(self) -> None:
+        self.engine.tick(self.clock.now())
+
+    def advance(self, **span: float) -> None:
+        self.time.advance(timedelta(**span).total_seconds())
+
+    # What there is
+
+    def machine(self, name: str) -> Machine:
+        return self.views.machine(name, project=None).machine
+
+    def events(self, name: str) -> list[Event]:
+        """What a guest of this machine sees."""
+        group = self.machine(name).group
+        return sorted(
+            (event for event in self.everything().events.values() if event.group == group),
+            key=lambda event: event.number,
+        )
+
+    def incarnation(self, name: str) -> int:
+        return self.everything().groups[self.machine(name).group].incarnation
+
+    def reload(self, order: Order | Placed) -> Order:
+        wanted = order.order if isinstance(order, Placed) else order
+        return self.views.order(wanted.id).order
+
+    def everything(self) -> Slice:
+        with self.store.read() as snapshot:
+            return snapshot.everything()
+
+    def history(self, **wanted: object) -> list[Record]:
+        """All records, oldest first."""
+        return list(reversed(self.views.history(HistoryFilter(limit=100_000, **wanted))))  # type: ignore[arg-type]
+
+
+def sqlite_url(folder: Path) -> str:
+    return f"sqlite:///{folder / 'forewarn.db'}"
+
+
+def group(name: str, *, domains: int = 3, kind: GroupKind = GroupKind.AVAILABILITY_SET) -> GroupSpec:
+    return GroupSpec(name=GroupName(name), kind=kind, update_domains=domains)
+
+
+def machine(
+    name: str, host: str, *, group: str | None = None, domain: int = 0, **more: object
+) -> MachineSpec:
+    return MachineSpec(
+        name=MachineName(name),
+        host=HostName(host),
+        group=None if group is None else GroupName(group),
+        update_domain=domain,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def fleet(*parts: GroupSpec | MachineSpec, hosts: int = 3) -> FleetSpec:
+    """Declare a fleet on `host-1` to `host-N`."""
+    return FleetSpec(
+        hosts=tuple(HostName(f"host-{number}") for number in range(1, hosts + 1)),
+        groups=tuple(part for part in parts if isinstance(part, GroupSpec)),
+        machines=tuple(part for part in parts if isinstance(part, MachineSpec)),
+    )
+
+
+def done(answer: object) -> bool:
+    return isinstance(answer, Done)

@@ -1,0 +1,274 @@
+"""A guest endpoint on real sockets, with a desk that keeps its groups in memory, and a raw HTTP client."""
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import uvloop
+
+from forewarn.clock import ManualClock
+from forewarn.control.ports import Delta
+from forewarn.core.errors import ForewarnError, NotFound
+from forewarn.core.model import Event, EventId, Group, GroupKind, GroupName, Machine, MachineId, ProjectName
+from forewarn.guest.board import Board
+from forewarn.guest.listeners import Listen
+from forewarn.guest.server import GuestServer
+from forewarn.guest.settings import GuestSettings, Limits
+from tests.unit.documents import event as event  # noqa: PLC0414
+
+Result = TypeVar("Result")
+
+START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+START_DATE = "Mon, 05 Jan 2026 12:00:00 GMT"
+EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
+FREE = GuestSettings(rate=0)  # for tests that are not about the rate
+
+
+def machine(name: str = "web-0", *, group: str = "web", **more: Any) -> Machine:
+    where = {"address": "127.0.0.1"} if not more.keys() & {"address", "port"} else {}
+    return Machine(
+        id=MachineId(f"id-of-{name}"),
+        name=name,
+        project=ProjectName("default"),
+        group=GroupName(group),
+        host=None,
+        **where,
+        **more,
+    )
+
+
+def group(name: str = "web", *, enabled: bool = True, **more: Any) -> Group:
+    at = START if enabled else None
+    kind = more.pop("kind", GroupKind.AVAILABILITY_SET)
+    return Group(
+        name=GroupName(name), project=ProjectName("default"), kind=kind, enabled_at=at, ready_at=at, **more
+    )
+
+
+@dataclass
+class Answer:
+    """What a client read."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Client:
+    """A client that sends bytes as they are, and reads answers one by one."""
+
+    def __init__(self, address: tuple[str, int], source: str | None = None) -> None:
+        self.socket = socket.create_connection(
+            address, timeout=5, source_address=(source, 0) if source is not None else None
+        )
+        self._received = b""
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def request(self, method: str, target: str, *headers: str, body: bytes = b"", host: str = "127.0.0.1") -> Answer:
+        self.send(request(method, target, *headers, body=body, host=host))
+        return self.read(head_only=method == "HEAD")
+
+    def get(self, target: str = EVENTS, *headers: str) -> Answer:
+        return self.request("GET", target, "Metadata: true", *headers)
+
+    def read(self, *, head_only: bool = False) -> Answer:
+        while b"\r\n\r\n" not in self._received:
+            self._fill()
+        head, _, self._received = self._received.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        length = 0 if head_only else int(headers.get("content-length", 0))
+        while len(self._received) < length:
+            self._fill()
+        body, self._received = self._received[:length], self._received[length:]
+        assert first.startswith("HTTP/1.1 "), first
+        return Answer(int(first.split()[1]), headers, body)
+
+    def is_closed(self) -> bool:
+        """Wait for the server to close; anything else it sends is not that."""
+        try:
+            return self._received == b"" and self.socket.recv(4096) == b""
+        except ConnectionResetError:
+            return True
+
+    def _fill(self) -> None:
+        data = self.socket.recv(65536)
+        if not data:
+            raise EOFError(self._received)
+        self._received += data
+
+
+def request(method: str, target: str, *headers: str, body: bytes = b"", host: str = "127.0.0.1") -> bytes:
+    """Write a request."""
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *headers]
+    if body:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join((*lines, "", "")).encode() + body
+
+
+class MemoryDesk:
+    """Keeps groups and events, and shows every change on the board before it answers."""
+
+    def __init__(self, groups: Sequence[Group], clock: ManualClock) -> None:
+        self.groups = {each.name: each for each in groups}
+        self.events: dict[GroupName, tuple[Event, ...]] = {}
+        self.clock = clock
+        self.delay = timedelta()
+        self.enabled: list[GroupName] = []
+        self.approved: list[tuple[MachineId, tuple[EventId, ...], str]] = []
+        self.failure: Exception | None = None
+        self.apply: Callable[[Delta], Awaitable[None]]
+
+    async def enable(self, group: GroupName) -> None:
+        await asyncio.sleep(0)
+        if self.failure is not None:
+            raise self.failure
+        self.enabled.append(group)
+        now = self.clock.now()
+        self.groups[group] = replace(self.groups[group], enabled_at=now, ready_at=now + self.delay)
+        await self.apply(self.delta(group))
+
+    async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
+        await asyncio.sleep(0)
+        if self.failure is not None:
+            raise self.failure
+        known = {each.id for listed in self.events.values() for each in listed}
+        for each in events:
+            if each not in known:
+                raise NotFound(f"event {each} is not known")
+        self.approved.append((machine, tuple(events), address))
+
+    def delta(self, *names: GroupName) -> Delta:
+        groups = tuple(self.groups[name] for name in names)
+        return Delta(number=1, groups=groups, events={name: self.events.get(name, ()) for name in names})
+
+
+class Face:
+    """The endpoint, on a loop of its own, as tests use it from outside."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, groups: Sequence[Group]) -> None:
+        self.loop = loop
+        self.clock = ManualClock(START)
+        self.board = Board(lineage="test")
+        self.desk = MemoryDesk(groups, self.clock)
+        self.faults: list[object] = []
+        self.server: GuestServer
+
+    async def start(self, machines: Sequence[Machine], settings: GuestSettings, hosts: Sequence[str]) -> None:
+        self.loop.set_exception_handler(lambda _, context: self.faults.append(context))
+        ids = iter(range(1, 1_000_000))
+        self.server = GuestServer(
+            self.board,
+            self.desk,
+            clock=self.clock,
+            settings=settings,
+            new_id=lambda: f"ABCDEF00-0000-4000-8000-{next(ids):012X}",
+        )
+        self.desk.apply = self.server.apply
+        await self.server.apply(replace(self.desk.delta(*self.desk.groups), machines=tuple(machines)))
+        await self.server.start([Listen(host=host, port=0) for host in hosts])
+
+    def run(self, work: Awaitable[Result]) -> Result:
+        async def waited() -> Result:
+            return await work
+
+        future: Future[Result] = asyncio.run_coroutine_threadsafe(waited(), self.loop)
+        return future.result(timeout=10)
+
+    def do(self, act: Callable[[], Result]) -> Result:
+        async def acted() -> Result:
+            return act()
+
+        return self.run(acted())
+
+    def connect(self, source: str | None = None, *, place: int = 0, port: int | None = None) -> Client:
+        address = self.server.addresses[place] if port is None else ("127.0.0.1", port)
+        return Client(address, source)
+
+    def get(self, target: str = EVENTS, *headers: str, source: str | None = None) -> Answer:
+        with self.connect(source) as client:
+            return client.get(target, *headers)
+
+    def apply(self, **changes: Any) -> None:
+        self.run(self.server.apply(Delta(number=1, events=changes.pop("events", {}), **changes)))
+
+    def show(self, *events: Event, name: str = "web") -> None:
+        """List other events of a group."""
+        before = self.desk.groups[GroupName(name)]
+        self.desk.groups[before.name] = replace(before, incarnation=before.incarnation + 1)
+        self.desk.events[before.name] = events
+        self.run(self.server.apply(self.desk.delta(before.name)))
+
+    def waiting(self, count: int) -> None:
+        """Return once so many requests are held."""
+        self._until(lambda: len(self.board.waiting) == count)
+
+    def connections(self, count: int) -> None:
+        """Return once so many connections are open."""
+        self._until(lambda: len(self.server._endpoint.connections) == count)
+
+    def _until(self, true: Callable[[], bool]) -> None:
+        async def watch() -> None:
+            async with asyncio.timeout(5):
+                while not true():
+                    await asyncio.sleep(0)
+
+        self.run(watch())
+
+
+class _Errors(logging.Handler):
+    def __init__(self, faults: list[object]) -> None:
+        super().__init__(logging.ERROR)
+        self.faults = faults
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.faults.append(record.getMessage())
+
+
+@contextmanager
+def serving(
+    *machines: Machine,
+    groups: Sequence[Group] = (),
+    settings: GuestSettings = FREE,
+    hosts: Sequence[str] = ("127.0.0.1",),
+) -> Iterator[Face]:
+    """Serve a fleet; whatever goes wrong unseen is a failure of the test."""
+    loop = uvloop.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    face = Face(loop, groups or (group(),))
+    errors = _Errors(face.faults)
+    logging.getLogger().addHandler(errors)
+    try:
+        face.run(face.start(machines or (machine(),), settings, hosts))
+        yield face
+        face.run(face.server.stop())
+    finally:
+        logging.getLogger().removeHandler(errors)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+    assert face.faults == []
+
+
+def with_limits(**limits: Any) -> GuestSettings:
+    return GuestSettings(rate=0, limits=Limits(**limits))
+
+
+class Broken(ForewarnError):
+    """A failure that the endpoint has no word for."""

@@ -1,0 +1,139 @@
+"""Machines, groups, hosts and the whole fleet over the operator API."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.harness import Service, sqlite_url
+from tests.served import Api, app_of, sample
+
+from forewarn.api import shapes
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def api(service: Service) -> Api:
+    return Api(app_of(service))
+
+
+def test_machines_are_listed_page_by_page(api: Api) -> None:
+    first = api("GET", "/v1/machines?limit=5").json()
+    shapes.Machines.model_validate(first)
+    second = api("GET", "/v1/machines", params={"after": first["next"]}).json()
+    names = [machine["name"] for machine in first["machines"] + second["machines"]]
+    assert names == ["db", "spot-0", *(f"web-{n}" for n in range(6))]
+    assert second["next"] is None
+
+
+def test_a_machine_shows_whether_its_group_listens_and_when_it_was_seen(service: Service, api: Api) -> None:
+    before = api("GET", "/v1/machines/web-0").json()["machine"]
+    assert (before["enabled"], before["last_seen"]) == (False, None)
+    service.poll("web-3")
+    after = api("GET", "/v1/machines/WEB-3").json()["machine"]
+    assert (after["enabled"], after["last_seen"]) == (True, "2026-01-05T12:00:00Z")
+
+
+def test_a_standalone_machine_has_no_group(api: Api) -> None:
+    assert api("GET", "/v1/machines/db").json()["machine"]["group"] is None
+    event = api("POST", "/v1/machines/db/freeze").json()["event"]
+    assert event["group"] is None
+    assert {record["group"] for record in api("GET", "/v1/history?machine=db").json()["records"]} == {None}
+
+
+def test_putting_an_unknown_machine_adds_it(api: Api) -> None:
+    body = {"host": "host-2", "group": "web", "update_domain": 1, "address": "FD00::0:1"}
+    answer = api("PUT", "/v1/machines/web-9", json=body)
+    assert answer.status_code == 201
+    shapes.OneMachine.model_validate(answer.json())
+    machine = answer.json()["machine"]
+    assert (machine["name"], machine["group"], machine["address"]) == ("web-9", "web", "fd00::1")
+
+
+def test_putting_a_known_machine_changes_only_what_is_given(api: Api) -> None:
+    answer = api("PUT", "/v1/machines/web-0", json={"host": "host-3", "tags": {"role": "front"}})
+    assert answer.status_code == 200
+    machine = answer.json()["machine"]
+    assert (machine["host"], machine["group"], machine["tags"]) == ("host-3", "web", {"role": "front"})
+
+
+def test_a_machine_can_be_renamed_by_putting_another_name(api: Api) -> None:
+    assert api("PUT", "/v1/machines/db", json={"name": "db-0"}).status_code == 200
+    assert api("GET", "/v1/machines/db").status_code == 404
+    assert api("GET", "/v1/machines/db-0").json()["machine"]["address"] == "10.0.0.9"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"hosts": "host-1"}, "hosts: there is no such field; did you mean host?"),
+        ({"port": 0}, "port: expected a whole number from 1 to 65535, got 0"),
+        ({"state": "stopped"}, "state: this is shown, not declared: leave it out"),
+        ({"host": "nowhere"}, "host: expected one of the hosts, got 'nowhere'"),
+        ({"project": "other", "group": "web"}, 'project: expected "default"'),
+        ({"tags": {"a": 1}}, "tags: a: expected one line"),
+    ],
+)
+def test_a_bad_machine_is_refused_by_field(api: Api, body: dict[str, object], message: str) -> None:
+    answer = api("PUT", "/v1/machines/web-0", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "Invalid")
+    assert message in answer.json()["error"]["message"]
+
+
+def test_a_new_machine_needs_a_host_and_a_name_that_is_one(api: Api) -> None:
+    assert "host" in api("PUT", "/v1/machines/new", json={}).json()["error"]["message"]
+    assert api("PUT", "/v1/machines/n%20w", json={"host": "host-1"}).status_code == 400
+
+
+def test_a_deleted_machine_is_shown_once_more_and_then_gone(api: Api) -> None:
+    answer = api("DELETE", "/v1/machines/web-5")
+    assert (answer.status_code, answer.json()["machine"]["name"]) == (200, "web-5")
+    assert api("GET", "/v1/machines/web-5").status_code == 404
+
+
+def test_groups_and_hosts_are_listed_and_shown(api: Api) -> None:
+    groups = api("GET", "/v1/groups").json()
+    shapes.Groups.model_validate(groups)
+    assert [group["name"] for group in groups["groups"]] == ["web"]
+    shapes.OneGroup.model_validate(api("GET", "/v1/groups/web").json())
+    hosts = api("GET", "/v1/hosts").json()
+    shapes.Hosts.model_validate(hosts)
+    assert [host["name"] for host in hosts["hosts"]] == ["host-1", "host-2", "host-3"]
+    assert api("GET", "/v1/hosts/host-2").json() == {
+        "host": {"name": "host-2", "state": "ok", "machines": ["db", "web-1", "web-4"]}
+    }
+
+
+def test_the_fleet_that_is_shown_can_be_sent_back_and_changes_nothing(api: Api) -> None:
+    shown = api("GET", "/v1/fleet").json()
+    for body in (shown, shown["fleet"]):
+        answer = api("PUT", "/v1/fleet", json=body)
+        assert (answer.status_code, answer.json()["changes"]) == (200, [])
+
+
+def test_a_dry_run_says_what_would_change_and_changes_nothing(api: Api) -> None:
+    wanted = api("GET", "/v1/fleet").json()["fleet"]
+    wanted["hosts"]["host-4"] = {}
+    wanted["machines"] = [machine for machine in wanted["machines"] if machine["name"] != "db"]
+    dry = api("PUT", "/v1/fleet?dry_run=true", json=wanted).json()
+    assert dry["changes"] == ["+ host host-4", "- machine db"]
+    assert api("GET", "/v1/machines/db").status_code == 200
+    assert api("PUT", "/v1/fleet", json=wanted).json()["changes"] == dry["changes"]
+    assert api("GET", "/v1/machines/db").status_code == 404
+
+
+def test_a_bad_fleet_changes_nothing_and_names_the_field(api: Api) -> None:
+    before = api("GET", "/v1/fleet").json()
+    wanted = api("GET", "/v1/fleet").json()["fleet"]
+    wanted["hosts"]["host-4"] = {}
+    wanted["machines"][3]["host"] = "host-9"
+    answer = api("PUT", "/v1/fleet", json=wanted)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith('machines[3] "web-1": host: expected')
+    assert api("GET", "/v1/fleet").json() == before

@@ -1,0 +1,206 @@
+"""Whatever is sent, the operator API answers in one form; no web page can drive it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.types import ASGIApp
+from tests.harness import Service, sqlite_url
+from tests.served import Api, Health, app_of, sample, serving
+
+from forewarn.core.errors import Unavailable
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def app(service: Service) -> ASGIApp:
+    return app_of(service, names=("ops.example",))
+
+
+@pytest.fixture
+def api(app: ASGIApp) -> Api:
+    return Api(app)
+
+
+def error_of(answer: httpx.Response) -> tuple[int, str]:
+    assert answer.json().keys() == {"error"}
+    assert answer.json()["error"].keys() == {"code", "message"}
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/"),
+        ("GET", "/v2/machines"),
+        ("GET", "/v1/machines/"),
+        ("GET", "/docs"),
+        ("GET", "/v1/machines/nobody"),
+        ("GET", "/v1/machines/%00"),
+        ("GET", "/v1/hosts/nobody"),
+        ("GET", "/v1/groups/nobody"),
+        ("GET", "/v1/orders/7"),
+        ("GET", "/v1/orders/602D9444-D2CD-49C7-8624-8643E7171297"),
+        ("POST", "/v1/orders/602D9444-D2CD-49C7-8624-8643E7171297/cancel"),
+        ("GET", "/v1/events/x"),
+        ("POST", "/v1/events/602D9444-D2CD-49C7-8624-8643E7171297/approve"),
+        ("POST", "/v1/machines/nobody/restart"),
+        ("POST", "/v1/hosts/nobody/fail"),
+        ("DELETE", "/v1/machines/nobody"),
+    ],
+)
+def test_what_does_not_exist_is_not_found(api: Api, method: str, path: str) -> None:
+    assert error_of(api(method, path)) == (404, "NotFound")
+
+
+def test_a_wrong_method_is_told_all_that_are_right(api: Api) -> None:
+    answer = api("PATCH", "/v1/machines/web-0")
+    assert error_of(answer) == (405, "MethodNotAllowed")
+    assert answer.headers["Allow"] == "DELETE, GET, PUT"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "message"),
+    [
+        ("GET", "/v1/machines?limit=0", "", "limit: expected greater than or equal to 1"),
+        ("GET", "/v1/machines?limit=1001", "", "limit: expected less than or equal to 1000"),
+        ("GET", "/v1/machines?limit=x", "", "limit: expected a valid integer"),
+        ("GET", "/v1/machines?after=%21", "", "cursor"),
+        ("GET", "/v1/machines?after=%00", "", "after: expected one line"),
+        ("GET", "/v1/orders?state=lost", "", "state: expected 'queued'"),
+        ("PUT", "/v1/fleet?dry-run=true", "{}", "dry-run: there is no such query parameter"),
+        ("POST", "/v1/machines/web-0/freeze", "{", "the body is not JSON"),
+        ("POST", "/v1/machines/web-0/freeze", b"\xff", "body"),
+        ("POST", "/v1/machines/web-0/freeze", "[" * 100_000, "body"),
+        ("POST", "/v1/machines/web-0/freeze", "[]", "body"),
+        ("POST", "/v1/machines/web-0/freeze", '{"reasn": ""}', "reasn: there is no such key in the body"),
+        ("POST", "/v1/machines/web-0/freeze", '{"reason": "\\ud800"}', "reason: expected one line"),
+        ("POST", "/v1/machines/web-0/freeze", '{"reason": 7}', "reason: expected a valid string, got 7"),
+        ("POST", "/v1/hosts/host-1/maintenance", "", "the body: this is missing"),
+        ("POST", "/v1/hosts/host-1/maintenance", "{}", "action: this is missing"),
+        ("POST", "/v1/clock/advance", '{"seconds": NaN}', "seconds: expected a finite number"),
+        ("PUT", "/v1/fleet", "[]", "body"),
+        ("PUT", "/v1/fleet", '{"hosts": {"a": {"b": 1}}}', "hosts.a: b: there is no such field"),
+    ],
+)
+def test_a_wrong_request_is_refused_with_what_is_wrong(
+    api: Api, method: str, path: str, body: str, message: str
+) -> None:
+    answer = api(method, path, content=body)
+    assert error_of(answer) == (400, "Invalid")
+    assert message in answer.json()["error"]["message"]
+
+
+def test_a_body_is_json_whatever_it_is_labelled(api: Api) -> None:
+    labelled = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = api("POST", "/v1/clock/advance", content='{"seconds": 1}', headers=labelled)
+    assert answer.status_code == 200
+
+
+def test_a_body_that_is_too_large_is_not_read(api: Api) -> None:
+    assert error_of(api("PUT", "/v1/fleet", content=b" " * (4 * 1024 * 1024 + 1))) == (413, "TooLarge")
+
+
+def test_a_body_that_grows_too_large_is_not_read_to_its_end(app: ASGIApp) -> None:
+    def endless() -> Iterator[bytes]:
+        for _ in range(80):
+            yield b" " * 65536
+
+    with serving(app) as url, httpx.Client(trust_env=False) as client:
+        assert error_of(client.put(f"{url}/v1/fleet", content=endless())) == (413, "TooLarge")
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "10.1.2.3:8170", "[::1]:8170", "localhost", "LOCALHOST:1", "ops.example:8170"]
+)
+def test_an_address_localhost_and_configured_names_are_let_through(api: Api, host: str) -> None:
+    assert api("GET", "/healthz", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "a@localhost", "[::1"]
+)
+def test_another_name_is_refused(api: Api, host: str) -> None:
+    assert error_of(api("GET", "/healthz", headers={"Host": host})) == (400, "BadHost")
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("127.0.0.1:8170", "http://127.0.0.1:8170"),
+        ("localhost", "http://localhost:80"),
+        ("ops.example", "https://ops.example"),
+        ("[::1]:8170", "http://[::1]:8170"),
+    ],
+)
+def test_a_page_of_the_service_itself_is_let_through(api: Api, host: str, origin: str) -> None:
+    assert api("GET", "/healthz", headers={"Host": host, "Origin": origin}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["null", "", "http://evil.example", "http://127.0.0.1", "http://127.0.0.1:8171", "file://127.0.0.1:8170"],
+)
+def test_a_page_of_another_origin_is_refused(api: Api, origin: str) -> None:
+    headers = {"Host": "127.0.0.1:8170", "Origin": origin}
+    assert error_of(api("POST", "/v1/machines/web-0/freeze", headers=headers)) == (403, "Forbidden")
+    assert api("GET", "/v1/events").json()["events"] == []
+
+
+def test_a_store_that_cannot_save_is_told_apart(service: Service) -> None:
+    api = Api(app_of(service, fault=Unavailable("the disk is full")))
+    answer = api("POST", "/v1/machines/web-0/restart")
+    assert error_of(answer) == (503, "Unavailable")
+    assert answer.headers["Retry-After"] == "5"
+    assert answer.json()["error"]["message"] == "the disk is full"
+
+
+def test_metrics_are_answered_without_a_store(service: Service) -> None:
+    api = Api(app_of(service, fault=Unavailable("the disk is full")))
+    assert "forewarn_store_readable 0.0" in api("GET", "/metrics").text
+
+
+def test_what_nobody_expected_is_answered_in_the_same_form_and_logged(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    api = Api(app_of(service, fault=KeyError("nothing")))
+    assert error_of(api("GET", "/v1/machines")) == (500, "Internal")
+    assert "GET /v1/machines failed" in caplog.text
+
+
+def test_probes_say_what_the_server_knows(service: Service) -> None:
+    health = Health()
+    api = Api(app_of(service, health=health))
+    assert api("GET", "/healthz").json() == {"status": "ok"}
+    assert api("GET", "/readyz").json() == {"status": "ready"}
+    health.unwell = "guest listener 127.0.0.1:8169 does not answer"
+    for path in ("/healthz", "/readyz"):
+        assert error_of(api("GET", path)) == (503, "Unavailable")
+
+
+def test_metrics_count_what_there_is(api: Api) -> None:
+    text = api("GET", "/metrics").text
+    assert 'forewarn_machines{state="running"} 8.0' in text
+    assert 'forewarn_hosts{state="ok"} 3.0' in text
+    assert "forewarn_guest_polls_total 7.0" in text
+    assert "process_resident_memory_bytes" in text
+
+
+def test_the_document_of_the_api_names_every_path_and_no_422(api: Api) -> None:
+    document = api("GET", "/openapi.json").json()
+    assert "422" not in json.dumps(document)
+    assert "HTTPValidationError" not in json.dumps(document)
+    for path in document["paths"].values():
+        for operation in path.values():
+            assert operation["summary"]
+            assert "400" in operation["responses"]
+    assert len({op["operationId"] for path in document["paths"].values() for op in path.values()}) > 30

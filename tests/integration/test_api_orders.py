@@ -1,0 +1,233 @@
+"""Orders, events, history and the clock over the operator API."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.harness import Service, sqlite_url
+from tests.served import Api, app_of, sample
+
+from forewarn.api import shapes
+from forewarn.core.policy import Policy
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path), policy=Policy(user_orders=2))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def api(service: Service) -> Api:
+    return Api(app_of(service))
+
+
+def test_a_restart_is_answered_with_its_order_and_its_event(service: Service, api: Api) -> None:
+    service.poll("web-0")
+    answer = api("POST", "/v1/machines/web-0/restart", json={"reason": "new kernel"})
+    assert answer.status_code == 202
+    shapes.OrderOnMachine.model_validate(answer.json())
+    order, event = answer.json()["order"], answer.json()["event"]
+    assert (order["action"], order["state"], order["by"]) == ("restart", "announced", "operator")
+    assert order["reason"] == "new kernel"
+    assert (event["type"], event["status"], event["source"]) == ("Reboot", "Scheduled", "User")
+    assert event["resources"] == ["web-0"]
+    assert event["not_before"] == "2026-01-05T12:15:00Z"
+    assert (event["approved"], event["approvals"]) == (False, [])
+    assert answer.json()["reason"] is None
+
+
+def test_a_restart_that_nobody_listens_to_says_why_there_is_no_event(api: Api) -> None:
+    answer = api("POST", "/v1/machines/web-0/restart").json()
+    assert answer["event"] is None
+    assert "not enabled" in answer["reason"]
+    assert answer["order"]["state"] == "started"
+
+
+def test_a_start_says_that_it_makes_no_event(service: Service, api: Api) -> None:
+    api("POST", "/v1/machines/spot-0/evict")
+    service.advance(minutes=10)
+    answer = api("POST", "/v1/machines/spot-0/start")
+    assert answer.status_code == 202
+    assert (answer.json()["event"], answer.json()["reason"]) == (None, "a start makes no event")
+
+
+def test_a_machine_that_several_projects_could_have_is_found_by_project(api: Api) -> None:
+    assert api("POST", "/v1/machines/web-0/freeze?project=default").status_code == 202
+    assert api("POST", "/v1/machines/web-0/freeze?project=other").status_code == 404
+
+
+def test_a_regular_machine_cannot_be_evicted(api: Api) -> None:
+    answer = api("POST", "/v1/machines/web-0/evict")
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "Conflict"
+    assert "only spot machines" in answer.json()["error"]["message"]
+
+
+def test_a_limit_that_is_reached_says_when_to_come_back(api: Api) -> None:
+    for name in ("web-0", "web-1"):
+        assert api("POST", f"/v1/machines/{name}/terminate").status_code == 202
+    answer = api("POST", "/v1/machines/web-2/terminate")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "LimitReached")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize("action", ["freeze", "reboot", "redeploy"])
+def test_host_maintenance_is_answered_with_its_order_and_events(api: Api, action: str) -> None:
+    answer = api("POST", "/v1/hosts/host-1/maintenance", json={"action": action})
+    assert answer.status_code == 202
+    shapes.OrderWithEvents.model_validate(answer.json())
+    assert answer.json()["order"]["work"] == action
+    assert {name for event in answer.json()["events"] for name in event["resources"]} == {
+        "web-0",
+        "web-3",
+        "spot-0",
+    }
+
+
+@pytest.mark.parametrize("action", ["degrade", "fail", "restore", "cordon", "uncordon"])
+def test_every_host_order_is_accepted(api: Api, action: str) -> None:
+    answer = api("POST", f"/v1/hosts/host-1/{action}")
+    assert answer.status_code == 202
+    shapes.OrderWithEvents.model_validate(answer.json())
+
+
+def test_an_unknown_maintenance_action_is_named(api: Api) -> None:
+    answer = api("POST", "/v1/hosts/host-1/maintenance", json={"action": "paint"})
+    assert answer.status_code == 400
+    message = answer.json()["error"]["message"]
+    assert message.startswith("action: expected 'freeze', 'reboot' or 'redeploy'")
+    assert "paint" in message
+
+
+def test_work_that_waits_says_for_what(service: Service, api: Api) -> None:
+    api("POST", "/v1/hosts/host-1/maintenance", json={"action": "freeze"})
+    answer = api("POST", "/v1/hosts/host-2/maintenance", json={"action": "freeze"}).json()
+    assert answer["order"]["state"] == "queued"
+    assert answer["order"]["waiting"] == [{"what": "web", "reason": "update domain 1 waits for domain 0"}]
+    assert answer["events"] == []
+
+
+def test_an_order_shows_its_stages_its_steps_and_its_events(service: Service, api: Api) -> None:
+    placed = api("POST", "/v1/hosts/host-1/maintenance", json={"action": "freeze"}).json()["order"]
+    service.advance(minutes=15)
+    answer = api("GET", f"/v1/orders/{placed['id'].lower()}").json()
+    shapes.OrderWithEvents.model_validate(answer)
+    assert answer["order"]["state"] == "started"
+    assert [step["state"] for step in answer["order"]["steps"]] == ["running"] * 3
+    assert answer["order"]["stages"][0]["steps"] == answer["order"]["steps"]
+    assert {event["status"] for event in answer["events"]} == {"Started"}
+
+
+def test_a_started_event_keeps_its_not_before(service: Service, api: Api) -> None:
+    event = api("POST", "/v1/machines/web-0/freeze").json()["event"]
+    service.advance(minutes=16)
+    shown = api("GET", f"/v1/events/{event['id']}").json()["event"]
+    assert (shown["status"], shown["not_before"]) == ("Started", event["not_before"])
+    assert shown["started_at"] == event["not_before"]
+
+
+def test_approving_an_event_starts_it_and_says_who_did(api: Api) -> None:
+    event = api("POST", "/v1/machines/web-0/freeze").json()["event"]
+    answer = api("POST", f"/v1/events/{event['id'].lower()}/approve")
+    assert answer.status_code == 200
+    shapes.OneEvent.model_validate(answer.json())
+    approved = answer.json()["event"]
+    assert (approved["status"], approved["approved"]) == ("Started", True)
+    assert approved["approvals"] == [
+        {"by": "operator", "kind": "person", "at": "2026-01-05T12:00:00Z", "address": None}
+    ]
+
+
+def test_cancelling_an_event_takes_it_off_the_list(api: Api) -> None:
+    event = api("POST", "/v1/machines/web-0/freeze").json()["event"]
+    assert [each["id"] for each in api("GET", "/v1/events").json()["events"]] == [event["id"]]
+    assert api("POST", f"/v1/events/{event['id']}/cancel").status_code == 200
+    assert api("GET", "/v1/events").json() == {"events": [], "next": None}
+
+
+def test_a_started_event_is_too_late_to_cancel(service: Service, api: Api) -> None:
+    event = api("POST", "/v1/machines/web-0/freeze").json()["event"]
+    service.advance(minutes=15)
+    answer = api("POST", f"/v1/events/{event['id']}/cancel")
+    assert answer.status_code == 409
+    assert "too late to cancel" in answer.json()["error"]["message"]
+
+
+def test_an_order_can_be_cancelled(api: Api) -> None:
+    order = api("POST", "/v1/machines/web-0/freeze").json()["order"]
+    answer = api("POST", f"/v1/orders/{order['id']}/cancel")
+    assert answer.status_code == 200
+    assert answer.json()["order"]["state"] == "cancelled"
+
+
+def test_a_failed_order_can_be_retried_and_abandoned(service: Service, api: Api) -> None:
+    service.driver.failing.add("web-0")
+    order = api("POST", "/v1/machines/web-0/restart").json()["order"]
+    failed = api("GET", f"/v1/orders/{order['id']}").json()["order"]
+    assert (failed["state"], failed["waiting"]) == (
+        "failed",
+        [{"what": "web-0", "reason": "failed: told to fail"}],
+    )
+    assert api("POST", f"/v1/orders/{order['id']}/retry").status_code == 202
+    assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["steps"][0]["attempt"] == 2
+    assert api("POST", f"/v1/orders/{order['id']}/abandon").status_code == 202
+    assert api("POST", f"/v1/orders/{order['id']}/retry").status_code == 409
+
+
+def test_orders_are_listed_newest_first_by_state_and_page(api: Api) -> None:
+    for name in ("web-0", "web-1", "web-2"):
+        api("POST", f"/v1/machines/{name}/freeze")
+    api("POST", "/v1/hosts/host-3/cordon")
+    first = api("GET", "/v1/orders?state=announced&limit=2").json()
+    shapes.Orders.model_validate(first)
+    assert [order["machine"] for order in first["orders"]] == ["web-2", "web-1"]
+    second = api("GET", "/v1/orders", params={"state": "announced", "after": first["next"]}).json()
+    assert ([order["machine"] for order in second["orders"]], second["next"]) == (["web-0"], None)
+
+
+def test_history_is_newest_first_and_filtered(service: Service, api: Api) -> None:
+    event = api("POST", "/v1/machines/web-0/freeze").json()["event"]
+    service.advance(hours=1)
+    api("POST", "/v1/machines/web-1/freeze")
+    whole = api("GET", "/v1/history").json()
+    shapes.Records.model_validate(whole)
+    numbers = [record["number"] for record in whole["records"]]
+    assert numbers == sorted(numbers, reverse=True)
+    of_event = api("GET", "/v1/history", params={"event": event["id"].lower()}).json()["records"]
+    assert of_event[-1]["kind"] == "event-scheduled"
+    assert {record["event"] for record in of_event} == {event["id"]}
+    late = api("GET", "/v1/history", params={"since": "2026-01-05T13:00:00Z"}).json()["records"]
+    assert {record["machine"] for record in late} == {"web-1"}
+
+
+def test_history_goes_on_where_a_page_ended(api: Api) -> None:
+    whole = api("GET", "/v1/history?limit=1000").json()["records"]
+    first = api("GET", "/v1/history?limit=3").json()
+    second = api("GET", f"/v1/history?limit=1000&after={first['next']}").json()
+    assert first["records"] + second["records"] == whole
+    assert second["next"] is None
+
+
+@pytest.mark.parametrize("query", ["since=yesterday", "since=2026-01-05T12:00:00", "order=7", "after=x"])
+def test_a_history_that_cannot_be_meant_is_refused_by_name(api: Api, query: str) -> None:
+    answer = api("GET", f"/v1/history?{query}")
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(query.partition("=")[0])
+
+
+def test_the_clock_is_turned_and_all_that_falls_due_is_done(api: Api) -> None:
+    api("POST", "/v1/machines/web-0/freeze")
+    answer = api("POST", "/v1/clock/advance", json={"seconds": 86400})
+    assert answer.json() == {"kind": "manual", "now": "2026-01-06T12:00:00Z", "speed": 0.0}
+    assert api("GET", "/v1/clock").json() == answer.json()
+    assert api("GET", "/v1/orders").json()["orders"][0]["state"] == "done"
+
+
+@pytest.mark.parametrize("seconds", [-1, "900", None, True, 1e12])
+def test_a_clock_is_not_turned_by_nonsense(api: Api, seconds: object) -> None:
+    answer = api("POST", "/v1/clock/advance", json={"seconds": seconds})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith("seconds: expected")

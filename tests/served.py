@@ -1,0 +1,106 @@
+"""The operator API over the service of the harness: called directly, or served on a free port."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import httpx
+import uvicorn
+from starlette.types import ASGIApp
+
+from forewarn.api.app import create_app
+from forewarn.api.services import ApiSettings, Services
+from forewarn.core.fleet import FleetSpec
+from forewarn.core.model import Priority
+from tests.harness import Service, fleet, group, machine
+
+T = TypeVar("T")
+
+
+class Health:
+    """Probes that say what the test wants."""
+
+    unwell: str | None = None
+
+    def unhealthy(self) -> str | None:
+        return self.unwell
+
+    def unready(self) -> str | None:
+        return self.unwell
+
+
+class Worker:
+    """Runs each use case at once, and then what it makes due; or fails as the test wants."""
+
+    def __init__(self, service: Service, fault: Exception | None = None) -> None:
+        self._service = service
+        self._fault = fault
+
+    async def __call__(self, job: Callable[[], T], /) -> T:
+        if self._fault is not None:
+            raise self._fault
+        answer = job()
+        self._service.tick()
+        return answer
+
+
+def app_of(
+    service: Service,
+    *,
+    health: Health | None = None,
+    names: tuple[str, ...] = (),
+    fault: Exception | None = None,
+) -> ASGIApp:
+    services = Services(
+        plane=service.plane,
+        views=service.views,
+        timekeeper=service.time,
+        run=Worker(service, fault),
+        probes=health or Health(),
+        guest_counters=lambda: {"polls": 7},
+    )
+    return create_app(services, ApiSettings(names=names))
+
+
+class Api:
+    """A client of an app, in the same process."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    def __call__(self, method: str, path: str, **more: Any) -> httpx.Response:
+        return asyncio.run(self._send(method, path, **more))
+
+    async def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
+        transport = httpx.ASGITransport(app=self._app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8170") as client:
+            return await client.request(method, path, **more)
+
+
+def sample() -> FleetSpec:
+    """An availability set on three hosts, a spot machine and a standalone one."""
+    web = (machine(f"web-{n}", f"host-{n % 3 + 1}", group="web", domain=n % 3) for n in range(6))
+    return fleet(
+        group("web"),
+        *web,
+        machine("spot-0", "host-1", priority=Priority.SPOT),
+        machine("db", "host-2", address="10.0.0.9"),
+    )
+
+
+@contextmanager
+def serving(app: ASGIApp) -> Iterator[str]:
+    """Serve an app on a free loopback port; gives its URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
