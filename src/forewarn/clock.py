@@ -5,13 +5,16 @@ told. It never goes back: every clock starts from the time that the store says w
 """
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from forewarn.core.errors import Invalid
 
 # Smaller differences are how time daemons slew a clock; a larger one has taken notice from the guests.
 JUMP = timedelta(seconds=60)
+
+Reader: TypeAlias = Callable[[], float]
 
 
 class Clock(Protocol):
@@ -49,71 +52,98 @@ class SystemClock:
     kind = "system"
     speed = 1.0
 
-    def __init__(self) -> None:
+    def __init__(self, *, wall: Reader = time.time, monotonic: Reader = time.monotonic) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
         self._last = 0.0
-        self._last_monotonic = time.monotonic()
-        self._jump_mark = (time.time(), self._last_monotonic)
+        self._last_monotonic = monotonic()
+        self._mark = (self.seconds(), self._last_monotonic)
 
     def start_from(self, reached: datetime) -> None:
         """Never answer less than this."""
         self._last = max(self._last, reached.timestamp())
+        self._mark = (self._last, self._monotonic())
 
     def seconds(self) -> float:
         """Return the present moment as seconds since 1970."""
-        monotonic = time.monotonic()
-        wall = time.time()
-        self._last = max(wall, self._last + (monotonic - self._last_monotonic if wall < self._last else 0.0))
-        self._last_monotonic = monotonic
-        return self._last
+        monotonic = self._monotonic()
+        wall = self._wall()
+        if wall < self._last:
+            # Not less than nothing: another thread may have asked meanwhile.
+            wall = self._last + max(0.0, monotonic - self._last_monotonic)
+        self._last, self._last_monotonic = wall, monotonic
+        return wall
 
     def now(self) -> datetime:
         """Return the present moment."""
         return datetime.fromtimestamp(self.seconds(), UTC)
 
     def jump(self) -> timedelta | None:
-        """Say how far the system's time has jumped forward against the monotonic one since last asked."""
-        wall, monotonic = time.time(), time.monotonic()
-        gained = (wall - self._jump_mark[0]) - (monotonic - self._jump_mark[1])
-        self._jump_mark = (wall, monotonic)
+        """Say how far time has jumped forward against the monotonic clock since last asked, if it has.
+
+        A system's clock that is put right after having been behind takes nothing from anybody: time has
+        gone on meanwhile.
+        """
+        known, known_monotonic = self._mark
+        self._mark = (self.seconds(), self._monotonic())
+        gained = (self._mark[0] - known) - (self._mark[1] - known_monotonic)
         jumped = timedelta(seconds=gained)
         return jumped if jumped > JUMP else None
 
 
 class ScaledClock:
-    """Time that runs N times as fast as the world."""
+    """Time that runs N times as fast as the world, as far as it has been allowed to.
 
-    def __init__(self, speed: float) -> None:
+    Whoever saves the time reached allows it to run that far; it stands still while nothing can be saved, so
+    that it does not go back if the process is killed.
+    """
+
+    def __init__(self, speed: float, *, wall: Reader = time.time, monotonic: Reader = time.monotonic) -> None:
         self.speed = speed
         self.kind = f"x{speed:g}"
-        self._origin = time.time()
-        self._monotonic = time.monotonic()
+        self._monotonic = monotonic
+        self._end = wall()
+        self._origin = (self._end, monotonic())
 
     def start_from(self, reached: datetime) -> None:
         """Go on from the time reached, not from the system's."""
-        self._origin, self._monotonic = reached.timestamp(), time.monotonic()
+        self._end = reached.timestamp()
+        self._origin = (self._end, self._monotonic())
+
+    def allow(self, end: datetime) -> None:
+        """Let it run up to a moment; from where it stands, if it had to stop."""
+        if self._running() > self._end:
+            self._origin = (self._end, self._monotonic())
+        self._end = max(self._end, end.timestamp())
 
     def seconds(self) -> float:
         """Return the present moment as seconds since 1970."""
-        return self._origin + (time.monotonic() - self._monotonic) * self.speed
+        return min(self._running(), self._end)
 
     def now(self) -> datetime:
         """Return the present moment."""
         return datetime.fromtimestamp(self.seconds(), UTC)
 
+    def _running(self) -> float:
+        begun, monotonic = self._origin
+        return begun + (self._monotonic() - monotonic) * self.speed
+
 
 class ManualClock:
-    """Time that moves only when told."""
+    """Time that moves only when told.
+
+    It starts on a whole second: NotBefore is rounded up to one, and fifteen minutes by hand should reach it.
+    """
 
     kind = "manual"
     speed = 0.0
 
     def __init__(self, start: datetime | None = None) -> None:
-        self._now = start or datetime.fromtimestamp(time.time(), UTC)
-        self._seconds = self._now.timestamp()
+        self.set(start or _whole_second(datetime.fromtimestamp(time.time(), UTC)))
 
     def start_from(self, reached: datetime) -> None:
         """Go on from the time reached."""
-        self.set(reached)
+        self.set(_whole_second(reached))
 
     def set(self, now: datetime) -> None:
         """Move to a moment."""
@@ -126,6 +156,12 @@ class ManualClock:
     def now(self) -> datetime:
         """Return the present moment."""
         return self._now
+
+
+def _whole_second(moment: datetime) -> datetime:
+    """Round up: time must not go back."""
+    whole = moment.replace(microsecond=0)
+    return whole if whole == moment else whole + timedelta(seconds=1)
 
 
 def monotonic() -> float:

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from forewarn.core.errors import Invalid
 from forewarn.core.model import Action
@@ -27,7 +27,7 @@ class GuestSettings:
 
     listen: tuple[str, ...] = ("127.0.0.1:8169",)
     rate: float = 5.0  # requests a second for each machine; 0: no limit
-    instance: str = "full"
+    instance: Literal["full", "name", "off"] = "full"
     lenient_header_on_post: bool = False
     names: tuple[str, ...] = ()  # names that a Host header may carry
 
@@ -88,14 +88,21 @@ def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, A
 
 def duration(text: str | float) -> timedelta:
     """Read `90`, `15m`, `1h30m` or `7d`; a bare number is seconds."""
+    try:
+        return timedelta(seconds=_seconds(text))
+    except OverflowError:
+        raise ValueError("expected a time that is not so long") from None
+
+
+def _seconds(text: str | float) -> float:
     if isinstance(text, int | float) and not isinstance(text, bool):
-        return timedelta(seconds=text)
+        return text
     if isinstance(text, str) and re.fullmatch(r"\d+(\.\d+)?", text.strip()):
-        return timedelta(seconds=float(text))
+        return float(text)
     if not isinstance(text, str) or not re.fullmatch(r"(\d+(\.\d+)?[smhd])+", text.strip()):
         raise ValueError("expected a time such as 90, 15m, 1h30m or 7d")
     parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
-    return timedelta(seconds=sum(float(count) * UNITS[unit] for count, unit in parts))
+    return sum(float(count) * UNITS[unit] for count, unit in parts)
 
 
 def _parsed(text: str) -> Mapping[str, Any]:
@@ -151,7 +158,9 @@ def _converted(kind: Any, value: Any) -> Any:
     if kind in (int, float):
         return _number(kind, value)
     if kind == tuple[str, ...]:
-        return tuple(value.split(",")) if isinstance(value, str) else tuple(_text(each) for each in value)
+        return _texts(value)
+    if get_origin(kind) is Literal:
+        return _choice(get_args(kind), value)
     return _text(value)
 
 
@@ -175,11 +184,27 @@ def _number(kind: type[int] | type[float], value: Any) -> float:
         raise ValueError("expected a number")  # noqa: TRY004 - all refusals here are of one kind
     try:
         number = kind(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("expected a number") from None
+    if isinstance(value, float) and number != value:
+        raise ValueError("expected a whole number")
     if not 0 <= number < float("inf"):
         raise ValueError("expected a number that is not negative")
     return number
+
+
+def _choice(known: tuple[str, ...], value: Any) -> str:
+    if value not in known:
+        raise ValueError(f"expected {', '.join(known[:-1])} or {known[-1]}")
+    return str(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(each.strip() for each in value.split(","))
+    if not isinstance(value, list | tuple):
+        raise ValueError("expected a list of texts")  # noqa: TRY004 - all refusals here are of one kind
+    return tuple(_text(each) for each in value)
 
 
 def _text(value: Any) -> str:

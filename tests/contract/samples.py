@@ -51,7 +51,11 @@ def machine_id(name: str) -> MachineId:
 
 
 def group(name: str = "web", **more: Any) -> Group:
-    defaults = {"project": DEFAULT_PROJECT, "kind": GroupKind.AVAILABILITY_SET, "update_domains": 3}
+    defaults: dict[str, Any] = {
+        "project": DEFAULT_PROJECT,
+        "kind": GroupKind.AVAILABILITY_SET,
+        "update_domains": 3,
+    }
     return Group(name=GroupName(name), **defaults | more)
 
 
@@ -60,7 +64,7 @@ def host(name: str, **more: Any) -> Host:
 
 
 def machine(name: str, **more: Any) -> Machine:
-    defaults = {
+    defaults: dict[str, Any] = {
         "id": machine_id(name),
         "project": DEFAULT_PROJECT,
         "group": GroupName("web"),
@@ -70,8 +74,12 @@ def machine(name: str, **more: Any) -> Machine:
 
 
 def step(name: str, state: StepState = StepState.WAITING, **more: Any) -> Step:
-    defaults = {"machine": machine_id(name), "group": GroupName("web"), "domain": 0, "state": state}
-    return Step(name=MachineName(name), **defaults | more)
+    defaults: dict[str, Any] = {
+        "machine": machine_id(name),
+        "group": GroupName("web"),
+        "domain": 0,
+    }
+    return Step(name=MachineName(name), state=state, **defaults | more)
 
 
 def stage(*steps: Step) -> Stage:
@@ -79,7 +87,7 @@ def stage(*steps: Step) -> Stage:
 
 
 def order(number: int, **more: Any) -> Order:
-    defaults = {
+    defaults: dict[str, Any] = {
         "id": order_id(number),
         "action": Action.RESTART,
         "work": Work.REBOOT,
@@ -95,7 +103,7 @@ def order(number: int, **more: Any) -> Order:
 
 
 def event(number: int, **more: Any) -> Event:
-    defaults = {
+    defaults: dict[str, Any] = {
         "id": event_id(number),
         "order": order_id(1),
         "stage": 0,
@@ -114,7 +122,8 @@ def event(number: int, **more: Any) -> Event:
 
 
 def record(number: int, **more: Any) -> Record:
-    return Record(number=number, **{"at": NOW, "kind": "order-placed"} | more)
+    defaults: dict[str, Any] = {"at": NOW, "kind": "order-placed"}
+    return Record(number=number, **defaults | more)
 
 
 def save(store: SqlStore, *, now: datetime = NOW, **changes: Any) -> int:
@@ -127,7 +136,9 @@ def save(store: SqlStore, *, now: datetime = NOW, **changes: Any) -> int:
     return everything(store).number
 
 
-def save_fleet(store: SqlStore, machines: Iterable[Machine] = (), *, hosts: Iterable[str] = ("host-1",)) -> int:
+def save_fleet(
+    store: SqlStore, machines: Iterable[Machine] = (), *, hosts: Iterable[str] = ("host-1",)
+) -> int:
     """Save a group, some hosts and machines."""
     return save(
         store,

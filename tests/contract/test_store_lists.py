@@ -2,18 +2,14 @@
 
 import base64
 import json
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from forewarn.core.errors import Invalid
 from forewarn.core.model import GroupKind, GroupName, OrderState, ProjectName
-from forewarn.store.snapshot import SqlSnapshot
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, event, group, host, machine, order, save, save_fleet
-
-List = Callable[..., tuple[Sequence[Any], str | None]]
 
 
 def pages(store: SqlStore, name: str, *, limit: int, **more: Any) -> list[list[Any]]:
@@ -98,21 +94,21 @@ def cursor(*place: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
 
 
-@pytest.mark.parametrize("name", ["machines", "groups", "hosts", "orders", "events"])
-@pytest.mark.parametrize(
-    "malformed",
-    ["", "!", "é", "x" * 5, cursor(), cursor(None), cursor(True, "a"), cursor(2**63, "a"), cursor(-1, "a")],
-)
-def test_a_malformed_cursor_is_refused(store: SqlStore, name: str, malformed: str) -> None:
-    more = {"state": None} if name == "orders" else {}
-    with store.read() as snapshot, pytest.raises(Invalid, match="cursor"):
-        getattr(snapshot, name)(after=malformed, limit=1, **more)
+MALFORMED = [
+    *("", "!", "é", "x" * 5, cursor(), cursor(None), cursor({}, "a")),
+    *(cursor(True, "a"), cursor(2**63, "a"), cursor(-1, "a")),
+]
+
+
+def test_a_malformed_cursor_is_refused(store: SqlStore) -> None:
+    with store.read() as snapshot:
+        for name in ("machines", "groups", "hosts", "orders", "events"):
+            more = {"state": None} if name == "orders" else {}
+            for malformed in MALFORMED:
+                with pytest.raises(Invalid, match="cursor"):
+                    getattr(snapshot, name)(after=malformed, limit=1, **more)
 
 
 def test_a_page_has_room_for_one(store: SqlStore) -> None:
     with store.read() as snapshot, pytest.raises(Invalid, match="limit"):
         snapshot.hosts(after=None, limit=0)
-
-
-def test_every_list_is_part_of_the_snapshot() -> None:
-    assert {"machines", "groups", "hosts", "orders", "events"} <= set(dir(SqlSnapshot))

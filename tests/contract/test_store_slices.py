@@ -120,10 +120,13 @@ def test_an_order_that_is_over_can_be_loaded_by_its_id(fleet: SqlStore) -> None:
 def test_open_orders_that_touch_a_machine_come_with_it(fleet: SqlStore) -> None:
     own = order(1, machine=machine_id("web-0"))
     others = tuple(
-        order(number, stages=(stage(step("web-0", state)),)) for number, state in enumerate(StepState, start=2)
+        order(number, stages=(stage(step("web-0", state)),))
+        for number, state in enumerate(StepState, start=2)
     )
     save(fleet, orders=(own, *others, order(9, machine=machine_id("db-0"))))
-    touching = {each.steps[0].state for each in others if each.id in around(fleet, machines=[own.machine]).orders}
+    touching = {
+        each.steps[0].state for each in others if each.id in around(fleet, machines=[own.machine]).orders
+    }
     assert touching == {StepState.WAITING, StepState.RUNNING, StepState.FAILED}
     assert own.id in around(fleet, machines=[own.machine]).orders
     assert order_id(9) not in around(fleet, machines=[own.machine]).orders

@@ -13,15 +13,25 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from forewarn.clock import ManualClock
+from forewarn.clock import Clock, ManualClock
 from forewarn.control.ports import Delta
-from forewarn.core.errors import ForewarnError, NotFound
-from forewarn.core.model import Event, EventId, Group, GroupKind, GroupName, Machine, MachineId, ProjectName
+from forewarn.core.errors import NotFound
+from forewarn.core.model import (
+    Event,
+    EventId,
+    Group,
+    GroupKind,
+    GroupName,
+    Machine,
+    MachineId,
+    MachineName,
+    ProjectName,
+)
 from forewarn.guest.board import Board
 from forewarn.guest.listeners import Listen
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import GuestSettings, Limits
-from tests.unit.documents import event as event  # noqa: PLC0414
+from tests.unit.documents import event as event
 
 Result = TypeVar("Result")
 
@@ -32,14 +42,14 @@ FREE = GuestSettings(rate=0)  # for tests that are not about the rate
 
 
 def machine(name: str = "web-0", *, group: str = "web", **more: Any) -> Machine:
-    where = {"address": "127.0.0.1"} if not more.keys() & {"address", "port"} else {}
+    if not more.keys() & {"address", "port"}:
+        more["address"] = "127.0.0.1"
     return Machine(
         id=MachineId(f"id-of-{name}"),
-        name=name,
+        name=MachineName(name),
         project=ProjectName("default"),
         group=GroupName(group),
         host=None,
-        **where,
         **more,
     )
 
@@ -79,7 +89,9 @@ class Client:
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
 
-    def request(self, method: str, target: str, *headers: str, body: bytes = b"", host: str = "127.0.0.1") -> Answer:
+    def request(
+        self, method: str, target: str, *headers: str, body: bytes = b"", host: str = "127.0.0.1"
+    ) -> Answer:
         self.send(request(method, target, *headers, body=body, host=host))
         return self.read(head_only=method == "HEAD")
 
@@ -124,7 +136,7 @@ def request(method: str, target: str, *headers: str, body: bytes = b"", host: st
 class MemoryDesk:
     """Keeps groups and events, and shows every change on the board before it answers."""
 
-    def __init__(self, groups: Sequence[Group], clock: ManualClock) -> None:
+    def __init__(self, groups: Sequence[Group], clock: Clock) -> None:
         self.groups = {each.name: each for each in groups}
         self.events: dict[GroupName, tuple[Event, ...]] = {}
         self.clock = clock
@@ -161,11 +173,12 @@ class MemoryDesk:
 class Face:
     """The endpoint, on a loop of its own, as tests use it from outside."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, groups: Sequence[Group]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, groups: Sequence[Group], clock: Clock | None) -> None:
         self.loop = loop
         self.clock = ManualClock(START)
+        self._clock = clock or self.clock
         self.board = Board(lineage="test")
-        self.desk = MemoryDesk(groups, self.clock)
+        self.desk = MemoryDesk(groups, self._clock)
         self.faults: list[object] = []
         self.server: GuestServer
 
@@ -175,7 +188,7 @@ class Face:
         self.server = GuestServer(
             self.board,
             self.desk,
-            clock=self.clock,
+            clock=self._clock,
             settings=settings,
             new_id=lambda: f"ABCDEF00-0000-4000-8000-{next(ids):012X}",
         )
@@ -225,7 +238,7 @@ class Face:
     def _until(self, true: Callable[[], bool]) -> None:
         async def watch() -> None:
             async with asyncio.timeout(5):
-                while not true():
+                while not true():  # noqa: ASYNC110  # any thing may make it true
                     await asyncio.sleep(0)
 
         self.run(watch())
@@ -246,12 +259,13 @@ def serving(
     groups: Sequence[Group] = (),
     settings: GuestSettings = FREE,
     hosts: Sequence[str] = ("127.0.0.1",),
+    clock: Clock | None = None,
 ) -> Iterator[Face]:
     """Serve a fleet; whatever goes wrong unseen is a failure of the test."""
     loop = uvloop.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    face = Face(loop, groups or (group(),))
+    face = Face(loop, groups or (group(),), clock)
     errors = _Errors(face.faults)
     logging.getLogger().addHandler(errors)
     try:
@@ -268,7 +282,3 @@ def serving(
 
 def with_limits(**limits: Any) -> GuestSettings:
     return GuestSettings(rate=0, limits=Limits(**limits))
-
-
-class Broken(ForewarnError):
-    """A failure that the endpoint has no word for."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.harness import Service, sqlite_url
-from tests.served import Api, app_of, sample
 
 from forewarn.api import shapes
+from tests.harness import Service, sqlite_url
+from tests.served import Api, app_of, sample
 
 
 @pytest.fixture

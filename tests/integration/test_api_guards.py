@@ -2,31 +2,31 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
 from starlette.types import ASGIApp
+
+from forewarn.core.errors import Unavailable
 from tests.harness import Service, sqlite_url
 from tests.served import Api, Health, app_of, sample, serving
 
-from forewarn.core.errors import Unavailable
 
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(sqlite_url(tmp_path))
+# One for all: what is refused leaves no trace.
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path_factory.mktemp("guards")))
     service.apply(sample())
     yield service
     service.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def app(service: Service) -> ASGIApp:
     return app_of(service, names=("ops.example",))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def api(app: ASGIApp) -> Api:
     return Api(app)
 

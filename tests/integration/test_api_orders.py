@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.harness import Service, sqlite_url
-from tests.served import Api, app_of, sample
 
 from forewarn.api import shapes
 from forewarn.core.policy import Policy
+from tests.harness import Service, sqlite_url
+from tests.served import Api, app_of, sample
 
 
 @pytest.fixture
@@ -209,6 +209,11 @@ def test_history_goes_on_where_a_page_ended(api: Api) -> None:
     second = api("GET", f"/v1/history?limit=1000&after={first['next']}").json()
     assert first["records"] + second["records"] == whole
     assert second["next"] is None
+
+
+def test_a_history_filtered_by_nothing_is_all_of_it(api: Api) -> None:
+    everything = api("GET", "/v1/history").json()
+    assert api("GET", "/v1/history?machine=&event=&order=&since=&limit=").json() == everything
 
 
 @pytest.mark.parametrize("query", ["since=yesterday", "since=2026-01-05T12:00:00", "order=7", "after=x"])

@@ -1,36 +1,62 @@
 """What requests may carry: query parameters and bodies, where anything unknown is an error."""
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from forewarn.core.model import OrderState
+from forewarn.wire.fields import NAME, NAME_RULE, is_name
 
 # As many as a person or a script reads at once; a fleet of any size is read page by page.
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 
 
-def _one_line(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("expected one line of printable characters")
+# No line breaks and nothing invisible, nor halves of characters, which no database can hold.
+_NOT_IN_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def _line(text: str) -> str:
+    if _NOT_IN_A_LINE.search(text):
+        raise ValueError("expected one line without control characters")
     return text
 
 
-Line = Annotated[str, AfterValidator(_one_line), Field(max_length=1000)]
+def _name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError(f"expected a name of {NAME_RULE}")
+    return text
+
+
+Line = Annotated[
+    str,
+    AfterValidator(_line),
+    Field(max_length=1000, json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f-\x9f]*$"}),
+]
+Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": f"^{NAME.pattern}$"})]
+Guid = Annotated[Line, Field(json_schema_extra={"format": "uuid"})]
+Time = Annotated[Line, Field(json_schema_extra={"format": "date-time"})]
+# Opaque to whoever sends it back.
+Cursor = Annotated[Line, Field(json_schema_extra={"pattern": r"^[A-Za-z0-9_-]+$"})]
 
 
 class Query(BaseModel):
-    """Query parameters."""
+    """Query parameters; an empty one is none."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in given.items() if value != ""}
 
 
 class PageQuery(Query):
     """Which page of a list."""
 
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="How many at most.")
-    after: Line | None = Field(None, description="The `next` of the page before.")
+    after: Cursor | None = Field(None, description="The `next` of the page before.")
 
 
 class OrdersQuery(PageQuery):
@@ -42,17 +68,17 @@ class OrdersQuery(PageQuery):
 class HistoryQuery(PageQuery):
     """Which records."""
 
-    project: Line | None = Field(None, description="Only of this project.")
-    machine: Line | None = Field(None, description="Only of this machine.")
-    event: Line | None = Field(None, description="Only of this event.")
-    order: Line | None = Field(None, description="Only of this order.")
-    since: Line | None = Field(None, description="Only from this time on (RFC 3339).")
+    project: Name | None = Field(None, description="Only of this project.")
+    machine: Name | None = Field(None, description="Only of this machine.")
+    event: Guid | None = Field(None, description="Only of this event.")
+    order: Guid | None = Field(None, description="Only of this order.")
+    since: Time | None = Field(None, description="Only from this time on (RFC 3339).")
 
 
 class ProjectQuery(Query):
     """Whose machine."""
 
-    project: Line | None = Field(None, description="Its project; needed where several have the name.")
+    project: Name | None = Field(None, description="Its project; needed where several have the name.")
 
 
 class FleetQuery(Query):

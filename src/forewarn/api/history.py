@@ -47,9 +47,9 @@ def _filter(query: HistoryQuery) -> HistoryFilter:
 
 
 def _read(name: str, text: str | None, reader: Callable[[str], T]) -> T | None:
-    """Read a query parameter; an empty one is none."""
+    """Read a query parameter, naming it if it is refused."""
     try:
-        return reader(text) if text else None
+        return None if text is None else reader(text)
     except ForewarnError as error:
         raise Invalid(f"{name}: {error}") from None
 

@@ -25,9 +25,7 @@ router = APIRouter(tags=["machines"])
 Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(declarations.MACHINE)]
 Project = Annotated[ProjectQuery, Query()]
 
-NOT_ENABLED = (
-    "the feature is not enabled for its group (no machine of it polls): done at once, without an event"
-)
+NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: done at once"
 NEVER_TOLD = "a start makes no event"
 
 

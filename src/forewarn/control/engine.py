@@ -21,6 +21,7 @@ from forewarn.control.ports import (
 )
 from forewarn.core import lifecycle, listening
 from forewarn.core.draft import Draft
+from forewarn.core.errors import Unavailable
 from forewarn.core.model import (
     Group,
     GroupName,
@@ -40,6 +41,11 @@ log = logging.getLogger(__name__)
 BATCH = 100
 # A driver that wants to be asked again at once would keep the engine from everything else.
 SHORTEST_WAIT = timedelta(seconds=1)
+
+
+class Stuck(Exception):
+    """Some orders cannot go on, for a reason that is not theirs; all others have been looked after."""
+
 
 Answers: TypeAlias = Sequence[tuple[Task, Checked]]
 
@@ -69,9 +75,18 @@ class Engine:
         if now >= self._activity_due(now):
             self.save_activity(now)
         self._disable_silent(now)
-        while due := self._due_orders(now):
+        faults: dict[OrderId, Exception] = {}
+        while due := [order for order in self._due_orders(now) if order not in faults]:
             for order in due:
-                self._work_on(order, now)
+                try:
+                    self._work_on(order, now)
+                except Unavailable:
+                    raise
+                except Exception as fault:  # one order's fault must not keep the others waiting
+                    log.exception("order %s cannot go on", order)
+                    faults[order] = fault
+        if faults:
+            raise Stuck(f"{len(faults)} orders cannot go on; the log says why")
 
     def next_due(self, now: datetime) -> datetime | None:
         """Say when something falls due next."""
@@ -91,14 +106,18 @@ class Engine:
         while (due := self.next_due(now)) is not None and due <= target:
             now = due
             self.tick(now)
+            self.keep_time(now)
             reach(now)
         self.keep_time(target)
         reach(target)
 
     def keep_time(self, now: datetime) -> None:
-        """Save the time reached, so that it does not go back over a crash."""
-        with self._store.write() as tx:
-            tx.set_reached(now)
+        """Save the time reached before anybody is told of it, so that it does not go back over a crash."""
+        with self._store.read() as snapshot:
+            reached = snapshot.reached()
+        if reached is None or reached < now:
+            with self._store.write() as tx:
+                tx.set_reached(now)
 
     def hold(self, jump: timedelta, now: datetime) -> None:
         """Put unapproved starts off by as much as the clock has jumped: guests lost that much notice."""

@@ -86,7 +86,7 @@ class Views:
         if HostName(name) not in around.hosts:
             raise NotFound(f'host "{name}" does not exist')
         carried = [machine for machine in around.machines.values() if machine.host == name]
-        return around.hosts[HostName(name)], sorted(carried, key=lambda machine: machine.name)
+        return around.hosts[HostName(name)], sorted(carried, key=lambda machine: machine.name.casefold())
 
     def orders(
         self, *, state: OrderState | None, after: str | None, limit: int

@@ -109,9 +109,11 @@ class Draft:
             self._room = dict(self.base.room)
         return self._room
 
-    def record(self, kind: Kind, about: About, *, by: str = "", reason: str = "") -> int:
+    def record(
+        self, kind: Kind, about: About, *, order: OrderId | None = None, by: str = "", reason: str = ""
+    ) -> int:
         """Write a line of the history about a thing, and return its number."""
-        line = Record(number=self.number + 1, at=self.now, kind=kind, by=by, reason=reason)
+        line = Record(number=self.number + 1, at=self.now, kind=kind, order=order, by=by, reason=reason)
         self._records.append(self._named(line, about))
         return self.number
 

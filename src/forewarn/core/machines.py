@@ -103,25 +103,26 @@ def add(draft: Draft, spec: MachineSpec, *, by: str) -> Machine:
 def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machine:
     """Make a machine what is declared, but leave it on the host it is on."""
     own = draft.groups[known.group]
-    group = known.group if spec.group is None and own.kind is GroupKind.STANDALONE else spec.group
-    deep = (spec.name, group, spec.update_domain) != (known.name, known.group, known.update_domain)
-    if deep:
+    alone = spec.group is None and own.kind is GroupKind.STANDALONE
+    group = own.name if alone else _group_for(draft, spec, known.id)
+    if (spec.name, group, spec.update_domain) != (known.name, own.name, known.update_domain):
         _refuse_while_told(draft, known)
     plain = {name: getattr(spec, name) for name in PLAIN}
     changed = replace(
         known,
         name=spec.name,
-        group=group or known.group,
+        group=group,
         project=spec.project,
         update_domain=spec.update_domain,
         **plain,
     )
-    if group is None:
-        changed = replace(changed, group=_group_for(draft, spec, known.id))
     if changed == known:
         return known
-    if own.kind is GroupKind.STANDALONE and changed.group != own.name:
-        del draft.groups[own.name]
+    if own.kind is GroupKind.STANDALONE:
+        if alone:
+            draft.put_group(replace(own, project=spec.project))
+        else:
+            del draft.groups[own.name]
     draft.record(Kind.MACHINE_CHANGED, changed, by=by, reason=", ".join(differences(known, changed)))
     return draft.put_machine(changed)
 

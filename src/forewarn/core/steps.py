@@ -41,7 +41,7 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
             why=f'no sound host can take "{machine.name}": add or uncordon one, then retry',
         )
     draft.put_machine(replace(machine, state=STATE_DURING[work]))
-    draft.record(Kind.STEP_BEGUN, machine, by=order.by, reason=_said(order, target))
+    draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, target))
     return replace(
         step, state=StepState.RUNNING, target=target, begun_at=draft.now, look_at=draft.now, why=""
     )
@@ -51,14 +51,14 @@ def done(draft: Draft, order: Order, step: Step) -> Step:
     """Mark a step as carried out, and its machine as what it has become."""
     before = draft.machines[step.machine]
     after = draft.put_machine(_become(before, work_of(order), step.target))
-    draft.record(Kind.STEP_DONE, after, by=order.by, reason=_said(order, step.target))
+    draft.record(Kind.STEP_DONE, after, order=order.id, by=order.by, reason=_said(order, step.target))
     return replace(step, state=StepState.DONE, ended_at=draft.now, look_at=None)
 
 
 def fail(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
     """Mark a step as failed; a person must retry or abandon its order."""
     machine = draft.machines[step.machine]
-    draft.record(Kind.STEP_FAILED, machine, by=order.by, reason=f"{order.work}: {why}")
+    draft.record(Kind.STEP_FAILED, machine, order=order.id, by=order.by, reason=f"{order.work}: {why}")
     return replace(step, state=StepState.FAILED, ended_at=draft.now, look_at=None, why=why)
 
 

@@ -105,7 +105,7 @@ class Board:
         for machine in delta.machines:
             touched |= self._place(machine)
         for name in delta.removed_groups:
-            self._audiences.pop(name, None)
+            self._dismiss(name)
         self.number = max(self.number, delta.number)
         self.waiting.wake(touched)
 
@@ -114,6 +114,11 @@ class Board:
         if audience is None:
             audience = self._audiences[name] = Audience(name)
         return audience
+
+    def _dismiss(self, name: GroupName) -> None:
+        audience = self._audiences.pop(name, None)
+        if audience is not None:
+            self.polled.pop(audience, None)
 
     def _place(self, machine: Machine) -> set[GroupName]:
         """Give a machine its seat; returns the groups in which somebody may now be another caller."""
@@ -193,8 +198,10 @@ class Board:
 
     def take(self, now: datetime) -> tuple[dict[GroupName, datetime], dict[MachineId, datetime]]:
         """Hand over whose polls are new since the last call; one that still waits is polling now."""
-        groups = {group.name: _moment(at) for group, at in self.polled.items()}
-        machines = {seat.machine.id: _moment(at) for seat, at in self.seen.items()}
+        # Polls that came together share their moment; a large fleet's are many.
+        moments = {at: _moment(at) for at in {*self.polled.values(), *self.seen.values()}}
+        groups = {group.name: moments[at] for group, at in self.polled.items()}
+        machines = {seat.machine.id: moments[at] for seat, at in self.seen.items()}
         self.polled.clear()
         self.seen.clear()
         for seat in self.waiting.seats():

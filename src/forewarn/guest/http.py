@@ -3,19 +3,17 @@
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import cast
 
 from forewarn.guest.answers import Answer, without_body
 from forewarn.guest.board import Key, Seat
 from forewarn.guest.caller import canonical
-from forewarn.guest.known import Known
+from forewarn.guest.endpoint import Endpoint
 from forewarn.guest.limits import Budget
 from forewarn.guest.plan import Poll
 from forewarn.guest.reading import TOO_MANY, Reader
 from forewarn.guest.request import Fault, Request
 from forewarn.guest.routes import plan_of
-from forewarn.guest.service import Service
 from forewarn.guest.waiting import end
 from forewarn.guest.watchdog import Watchdog
 
@@ -23,35 +21,6 @@ CLOSE = b"Connection: close\r\n"
 KEEP_ALIVE = b"Connection: keep-alive\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CROWDED = Fault(503, "Too many connections", retry=True)
-
-
-class Endpoint:
-    """What all connections share."""
-
-    def __init__(self, service: Service) -> None:
-        limits = service.settings.limits
-        self.service = service
-        self.known = Known(capacity=limits.known_requests, longest=limits.known_bytes)
-        self.connections: set[Connection] = set()
-        self._empty = asyncio.Event()
-
-    def forget(self, connection: "Connection") -> None:
-        """Strike a connection that has ended from the list."""
-        self.connections.discard(connection)
-        if not self.connections:
-            self._empty.set()
-
-    async def finish(self, *, within: float) -> None:
-        """Give all connections the answers that are due, then close them, by force if it takes too long."""
-        self._empty.clear()
-        for connection in tuple(self.connections):
-            connection.finish()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within):
-                while self.connections:
-                    await self._empty.wait()
-        for connection in tuple(self.connections):
-            connection.abort()
 
 
 class Connection(asyncio.Protocol):
@@ -77,6 +46,7 @@ class Connection(asyncio.Protocol):
         "_touched",
         "_transport",
         "_watchdog",
+        "_writable",
         "address",
         "leaving",
         "waits_on",
@@ -91,7 +61,7 @@ class Connection(asyncio.Protocol):
         self._known = endpoint.known
         self._limits = endpoint.service.settings.limits
         self._seats = seats
-        self._key: Key | None = port
+        self._key: Key = "" if port is None else port
         self._loop = asyncio.get_running_loop()
         # Whose connections this one counts to.
         self._payer: Budget = endpoint.service.board.strangers
@@ -102,6 +72,7 @@ class Connection(asyncio.Protocol):
         self._watchdog = Watchdog(self._loop, self._check)
         self._began = self._touched = self._loop.time()
         self._quiet = True  # nothing is half read, and nothing waits for its answer
+        self._writable = True
         self._crowded = False
         self._ending = False  # the last answer has been given
         self.leaving = False
@@ -111,7 +82,7 @@ class Connection(asyncio.Protocol):
     @property
     def seat(self) -> Seat | None:
         """Who calls, at this moment."""
-        return self._seats.get(cast(Key, self._key))
+        return self._seats.get(self._key)
 
     # What the transport calls.
 
@@ -121,7 +92,7 @@ class Connection(asyncio.Protocol):
         self._endpoint.connections.add(self)
         peer = transport.get_extra_info("peername")
         self.address = canonical(peer[0]) if peer else ""
-        if self._key is None:
+        if self._key == "":
             self._key = self.address
         self._payer.connections += 1
         self._crowded = self._payer.connections > self._limits.connections
@@ -136,7 +107,7 @@ class Connection(asyncio.Protocol):
         if self._quiet:
             poll = self._known.get(data)
             if poll is not None:
-                seat = self._seats.get(self._key)  # type: ignore[arg-type]  # set when the connection was made
+                seat = self._seats.get(self._key)
                 if seat is not None and seat is self._payer:
                     answer = self._service.quick(seat, poll)
                     if answer is not None:
@@ -147,18 +118,23 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Answer what has been asked, but hold nothing any longer: most likely nobody is there."""
-        if self._ending or self._task is None:
+        if self._ending or not self._owes:
             return False
-        self.hurry()
+        self._hurry()
         return True
 
     def pause_writing(self) -> None:
-        """Read no more from somebody who does not read either."""
-        self._transport.pause_reading()
+        """Read no more from somebody who does not read either, and answer no more for now."""
+        self._writable = False
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Go on reading."""
-        self._transport.resume_reading()
+        """Go on."""
+        self._writable = True
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._work()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget everything."""
@@ -173,7 +149,12 @@ class Connection(asyncio.Protocol):
 
     # When it is time to go.
 
-    def hurry(self) -> None:
+    @property
+    def _owes(self) -> bool:
+        """Whether any request still waits for its answer."""
+        return self._task is not None or bool(self._queue)
+
+    def _hurry(self) -> None:
         """Let nothing be held any longer."""
         self.leaving = True
         if self.waits_on is not None:
@@ -181,8 +162,8 @@ class Connection(asyncio.Protocol):
 
     def finish(self) -> None:
         """Give the answers that are due, then close."""
-        self.hurry()
-        if self._task is None and not self._ending:
+        self._hurry()
+        if not self._owes and not self._ending:
             self._close()
 
     def abort(self) -> None:
@@ -246,9 +227,9 @@ class Connection(asyncio.Protocol):
 
     def _work(self, data: bytes | None = None) -> None:
         """Answer what has arrived, in its order; `data` is worth knowing if it is one whole request."""
-        while self._queue and self._task is None and not self._ending:
+        while self._queue and self._task is None and self._writable and not self._ending:
             self._serve(self._queue.popleft(), data)
-        if self._task is not None or self._ending:
+        if self._owes or self._ending:
             return
         if self.leaving:
             self._close()

@@ -22,7 +22,7 @@ class Known:
 
     def learn(self, data: bytes, poll: Poll) -> None:
         """Remember a request; the one known for longest makes room."""
-        if len(data) > self._longest:
+        if len(data) > self._longest or data in self._polls:
             return
         if len(self._polls) >= self._capacity:
             del self._polls[next(iter(self._polls))]

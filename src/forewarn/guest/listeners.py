@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from forewarn.core.errors import Conflict
 from forewarn.guest.board import Board
-from forewarn.guest.http import Connection, Endpoint
+from forewarn.guest.endpoint import Endpoint
+from forewarn.guest.http import Connection
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +41,12 @@ class Listeners:
         self._own: dict[int, asyncio.Server] = {}
         self._failed: set[int] = set()  # said once, not at every change of the fleet
         self._turn = asyncio.Lock()
-        self._stopped = False
+        self._open = False
         self.addresses: list[tuple[str, int]] = []
 
     async def start(self, listen: Sequence[Listen]) -> None:
         """Open everything; Conflict names what cannot be opened."""
+        self._open = True
         try:
             for place in listen:
                 await self._open_shared(place)
@@ -69,14 +71,14 @@ class Listeners:
 
     def close(self) -> None:
         """Accept nobody any more."""
-        self._stopped = True
+        self._open = False
         for server in (*self._shared, *self._own.values()):
             server.close()
         self._shared.clear()
         self._own.clear()
 
     def _missing(self) -> list[int]:
-        if self._stopped:
+        if not self._open:
             return []
         return [port for port in self._board.ports if isinstance(port, int) and port not in self._own]
 

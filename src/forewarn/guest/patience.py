@@ -104,8 +104,8 @@ class Patience:
         finally:
             caller.waits_on = None
             self._board.waiting.remove(group, future)
-            # It was polling until now.
-            self._board.note(seat, self._service_seconds())
+            if caller.seat is seat:
+                self._board.note(seat, self._service_seconds())  # it was polling until now
             if timer is not None:
                 timer.cancel()
 

@@ -12,7 +12,7 @@ from forewarn.control.ports import Delta
 from forewarn.core.model import GroupName, MachineId
 from forewarn.guest.board import Board
 from forewarn.guest.desk import Desk
-from forewarn.guest.http import Endpoint
+from forewarn.guest.endpoint import Endpoint
 from forewarn.guest.listeners import Listen, Listeners
 from forewarn.guest.pulse import Pulse
 from forewarn.guest.service import Service

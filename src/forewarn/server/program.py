@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from forewarn import config
 from forewarn.config import Settings
 from forewarn.core.errors import Invalid
 from forewarn.core.model import Machine
+from forewarn.guest.listeners import Listen
 from forewarn.server import addresses, welcome
 from forewarn.server.fleet_file import apply_file
 from forewarn.server.operator import OperatorServer
@@ -27,13 +29,14 @@ def serve(options: Mapping[str, Any]) -> None:
     """Serve until SIGTERM or SIGINT, with the flags that were given."""
     _log_to_stderr()
     settings = settings_of(options)
+    places = _places(settings)  # read first: a slip there must not leave a changed store behind
     with lock.hold(settings.database):
         core = open_core(settings)
         try:
             if settings.fleet is not None:
                 apply_file(core.plane, settings.fleet, say=say)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(_serve(core))
+                runner.run(_serve(core, places))
         finally:
             core.store.close()
 
@@ -68,14 +71,26 @@ def _log_to_stderr() -> None:
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
-async def _serve(core: Core) -> None:
-    settings = core.settings
-    bound = addresses.bound(*addresses.operator_address(settings.operator.listen))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places:
+    guests: Sequence[Listen]
+    operators: tuple[str, int]
+
+
+def _places(settings: Settings) -> _Places:
+    return _Places(
+        guests=[addresses.guest_address(text) for text in settings.guest.listen],
+        operators=addresses.operator_address(settings.operator.listen),
+    )
+
+
+async def _serve(core: Core, places: _Places) -> None:
+    bound = addresses.bound(*places.operators)
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     parts = wire(core)
-    await parts.guest.start([addresses.guest_address(text) for text in settings.guest.listen])
+    await parts.guest.start(places.guests)
     parts.worker.start()
     operator = OperatorServer(parts.app, bound)
     await asyncio.to_thread(operator.start)
@@ -95,7 +110,9 @@ def _greet(core: Core, parts: Parts, *, operators: str) -> None:
     about = f"database {core.settings.database}, clock {core.clock.kind}"
     for line in welcome.addresses(guests=guests, operators=operators, machines=machines, about=about):
         say(line)
-    for line in welcome.things_to_try(machines, command=sys.argv[0], clock=core.clock.kind):
+    for line in welcome.things_to_try(
+        machines, command=sys.argv[0], operators=operators, clock=core.clock.kind
+    ):
         say(line)
 
 

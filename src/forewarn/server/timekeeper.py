@@ -8,7 +8,7 @@ from forewarn.control.engine import Engine
 from forewarn.core.errors import Conflict, Invalid
 
 # A longer way is more likely a slip of the finger than a wish.
-LONGEST_ADVANCE = timedelta(days=3660)
+LONGEST_ADVANCE = timedelta(days=400)
 
 
 class Timekeeper:

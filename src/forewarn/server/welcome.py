@@ -4,9 +4,11 @@ import shlex
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from forewarn.config import OperatorSettings
 from forewarn.core.model import Machine
 from forewarn.wire.azure import VERSIONS
 
+DEFAULT_OPERATOR = OperatorSettings().listen
 PATH = f"/metadata/scheduledevents?api-version={VERSIONS[-1].name}"
 
 
@@ -21,13 +23,14 @@ def addresses(*, guests: Sequence[str], operators: str, machines: Sequence[Machi
     ]
 
 
-def things_to_try(machines: Sequence[Machine], *, command: str, clock: str) -> list[str]:
+def things_to_try(machines: Sequence[Machine], *, command: str, operators: str, clock: str) -> list[str]:
     """Say in a few lines what to try, with a machine that has a port of its own; nothing if none has."""
     players = [machine for machine in machines if machine.port is not None]
     if not players:
         return []
     name, url = players[0].name, f"http://127.0.0.1:{players[0].port}{PATH}"
-    forewarn = shlex.quote(command)
+    elsewhere = "" if operators == DEFAULT_OPERATOR else f" --server http://{operators}"
+    forewarn = f"{shlex.quote(command)}{elsewhere}"
     return [
         "",
         "Try it, in another terminal:",

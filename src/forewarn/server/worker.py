@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from forewarn.clock import Clock, SystemClock
-from forewarn.control.engine import Engine
+from forewarn.clock import Clock, ScaledClock, SystemClock
+from forewarn.control.engine import Engine, Stuck
 from forewarn.control.feed import Feed
 from forewarn.core.errors import Unavailable
 
@@ -45,6 +45,7 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="forewarn-worker", daemon=True)
         self._next_due: datetime | None = None
         self._trouble: str | None = None
+        self._jumped = timedelta()  # of the system's clock, as far as it is not saved yet
 
     def start(self) -> None:
         """Begin."""
@@ -111,20 +112,28 @@ class Worker:
             self._next_due = self._engine.next_due(now)
             self._recovered()
         except Unavailable as error:
+            self._stumbled(f"nothing can be saved, polls go on being answered: {error}")
+        except Stuck as error:
             self._stumbled(str(error))
         except Exception:
             log.exception("a tick failed")
-            self._trouble = "a tick failed; the log says why"
+            self._stumbled("a tick failed; the log says why")
 
     def _watch_time(self, now: datetime) -> None:
         if isinstance(self._clock, SystemClock):
             jump = self._clock.jump()
             if jump is not None:
                 log.warning("the system clock jumped forward by %s: unapproved starts wait as long", jump)
-                self._engine.hold(jump, now)
-        elif self._clock.speed:
+                self._jumped += jump
+            if self._jumped:
+                # A system that wakes up may find its database still away: then this is tried again.
+                self._engine.hold(self._jumped, self._clock.now())
+                self._jumped = timedelta()
+        elif isinstance(self._clock, ScaledClock):
             # Saved ahead of itself, so that time does not go back if this process is killed.
-            self._engine.keep_time(now + timedelta(seconds=2 * SAVE_TIME_EVERY * self._clock.speed))
+            ahead = now + timedelta(seconds=2 * SAVE_TIME_EVERY * self._clock.speed)
+            self._engine.keep_time(ahead)
+            self._clock.allow(ahead)
 
     def _sleep(self) -> float | None:
         """Say how many real seconds to wait for a job at most."""
@@ -140,12 +149,12 @@ class Worker:
 
     def _stumbled(self, why: str) -> None:
         if self._trouble is None:
-            log.error("nothing can be saved, polls go on being answered: %s", why)
+            log.error("%s", why)
         self._trouble = why
 
     def _recovered(self) -> None:
         if self._trouble is not None:
-            log.info("saving works again")
+            log.info("all is well again")
         self._trouble = None
 
     def _save_all(self) -> None:

@@ -51,7 +51,8 @@ def _appearing(target: Path) -> Iterator[Path]:
     except sqlite3.Error as error:
         raise Unavailable(f"the copy to {target} has failed: {error}") from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            Path(f"{unfinished}{suffix}").unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

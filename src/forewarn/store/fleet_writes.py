@@ -81,7 +81,7 @@ class FleetWrites(Reader):
         for name in names:
             del self._versions[name]
 
-    def _overtaken(self, names: Iterable[GroupName]) -> Conflict:
+    def _overtaken(self, names: Sequence[GroupName]) -> Conflict:
         saved = {row[0]: row[1] for row in self._among(_VERSIONS, names)}
         # Those that were updated just now are one ahead of what was loaded.
         loaded = {name: self._versions.get(name, 0) for name in names}

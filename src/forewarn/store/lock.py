@@ -35,7 +35,7 @@ class FileLock:
     """The lock on an SQLite database: a file beside it, which says who holds it."""
 
     def __init__(self, database: Database, file: Path) -> None:
-        path = f"{file}.lock"
+        path = f"{file.resolve()}.lock"  # one for each file, by whatever links it is reached
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:

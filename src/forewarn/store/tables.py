@@ -218,5 +218,5 @@ tombstones = Table(
     Column("key", NAME, nullable=False),
     Column("number", BigInteger, nullable=False),
     PrimaryKeyConstraint("kind", "key"),
-    Index("tombstones_number", "number"),
+    Index("tombstones_number", "kind", "number"),
 )

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Table, bindparam, delete, insert, or_, select, update
+from sqlalchemy import BindParameter, Table, bindparam, delete, insert, or_, select, update
 
 from forewarn.core.model import Event, GroupName, HostName, Order, Record, StepState
 from forewarn.store import tables
@@ -17,7 +18,7 @@ _UNSETTLED = frozenset({StepState.WAITING, StepState.RUNNING, StepState.FAILED})
 
 _O = tables.orders.c
 _NOW = bindparam("now", type_=tables.TIME)
-_KEYS = bindparam("keys", expanding=True)
+_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
 _WAITING = select(tables.order_waits.c.order_id).where(tables.order_waits.c.group_name.in_(_KEYS))
 # One that is already due keeps its place in the queue.
 _WAKE = (

@@ -155,8 +155,8 @@ def choice(members: Sequence[StrEnum]) -> Reader:
 
 
 def optional(reader: Reader) -> Reader:
-    """Make a reader that takes null for nothing."""
-    return lambda value: None if value is None else reader(value)
+    """Make a reader that takes null for nothing, and an empty text too: TOML has no null."""
+    return lambda value: None if value in (None, "") else reader(value)
 
 
 def either(members: Iterable[StrEnum]) -> str:

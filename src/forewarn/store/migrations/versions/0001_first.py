@@ -41,7 +41,7 @@ def _make_meta() -> None:
         sa.Column("number", sa.BigInteger, nullable=False),
         sa.PrimaryKeyConstraint("kind", "key"),
     )
-    op.create_index("tombstones_number", "tombstones", ["number"])
+    op.create_index("tombstones_number", "tombstones", ["kind", "number"])
 
 
 def _make_fleet() -> None:

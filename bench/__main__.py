@@ -1,0 +1,75 @@
+"""Run the bench: all of it, or parts; print a table, and write what was measured as JSON."""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import fleet, help, history, polls, report, waiting
+from bench.computer import this_computer
+from bench.processes import Failed
+from bench.report import Findings, Report, Row
+from bench.workplace import Workplace
+
+PARTS: dict[str, Callable[[Workplace], Findings]] = {
+    "polls": polls.measure,
+    "fleet": fleet.measure,
+    "waiting": waiting.measure,
+    "help": help.measure,
+    "history": history.measure,
+}
+
+
+def main() -> int:
+    """Measure, show, write."""
+    options = _options(sys.argv[1:])
+    console = Console(highlight=False)
+    began = time.perf_counter()
+    parts = {name: _measure(name, console, began=began) for name in options.only}
+    finished = Report(computer=this_computer(), seconds=time.perf_counter() - began, parts=parts)
+    report.show(finished, console)
+    if options.json is not None:
+        report.write(finished, options.json)
+        console.print(f"Written to {options.json}.")
+    return 1 if options.strict and finished.missed else 0
+
+
+def _measure(name: str, console: Console, *, began: float) -> Findings:
+    """Measure one part; one that fails must not take the others with it."""
+
+    def say(line: str) -> None:
+        console.print(f"{time.perf_counter() - began:6.1f} s  {name}: {line}", markup=False)
+
+    say("begins")
+    with tempfile.TemporaryDirectory(prefix="forewarn-bench-") as folder:
+        try:
+            return PARTS[name](Workplace(folder=Path(folder), say=say))
+        except (Failed, OSError) as error:
+            say(f"failed: {error}")
+            return Findings(rows=[Row(what=name, measured="failed", met=False, note=str(error))])
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument(
+        "--only", type=_parts, default=list(PARTS), metavar="PARTS", help=f"some of {','.join(PARTS)}"
+    )
+    parser.add_argument("--strict", action="store_true", help="end with 1 if a target is missed")
+    return parser.parse_args(arguments)
+
+
+def _parts(text: str) -> list[str]:
+    wanted = text.split(",")
+    for name in wanted:
+        if name not in PARTS:
+            raise argparse.ArgumentTypeError(f"there is no part {name!r}: {', '.join(PARTS)}")
+    return wanted
+
+
+if __name__ == "__main__":
+    sys.exit(main())

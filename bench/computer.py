@@ -1,0 +1,40 @@
+"""The computer that the figures belong to."""
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computer:
+    """What decides how fast anything is."""
+
+    processor: str
+    cores: int
+    memory_gib: float
+    kernel: str
+    python: str
+
+    def __str__(self) -> str:
+        cores = f"{self.cores} core{'s' if self.cores > 1 else ''}"
+        return f"{self.processor}, {cores}, {self.memory_gib:.0f} GiB; {self.kernel}; Python {self.python}"
+
+
+def this_computer() -> Computer:
+    """Describe the computer that this runs on."""
+    return Computer(
+        processor=_field("/proc/cpuinfo", "model name") or platform.machine(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=float(_field("/proc/meminfo", "MemTotal").split()[0]) / 1024**2,
+        kernel=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+    )
+
+
+def _field(path: str, name: str) -> str:
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""

@@ -1,0 +1,157 @@
+"""A fleet of 100,000 machines: what it takes of memory and time, and how soon its guests see an order."""
+
+import json
+import time
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from bench import fleets, guests, ticks
+from bench.processes import Failed, resident
+from bench.report import Findings, Row
+from bench.service import Serving, serving
+from bench.workplace import Workplace
+
+RACKS = 1000
+MACHINES = RACKS * fleets.RACK
+STARTS = 2
+ORDERS = 200
+KIB = 1024
+MOST_KIB = 2.0
+LONGEST_START = 10.0
+LONGEST_MAKING = 60.0
+LONGEST_WAY = 50.0  # milliseconds
+
+
+def measure(work: Workplace) -> Findings:
+    """Make two fleets that differ in size only, and hold the large one against the small one."""
+    small, large = work.folder / "small.db", work.folder / "large.db"
+    fleets.make_store(small, fleets.racks(1), enabled=True)
+    making = _make(work, large)
+    empty = _empty(work)
+    starts, memory, way = _serve(work, large, empty=empty)
+    ticked = ticks.compare(work, small=small, large=large)
+    return Findings(
+        rows=[
+            *(_memory_row(memory), _start_row(starts), _making_row(making)),
+            *(_way_row(way), ticks.row(ticked, machines=MACHINES)),
+        ],
+        raw={
+            "machines": MACHINES,
+            "made_in_seconds": making,
+            "starts_seconds": starts,
+            "memory": memory,
+            "order_to_poll": way,
+            "ticks": ticked,
+        },
+    )
+
+
+def _make(work: Workplace, database: Path) -> float:
+    work.say(f"making a store of {MACHINES:,} machines")
+    spec = fleets.racks(RACKS)
+    began = time.perf_counter()
+    fleets.make_store(database, spec, enabled=True)
+    seconds = time.perf_counter() - began
+    work.say(f"made in {seconds:.1f} s")
+    return round(seconds, 2)
+
+
+def _empty(work: Workplace) -> int:
+    """Measure a server that has nothing to do."""
+    database = work.folder / "empty.db"
+    fleets.make_store(database, fleets.racks(0), enabled=False)
+    with serving(work.folder, database=database) as server:
+        return resident(server.pid)
+
+
+def _serve(
+    work: Workplace, database: Path, *, empty: int
+) -> tuple[list[float], dict[str, int], dict[str, Any]]:
+    starts = []
+    for _ in range(STARTS - 1):
+        with serving(work.folder, database=database) as server:
+            starts.append(round(server.started_in, 2))
+    with serving(work.folder, database=database) as server:
+        starts.append(round(server.started_in, 2))
+        work.say(f"started in {' s, '.join(map(str, starts))} s; now every machine polls once")
+        memory = {"empty": empty, "started": resident(server.pid)}
+        began = time.perf_counter()
+        guests.poll_once(server.port, [fleets.address(number) for number in range(MACHINES)])
+        memory["polled"] = resident(server.pid)
+        work.say(f"{MACHINES:,} machines polled in {time.perf_counter() - began:.1f} s; now {ORDERS} orders")
+        return starts, memory, _order_to_poll(server)
+
+
+def _order_to_poll(server: Serving) -> dict[str, Any]:
+    """Order and poll in turn: the first poll after the 202 should show the event."""
+    ordering, showing = [], []
+    request = guests.poll(server.port)
+    for number in range(ORDERS):
+        machine = number * (MACHINES // ORDERS)
+        rack, place = divmod(machine, fleets.RACK)
+        guest = guests.call(server.port, source=fleets.address(machine))
+        guests.ask(guest, request)
+        began = time.perf_counter()
+        order = server.operator.order(f"vm-{rack}-{place}", "restart")
+        placed = time.perf_counter()
+        while not _shows_event(guests.ask(guest, request)):
+            if time.perf_counter() - placed > 10:
+                raise Failed("an order was never shown")
+        showing.append(round((time.perf_counter() - placed) * 1000, 3))
+        ordering.append(round((placed - began) * 1000, 3))
+        server.operator.post(f"/v1/orders/{order}/cancel")
+        guest.close()
+    return {"order_ms": ordering, "shown_after_ms": showing}
+
+
+def _shows_event(response: bytes) -> bool:
+    return bool(json.loads(response.partition(guests.END_OF_HEAD)[2])["Events"])
+
+
+def _memory_row(memory: dict[str, int]) -> Row:
+    started, polled = ((memory[when] - memory["empty"]) / MACHINES / KIB for when in ("started", "polled"))
+    return Row(
+        what=f"memory of the server, a machine of {MACHINES:,}",
+        measured=f"{polled:.2f} KiB",
+        value=round(polled, 3),
+        target=f"< {MOST_KIB:.0f} KiB",
+        met=polled < MOST_KIB,
+        note=f"resident memory less that of a server without machines ({memory['empty'] / KIB**2:.0f} MiB), "
+        f"after every machine has polled; {started:.2f} KiB after the start, before any has",
+    )
+
+
+def _start_row(starts: list[float]) -> Row:
+    return Row(
+        what=f"start from a store of {MACHINES:,} machines until /healthz answers",
+        measured=f"{median(starts):.1f} s",
+        value=median(starts),
+        target=f"< {LONGEST_START:.0f} s",
+        met=median(starts) < LONGEST_START,
+    )
+
+
+def _making_row(seconds: float) -> Row:
+    return Row(
+        what=f"apply a fleet of {MACHINES:,} machines to a new store",
+        measured=f"{seconds:.1f} s",
+        value=seconds,
+        target=f"< {LONGEST_MAKING:.0f} s",
+        met=seconds < LONGEST_MAKING,
+        note="and enable all of its groups, in a transaction each",
+    )
+
+
+def _way_row(way: dict[str, Any]) -> Row:
+    shown = quantiles(way["shown_after_ms"], n=100, method="inclusive")
+    ordered = quantiles(way["order_ms"], n=100, method="inclusive")
+    return Row(
+        what="from an order's 202 to a poll that shows it, same server, p99",
+        measured=f"{shown[98]:.2f} ms",
+        value=round(shown[98], 3),
+        target=f"< {LONGEST_WAY:.0f} ms",
+        met=shown[98] < LONGEST_WAY,
+        note=f"p50 {shown[49]:.2f} ms, of {ORDERS} orders in a fleet of {MACHINES:,} machines; "
+        f"the orders themselves took p50 {ordered[49]:.1f} ms, p99 {ordered[98]:.1f} ms",
+    )

@@ -1,0 +1,91 @@
+"""Fleets of any size, made of racks of one shape, so that a large one differs from a small one in size only.
+
+A rack is 100 machines on 5 hosts: 4 availability sets of 20 over all hosts, and 20 standalone machines.
+"""
+
+from pathlib import Path
+
+from forewarn.config import Settings
+from forewarn.core import listening
+from forewarn.core.draft import Draft
+from forewarn.core.fleet import FleetSpec, GroupSpec
+from forewarn.core.machines import MachineSpec
+from forewarn.core.model import GroupKind, GroupName, HostName, MachineName
+from forewarn.server.wiring import Core, new_id, open_core
+
+HOSTS, SETS, SET_SIZE, ALONE = 5, 4, 20, 20
+RACK = SETS * SET_SIZE + ALONE
+
+
+def address(number: int) -> str:
+    """Give a machine its address: loopback has room for sixteen million."""
+    return f"127.{1 + number // 62_500}.{number // 250 % 250}.{1 + number % 250}"
+
+
+def racks(count: int) -> FleetSpec:
+    """Declare a fleet of racks."""
+    sets = [f"set-{rack}-{number}" for rack in range(count) for number in range(SETS)]
+    return FleetSpec(
+        hosts=tuple(HostName(f"host-{number}") for number in range(count * HOSTS)),
+        groups=tuple(
+            GroupSpec(name=GroupName(name), kind=GroupKind.AVAILABILITY_SET, update_domains=5)
+            for name in sets
+        ),
+        machines=tuple(_machine(number) for number in range(count * RACK)),
+    )
+
+
+def one_group(size: int) -> FleetSpec:
+    """Declare a scale set alone."""
+    name = GroupName("all")
+    return FleetSpec(
+        hosts=(HostName("host-0"),),
+        groups=(GroupSpec(name=name, kind=GroupKind.SCALE_SET, update_domains=5),),
+        machines=tuple(
+            MachineSpec(
+                name=MachineName(f"vm-{number}"),
+                host=HostName("host-0"),
+                group=name,
+                update_domain=number % 5,
+                address=address(number),
+            )
+            for number in range(size)
+        ),
+    )
+
+
+def open_settings(database: Path, *, clock: str = "system") -> Core:
+    """Open a store as a server would."""
+    return open_core(Settings(database=f"sqlite:///{database}", clock=clock))
+
+
+def make_store(database: Path, spec: FleetSpec, *, enabled: bool) -> None:
+    """Make a store with a fleet, and let its groups be ones that listen."""
+    core = open_settings(database)
+    try:
+        core.plane.apply_fleet(spec, by="bench")
+        if enabled:
+            _enable_all(core)
+    finally:
+        core.store.close()
+
+
+def _machine(number: int) -> MachineSpec:
+    rack, place = divmod(number, RACK)
+    group, member = divmod(place, SET_SIZE)
+    return MachineSpec(
+        name=MachineName(f"vm-{rack}-{place}"),
+        host=HostName(f"host-{rack * HOSTS + place % HOSTS}"),
+        group=GroupName(f"set-{rack}-{group}") if group < SETS else None,
+        update_domain=member % HOSTS if group < SETS else 0,
+        address=address(number),
+    )
+
+
+def _enable_all(core: Core) -> None:
+    """Enable every group in one transaction: one by one, as guests do it, takes a disk's time for each."""
+    with core.store.write() as tx:
+        draft = Draft(tx.everything(), now=core.clock.now(), new_id=new_id)
+        for group in tuple(draft.groups.values()):
+            listening.enable(draft, group, policy=core.settings.times)
+        tx.save(draft.changes())

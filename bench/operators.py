@@ -1,0 +1,40 @@
+"""A client of the operator API, on one connection."""
+
+import json
+from http.client import HTTPConnection
+from typing import Any
+
+from bench.processes import Failed
+
+
+class Operator:
+    """Whoever orders maintenance."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = HTTPConnection("127.0.0.1", port, timeout=120)
+
+    def get(self, path: str) -> Any:
+        """Ask for something."""
+        return self._call("GET", path, None)
+
+    def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Have something done."""
+        return self._call("POST", path, body)
+
+    def order(self, machine: str, action: str) -> str:
+        """Order something for a machine; returns the order's id."""
+        identity: str = self.post(f"/v1/machines/{machine}/{action}")["order"]["id"]
+        return identity
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = self._connection.getresponse()
+        content = response.read()
+        if response.status >= 300:
+            raise Failed(f"{method} {path}: {response.status} {content.decode()[:200]}")
+        return json.loads(content)

@@ -1,0 +1,148 @@
+"""Polls: how many are answered for a second of the server's processor, beside nginx answering a constant.
+
+Identity, rate limit and activity are on, as always. Each server has a core, the load has another, and they
+take turns, so that whatever else the computer does meets both.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench import fleets, guests, nginx
+from bench.processes import Failed, pin
+from bench.report import Findings, Row
+from bench.service import Serving, serving
+from bench.workplace import Workplace
+
+ROUNDS = 5
+WARM_UP = 0.4
+SECONDS = 2.0
+# A machine polls on one connection; so many of them keep a server from ever being idle.
+CONNECTIONS = 64
+LEAST_RATIO = 0.8
+LOAD_SECONDS = 60.0
+
+Rounds = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A server and what it is asked."""
+
+    name: str
+    pids: Sequence[int]
+    port: int
+    request: bytes
+
+
+def measure(work: Workplace) -> Findings:
+    """Measure whole answers and 304s, of both servers by turns."""
+    database = work.folder / "polls.db"
+    fleets.make_store(database, fleets.racks(1), enabled=True)
+    with serving(work.folder, database=database) as server:
+        pin(server.pid, _cores()[0])
+        first = guests.ask(guests.call(server.port, source=fleets.address(0)), guests.poll(server.port))
+        if nginx.program() is None:
+            work.say("nginx is not installed: there is nothing to compare with")
+            return _alone(work, server)
+        with nginx.constant(work.folder, size=len(first)) as reference:
+            for pid in reference.pids:
+                pin(pid, _cores()[0])
+            whole = _by_turns(work, [_of_forewarn(server), _of_nginx(reference.pids, reference.same)])
+            unmodified = _by_turns(
+                work,
+                [_of_forewarn(server, conditional=True), _of_nginx(reference.pids, reference.unmodified)],
+            )
+    return Findings(
+        rows=[*_compared("polls", whole), *_compared("polls, 304", unmodified)],
+        raw={"whole": whole, "unmodified": unmodified, "connections": CONNECTIONS},
+    )
+
+
+def _alone(work: Workplace, server: Serving) -> Findings:
+    rounds = _by_turns(work, [_of_forewarn(server)])
+    row = Row(
+        what="polls, requests for a second of CPU",
+        measured=f"{_typical(rounds['forewarn']):,.0f}",
+        value=_typical(rounds["forewarn"]),
+        target=f"≥ {LEAST_RATIO} of nginx",
+        note="nginx is not installed, so there is nothing to compare with",
+    )
+    return Findings(rows=[row], raw={"whole": rounds, "connections": CONNECTIONS})
+
+
+def _of_forewarn(server: Serving, *, conditional: bool = False) -> Target:
+    headers = ["If-None-Match: *"] if conditional else []
+    return Target(
+        name="forewarn", pids=[server.pid], port=server.port, request=guests.poll(server.port, *headers)
+    )
+
+
+def _of_nginx(pids: Sequence[int], port: int) -> Target:
+    return Target(name="nginx", pids=pids, port=port, request=guests.poll(port))
+
+
+def _by_turns(work: Workplace, targets: Sequence[Target]) -> dict[str, Rounds]:
+    found: dict[str, Rounds] = {target.name: [] for target in targets}
+    for number in range(ROUNDS):
+        for target in targets:
+            found[target.name].append(_load(target))
+        shown = ", ".join(f"{name} {rounds[-1]['per_cpu_second']:,}" for name, rounds in found.items())
+        work.say(f"round {number + 1} of {ROUNDS}: {shown} requests for a second of CPU")
+    return found
+
+
+def _load(target: Target) -> dict[str, Any]:
+    """Run the load in its own process, on the other core."""
+    asked = {
+        "core": _cores()[-1],
+        "port": target.port,
+        "pids": target.pids,
+        "request": target.request.decode(),
+        "sources": [fleets.address(number) for number in range(CONNECTIONS)],
+        "warm_up": WARM_UP,
+        "seconds": SECONDS,
+    }
+    ended = subprocess.run(
+        (sys.executable, "-m", "bench.load", json.dumps(asked)),
+        capture_output=True,
+        check=False,
+        timeout=LOAD_SECONDS,
+        cwd=Path(__file__).parent.parent,
+    )
+    if ended.returncode != 0:
+        raise Failed(f"the load failed: {ended.stderr.decode()[-500:]}")
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
+
+
+def _compared(what: str, rounds: Mapping[str, Rounds]) -> list[Row]:
+    ours, theirs = _typical(rounds["forewarn"]), _typical(rounds["nginx"])
+    busy = {name: median(each["server_busy"] for each in found) for name, found in rounds.items()}
+    sizes = " and ".join(f"{found[0]['answer_bytes']} bytes ({name})" for name, found in rounds.items())
+    return [
+        Row(
+            what=f"{what}: forewarn to nginx, requests for a second of CPU",
+            measured=f"{ours / theirs:.2f}",
+            value=round(ours / theirs, 3),
+            target=f"≥ {LEAST_RATIO}",
+            met=ours / theirs >= LEAST_RATIO,
+            note=f"forewarn {ours:,.0f}, nginx {theirs:,.0f} (medians of {ROUNDS}); answers of {sizes}; "
+            f"{CONNECTIONS} connections; busy {busy['forewarn']:.0%} and {busy['nginx']:.0%} of their core",
+        )
+    ]
+
+
+def _typical(rounds: Rounds) -> float:
+    return float(median(each["per_cpu_second"] for each in rounds))
+
+
+def _cores() -> list[int]:
+    """Name the cores there are; with a single one server and load must share it."""
+    return sorted(os.sched_getaffinity(0))

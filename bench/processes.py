@@ -1,0 +1,78 @@
+"""Programs that the bench starts, watches and ends: always by their id."""
+
+import os
+import resource
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK")
+# For a program to end that has been told to; then it is killed.
+STOP_SECONDS = 20.0
+
+
+class Failed(Exception):
+    """A program did not do what the bench needs of it."""
+
+
+@contextmanager
+def running(
+    command: Sequence[str], *, folder: Path, log: str, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program while the block lasts, its output in a file of the folder."""
+    with (folder / log).open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def pin(pid: int, core: int) -> None:
+    """Keep a process, and all its threads, on one core."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(thread), {core})
+
+
+def family(pid: int) -> list[int]:
+    """Name a process and its children."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [pid, *map(int, children.split())]
+
+
+def cpu_seconds(pids: Sequence[int]) -> float:
+    """Say how much time processes have had of a processor, in user and system mode."""
+    return sum(map(_cpu_ticks, pids)) / TICKS
+
+
+def _cpu_ticks(pid: int) -> int:
+    # The name may hold spaces; what follows its bracket does not.
+    numbers = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return int(numbers[11]) + int(numbers[12])
+
+
+def resident(pid: int) -> int:
+    """Say how many bytes of memory a process holds."""
+    pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * resource.getpagesize()
+
+
+def allow_many_files() -> int:
+    """Raise the limit on open files, for this process and those it starts; returns what it is then."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def free_port() -> int:
+    """Find a port on loopback that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,97 @@
+"""What was measured: rows for people, everything for programs."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.computer import Computer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table: what was measured against what is wanted."""
+
+    what: str
+    measured: str
+    value: float | None = None  # the figure alone, for programs
+    target: str = ""
+    met: bool | None = None  # None: nothing is asked of it, or it could not be measured
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What one part of the bench has found: its rows, and all it has measured on the way."""
+
+    rows: Sequence[Row]
+    raw: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A whole run."""
+
+    computer: Computer
+    seconds: float
+    parts: dict[str, Findings]
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows, in the order of the parts."""
+        return [row for findings in self.parts.values() for row in findings.rows]
+
+    @property
+    def missed(self) -> list[Row]:
+        """The rows whose target was not met."""
+        return [row for row in self.rows if row.met is False]
+
+
+def under(value: float, limit: float) -> bool:
+    """Say whether a figure that should be small is small enough."""
+    return value < limit
+
+
+def show(report: Report, console: Console) -> None:
+    """Print the table, with the notes of its rows below."""
+    table = Table(
+        title=f"forewarn bench, {report.seconds:.0f} s", title_justify="left", caption_justify="left"
+    )
+    table.caption = str(report.computer)
+    table.add_column("what")
+    table.add_column("measured", justify="right")
+    table.add_column("target", justify="right")
+    table.add_column("met?", justify="center")
+    for row in report.rows:
+        table.add_row(
+            row.what, row.measured, row.target, _verdict(row), style="bold red" if row.met is False else None
+        )
+    console.print(table)
+    for row in report.rows:
+        if row.note:
+            console.print(f"{row.what}: {row.note}", highlight=False)
+
+
+def write(report: Report, path: Path) -> None:
+    """Write everything that was measured as JSON."""
+    content = {
+        "computer": asdict(report.computer),
+        "seconds": round(report.seconds, 1),
+        "rows": [asdict(row) for row in report.rows],
+        "raw": {name: findings.raw for name, findings in report.parts.items()},
+    }
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _verdict(row: Row) -> str:
+    match row.met:
+        case True:
+            return "yes"
+        case False:
+            return "NO"
+        case None:
+            return ""

@@ -1,0 +1,73 @@
+"""The real program: `forewarn serve` as a process, as an operator would start it."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from subprocess import Popen
+
+from bench.operators import Operator
+from bench.processes import Failed, free_port, running
+
+START_SECONDS = 60.0
+# High enough to limit nobody, and still a limit that is looked at for each request.
+RATE = "1000000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A server that answers."""
+
+    pid: int
+    port: int  # the guests' one
+    operator: Operator
+    started_in: float  # seconds from its start until /healthz answered
+
+
+@contextmanager
+def serving(folder: Path, *options: str, database: Path) -> Iterator[Serving]:
+    """Serve while the block lasts; begins once /healthz answers."""
+    guest, operator = free_port(), free_port()
+    command = (
+        *(sys.executable, "-m", "forewarn", "serve", *options),
+        *("--database", f"sqlite:///{database}"),
+        *("--guest", f"127.0.0.1:{guest}", "--operator", f"127.0.0.1:{operator}"),
+    )
+    began = time.perf_counter()
+    with running(command, folder=folder, log="serve.log", environment=_environment()) as process:
+        _wait_for(process, operator, log=folder / "serve.log")
+        started_in = time.perf_counter() - began
+        caller = Operator(operator)
+        try:
+            yield Serving(pid=process.pid, port=guest, operator=caller, started_in=started_in)
+        finally:
+            caller.close()
+
+
+def _environment() -> dict[str, str]:
+    """Leave out what somebody may have set for a service of their own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOREWARN_")}
+    return {**kept, "FOREWARN_GUEST_RATE": RATE}
+
+
+def _wait_for(process: "Popen[bytes]", port: int, *, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not _is_healthy(port):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise Failed(f"forewarn serve did not start: {log.read_text(encoding='utf-8')[-1000:]}")
+        time.sleep(0.02)
+
+
+def _is_healthy(port: int) -> bool:
+    connection = HTTPConnection("127.0.0.1", port, timeout=START_SECONDS)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,111 @@
+"""Ticks: the same work in a small and in a large fleet should cost the same."""
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench import fleets
+from bench.processes import Failed
+from bench.report import Row
+from bench.workplace import Workplace
+from forewarn.clock import ManualClock
+from forewarn.control.engine import Engine
+from forewarn.core.model import Action, GroupName, MachineId
+from forewarn.core.orders import Mandate
+from forewarn.server.wiring import Core, drivers, new_id
+
+ROUNDS = 5
+SPAN = timedelta(hours=1)  # long enough for an order to be announced, carried out and forgotten
+# Two more than one: what a disk does in between is noise.
+MOST_RATIO = 1.25
+# Machines of one rack, of sets and standalone.
+ORDERED = tuple(range(0, fleets.RACK, 5))
+
+
+class Silence:
+    """Nobody polls."""
+
+    def pending(self) -> bool:
+        """Say that nothing is to be saved."""
+        return False
+
+    def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
+        """Hand over nothing."""
+        return {}, {}
+
+    def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
+        """Know of nobody."""
+        return {}
+
+
+def compare(work: Workplace, *, small: Path, large: Path) -> dict[str, Any]:
+    """Run the same hour in both fleets, by turns; milliseconds for a tick."""
+    found: dict[str, Any] = {}
+    cores = {
+        "small": fleets.open_settings(small, clock="manual"),
+        "large": fleets.open_settings(large, clock="manual"),
+    }
+    try:
+        for action in (Action.RESTART, Action.REDEPLOY):
+            found[action.value] = {"small": [], "large": []}
+            for _ in range(ROUNDS):
+                for name, core in cores.items():
+                    found[action.value][name].append(_hour(core, action))
+            shown = ", ".join(f"{name} {_typical(each):.2f} ms" for name, each in found[action.value].items())
+            work.say(f"a tick, {action}: {shown}")
+    finally:
+        for core in cores.values():
+            core.store.close()
+    return found
+
+
+def row(found: dict[str, Any], *, machines: int) -> Row:
+    """Say how much more a tick costs in the large fleet."""
+    ratios = {action: _typical(each["large"]) / _typical(each["small"]) for action, each in found.items()}
+    worst = max(ratios.values())
+    listed = "; ".join(
+        f"{action} {ratios[action]:.2f} ({_typical(each['large']):.2f} to {_typical(each['small']):.2f} ms)"
+        for action, each in found.items()
+    )
+    return Row(
+        what=f"a tick with {machines:,} machines to one with {fleets.RACK}",
+        measured=f"{worst:.2f}",
+        value=round(worst, 3),
+        target=f"near 1, < {MOST_RATIO}",
+        met=worst < MOST_RATIO,
+        note=f"the same {len(ORDERED)} orders, from announcement to end; {listed}",
+    )
+
+
+def _hour(core: Core, action: Action) -> float:
+    """Order, and let an hour pass; returns milliseconds for a tick in which something was due."""
+    engine = Engine(
+        store=core.store,
+        policy=core.settings.times,
+        drivers=drivers(core.settings),
+        activity=Silence(),
+        new_id=new_id,
+    )
+    for place in ORDERED:
+        core.plane.order_machine(f"vm-0-{place}", action, Mandate(by="bench"))
+    clock = core.clock
+    if not isinstance(clock, ManualClock):
+        raise Failed("the hour needs a manual clock")
+    until, spent = clock.now() + SPAN, []
+    due: datetime | None = clock.now()
+    while due is not None and due <= until:
+        clock.set(due)
+        began = time.perf_counter()
+        engine.tick(due)
+        next_due = engine.next_due(due)
+        spent.append(time.perf_counter() - began)
+        due = next_due
+    clock.set(until)
+    return sum(spent) / len(spent) * 1000
+
+
+def _typical(rounds: Sequence[float]) -> float:
+    return float(median(rounds))

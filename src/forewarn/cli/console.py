@@ -1,0 +1,140 @@
+"""Where output goes: tables for people, plain lines for pipes, JSON for programs."""
+
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+# Wider than any table: what goes into a pipe must be whole.
+UNBOUNDED = 100_000
+SHORT_ID = 8
+# Between two columns; and what a column of many words needs at least to be read.
+GAP = 3
+WRAPPED = 24
+
+STYLES = {
+    **dict.fromkeys(("running", "ok", "done", "yes"), "green"),
+    **dict.fromkeys(("Scheduled", "announced", "queued", "cordoned", "waiting"), "yellow"),
+    **dict.fromkeys(("Started", "started", "frozen", "restarting", "moving", "degraded"), "magenta"),
+    **dict.fromkeys(("failed",), "bold red"),
+    **dict.fromkeys(("stopped", "cancelled", "moot", "-"), "dim"),
+}
+
+
+def is_terminal() -> bool:
+    """Say whether a person is looking."""
+    return sys.stdout.isatty()
+
+
+def short(id_: str | None) -> str:
+    """Shorten an id for a person; a pipe gets all of it."""
+    if id_ is None:
+        return "-"
+    return id_[:SHORT_ID] if is_terminal() else id_
+
+
+def say(text: str = "") -> None:
+    """Print a line."""
+    print(text)
+
+
+def complain(text: str) -> None:
+    """Print what went wrong, beside the output."""
+    first, *rest = text.splitlines() or [""]
+    print(f"forewarn: {first}", *rest, sep="\n", file=sys.stderr)
+
+
+def print_json(value: object) -> None:
+    """Print an answer for a program."""
+    import json
+
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a kind of table is laid out."""
+
+    columns: tuple[str, ...]
+    wraps: tuple[str, ...] = ()  # columns of many words
+    spare: tuple[str, ...] = ()  # columns that a narrow terminal does without, the first to go first
+
+
+def table(layout: Layout, rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    """Print a table, or a line if there is nothing in it."""
+    from rich import box
+    from rich.table import Table
+
+    cells = [[_cell(value) for value in row] for row in rows]
+    if not cells:
+        say(empty)
+        return
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    kept = _fitting(layout, cells) if is_terminal() else layout.columns
+    for column in kept:
+        drawn.add_column(column, overflow="fold", no_wrap=column not in layout.wraps)
+    places = [layout.columns.index(column) for column in kept]
+    for row in cells:
+        drawn.add_row(*(row[place] for place in places))
+    _print(drawn)
+
+
+def _fitting(layout: Layout, cells: "list[list[Text]]") -> tuple[str, ...]:
+    """Leave columns out until the others fit the terminal."""
+    widths = {}
+    for place, column in enumerate(layout.columns):
+        widest = max(len(column), *(row[place].cell_len for row in cells))
+        widths[column] = min(widest, WRAPPED) if column in layout.wraps else widest
+    for column in layout.spare:
+        if sum(widths.values()) + GAP * (len(widths) - 1) <= shutil.get_terminal_size().columns:
+            break
+        del widths[column]
+    return tuple(widths)
+
+
+def details(rows: Iterable[tuple[str, object]]) -> None:
+    """Print what is known of one thing, a line each."""
+    from rich.table import Table
+
+    drawn = Table(box=None, show_header=False, pad_edge=False)
+    drawn.add_column(style="bold", no_wrap=True)
+    drawn.add_column(overflow="fold")
+    for name, value in rows:
+        drawn.add_row(name, _cell(value))
+    _print(drawn)
+
+
+def _cell(value: object) -> "Text":
+    from rich.text import Text
+
+    match value:
+        case None:
+            said = ""
+        case bool():
+            said = "yes" if value else "no"
+        case list():
+            said = ", ".join(str(each) for each in value)
+        case dict():
+            said = ", ".join(f"{key}={each}" for key, each in value.items())
+        case _:
+            said = str(value)
+    said = said or "-"
+    return Text(said, style=STYLES.get(said, ""))
+
+
+def _print(drawn: object) -> None:
+    from rich.console import Console
+
+    if is_terminal():
+        Console(highlight=False).print(drawn)
+        return
+    console = Console(width=UNBOUNDED, highlight=False, force_terminal=False, no_color=True)
+    with console.capture() as captured:
+        console.print(drawn)
+    # Cells are padded to their column; nobody wants that at the end of a line.
+    for line in captured.get().splitlines():
+        print(line.rstrip())

@@ -1,0 +1,116 @@
+"""`forewarn event`: show what guests are being told, and approve or cancel it."""
+
+from typing import Annotated, Any
+
+import typer
+
+from forewarn.cli import console, words
+from forewarn.cli.find import whole_id
+from forewarn.cli.session import Session, noun, with_session
+
+app = noun("Show what guests are being told; approve or cancel it.")
+
+Id = Annotated[str, typer.Argument(metavar="EVENT", help="Its id, or how it begins.", show_default=False)]
+
+LIST = console.Layout(
+    columns=("EVENT", "TYPE", "STATUS", "MACHINES", "STARTS", "GROUP", "UD", "APPROVED BY", "SOURCE"),
+    wraps=("MACHINES", "APPROVED BY"),
+    spare=("SOURCE", "UD", "GROUP"),
+)
+
+
+@app.command("list")
+@with_session
+def list_(session: Session) -> None:
+    """List current events."""
+    answer = session.client.all("events")
+    session.answer(answer, lambda: _show_list(session, answer["events"]))
+
+
+@app.command()
+@with_session
+def show(session: Session, id_: Id) -> None:
+    """Show an event, current or over."""
+    answer = session.client.get(f"/v1/events/{whole_id(session.client, 'events', id_)}")
+    session.answer(answer, lambda: _show(session, answer["event"]))
+
+
+@app.command()
+@with_session
+def approve(session: Session, id_: Id) -> None:
+    """Let an event start now."""
+    answer = session.client.post(f"/v1/events/{whole_id(session.client, 'events', id_)}/approve")
+    session.answer(answer, lambda: _show_approved(session, answer["event"]))
+
+
+@app.command()
+@with_session
+def cancel(session: Session, id_: Id) -> None:
+    """Call off the order of an event, with all its events."""
+    answer = session.client.post(f"/v1/events/{whole_id(session.client, 'events', id_)}/cancel")
+    event = answer["event"]
+    said = f"Event {console.short(event['id'])} is called off, with its order."
+    session.answer(answer, lambda: console.say(said))
+
+
+def _show_list(session: Session, events: list[dict[str, Any]]) -> None:
+    now = session.client.get("/v1/clock")["now"] if events else ""
+    rows = (
+        (
+            console.short(event["id"]),
+            event["type"],
+            event["status"],
+            event["resources"],
+            _starts(event, now),
+            event["group"],
+            event["update_domain"],
+            [approval["by"] for approval in event["approvals"]],
+            event["source"],
+        )
+        for event in events
+    )
+    console.table(LIST, rows, empty="No events: guests are told nothing.")
+
+
+def _starts(event: dict[str, Any], now: str) -> str:
+    if event["started_at"] is not None:
+        return f"started {words.countdown(event['started_at'], now)}".replace("started now", "just started")
+    return words.countdown(event["not_before"], now)
+
+
+def _show(session: Session, event: dict[str, Any]) -> None:
+    now = session.client.get("/v1/clock")["now"]
+    console.details(
+        [
+            ("event", event["id"]),
+            ("type", event["type"]),
+            ("status", event["status"] if event["ended_at"] is None else f"over: {event['why']}"),
+            ("machines", event["resources"]),
+            ("group", event["group"]),
+            ("update domain", event["update_domain"]),
+            ("announced", words.at(event["announced_at"])),
+            ("not before", words.at(event["not_before"])),
+            ("starts", _starts(event, now) if event["ended_at"] is None else None),
+            ("ended", words.at(event["ended_at"])),
+            ("source", event["source"]),
+            ("description", event["description"]),
+            ("lasts", f"{event['duration_seconds']} s" if event["duration_seconds"] >= 0 else "unknown"),
+            ("approved by", [_approval(each) for each in event["approvals"]]),
+            ("order", event["order"]),
+        ]
+    )
+
+
+def _approval(approval: dict[str, Any]) -> str:
+    where = f" from {approval['address']}" if approval["address"] else ""
+    return f"{approval['by']} ({approval['kind']}) at {words.at(approval['at'])}{where}"
+
+
+def _show_approved(session: Session, event: dict[str, Any]) -> None:
+    short = console.short(event["id"])
+    if event["status"] == "Started":
+        console.say(f"Event {short} is approved and has started.")
+    else:
+        console.say(f"Event {short} is approved; it starts when the rest of its stage may.")
+    order = console.short(event["order"])
+    console.say(f"  Follow it:  {session.command(f'order show {order}')}")

@@ -1,0 +1,69 @@
+"""The `forewarn` command: nouns and verbs, put together.
+
+What a command needs beyond Typer is imported when it runs, so that help and completion answer at once.
+"""
+
+from typing import Annotated
+
+import typer
+
+from forewarn.cli import clock, event, fleet, group, history, host, machine, order, serve, session
+from forewarn.cli.session import Json, Project, Server
+
+ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
+EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached."
+
+SERVER_PANEL = "The server itself"
+
+app = typer.Typer(
+    help=ABOUT,
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for _noun, _part in {
+    "machine": machine,
+    "host": host,
+    "group": group,
+    "order": order,
+    "event": event,
+    "fleet": fleet,
+    "clock": clock,
+}.items():
+    app.add_typer(_part.app, name=_noun)
+
+app.command("history")(history.history)
+app.command("serve", rich_help_panel=SERVER_PANEL)(serve.serve)
+app.command("backup", rich_help_panel=SERVER_PANEL)(serve.backup)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"forewarn {version('forewarn')}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+]
+
+
+@app.callback()
+def start(
+    ctx: typer.Context,
+    version: Version = False,
+    server: Server = None,
+    project: Project = None,
+    json: Json = None,
+) -> None:
+    """An open Scheduled Events service for any fleet of virtual machines."""
+    session.remember(ctx, server=server, project=project, json=json)
+
+
+def main() -> None:
+    """Run the command."""
+    app(prog_name="forewarn")

@@ -1,0 +1,152 @@
+"""`forewarn order`: show what is going to be done, and what it waits for."""
+
+from typing import Annotated, Any
+
+import typer
+
+from forewarn.cli import console, words
+from forewarn.cli.find import whole_id
+from forewarn.cli.placed import show_waiting
+from forewarn.cli.session import Session, noun, with_session
+
+app = noun("Show what is going to be done; cancel, retry or abandon it.")
+
+Id = Annotated[str, typer.Argument(metavar="ORDER", help="Its id, or how it begins.", show_default=False)]
+State = Annotated[str | None, typer.Option("--state", metavar="STATE", help="Only in this state.")]
+
+LIST = console.Layout(
+    columns=("ORDER", "ACTION", "ON", "STATE", "ORDERED", "BY", "WHY"),
+    wraps=("WHY",),
+    spare=("BY", "ORDERED"),
+)
+EVENTS = console.Layout(
+    columns=("EVENT", "TYPE", "STATUS", "MACHINES", "NOT BEFORE", "ENDED"),
+    wraps=("MACHINES",),
+    spare=("ENDED",),
+)
+STEPS = console.Layout(
+    columns=("MACHINE", "STEP", "ATTEMPT", "TO", "BEGUN", "ENDED", "WHY"),
+    wraps=("WHY",),
+    spare=("ATTEMPT", "ENDED"),
+)
+
+
+@app.command("list")
+@with_session
+def list_(session: Session, state: State = None) -> None:
+    """List orders, newest first."""
+    answer = session.client.all("orders", state=state)
+    session.answer(answer, lambda: _show_list(session, answer["orders"]))
+
+
+@app.command()
+@with_session
+def show(session: Session, id_: Id) -> None:
+    """Show an order: its steps, its events, and what it waits for."""
+    answer = session.client.get(f"/v1/orders/{whole_id(session.client, 'orders', id_)}")
+    session.answer(answer, lambda: _show(session, answer))
+
+
+@app.command()
+@with_session
+def retry(session: Session, id_: Id) -> None:
+    """Carry out the failed steps once more."""
+    _do(session, id_, "retry", "its failed steps are carried out once more")
+
+
+@app.command()
+@with_session
+def abandon(session: Session, id_: Id) -> None:
+    """Give up an order that failed."""
+    _do(session, id_, "abandon", "given up; what was not done stays undone")
+
+
+@app.command()
+@with_session
+def cancel(session: Session, id_: Id) -> None:
+    """Call an order off, with all its events."""
+    _do(session, id_, "cancel", "called off, with all its events")
+
+
+def _do(session: Session, typed: str, verb: str, said: str) -> None:
+    id_ = whole_id(session.client, "orders", typed)
+    answer = session.client.post(f"/v1/orders/{id_}/{verb}")
+    session.answer(answer, lambda: console.say(f"Order {console.short(id_)}: {said}."))
+
+
+def _show_list(session: Session, orders: list[dict[str, Any]]) -> None:
+    now = session.client.get("/v1/clock")["now"] if orders else ""
+    rows = (
+        (
+            console.short(order["id"]),
+            _action(order),
+            order["machine"] or order["host"],
+            order["state"],
+            words.countdown(order["created_at"], now),
+            order["by"],
+            order["why"] or _reasons(order) or order["reason"],
+        )
+        for order in orders
+    )
+    console.table(LIST, rows, empty="No orders: nothing is going to be done.")
+
+
+def _reasons(order: dict[str, Any]) -> str:
+    """Say what an order waits for, each reason once: often all its events wait for the same."""
+    return "; ".join(dict.fromkeys(each["reason"] for each in order["waiting"]))
+
+
+def _show(session: Session, answer: dict[str, Any]) -> None:
+    order = answer["order"]
+    console.details(
+        [
+            ("order", order["id"]),
+            ("action", f"{_action(order)} on {order['machine'] or order['host']}"),
+            ("state", order["state"]),
+            ("by", order["by"]),
+            ("reason", order["reason"]),
+            ("ordered", words.at(order["created_at"])),
+            ("ended", words.at(order["ended_at"])),
+            ("why", order["why"]),
+        ]
+    )
+    if order["waiting"]:
+        console.say("\nWaiting:")
+        show_waiting(order)
+    if answer["events"]:
+        console.say()
+        console.table(EVENTS, (_event(each) for each in answer["events"]), empty="")
+    if order["steps"]:
+        console.say()
+        console.table(STEPS, (_step(each) for each in order["steps"]), empty="")
+    if order["state"] == "failed" and order["ended_at"] is None:
+        short = console.short(order["id"])
+        console.say(f"\n  Try again:  {session.command(f'order retry {short}')}")
+        console.say(f"  Give it up: {session.command(f'order abandon {short}')}")
+
+
+def _action(order: dict[str, Any]) -> str:
+    return f"maintenance {order['work']}" if order["action"] == "maintenance" else str(order["action"])
+
+
+def _event(event: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        event["id"],
+        event["type"],
+        event["status"],
+        event["resources"],
+        words.at(event["not_before"]),
+        words.at(event["ended_at"]),
+    )
+
+
+def _step(step: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        step["machine"],
+        step["state"],
+        step["attempt"],
+        step["target"],
+        words.at(step["begun_at"]),
+        words.at(step["ended_at"]),
+        step["why"],
+    )

@@ -1,0 +1,74 @@
+"""What a person is told after an order: what was done, and what can be done next."""
+
+from typing import Any
+
+from forewarn.cli import console, words
+from forewarn.cli.find import is_id
+from forewarn.cli.session import Session
+
+
+def show_order_on_machine(session: Session, answer: dict[str, Any]) -> None:
+    """Tell of an order on one machine."""
+    order, event = answer["order"], answer["event"]
+    console.say(f"{order['machine']}: {order['action']} ordered, {_progress(order)}.")
+    if event is None:
+        if answer["reason"]:
+            console.say(f"  No event: {answer['reason']}.")
+        _next(session, follow=order)
+    else:
+        now = session.client.get("/v1/clock")["now"]
+        console.say(f"  {_told(event, now)}")
+        _next(session, event=event, follow=order)
+
+
+def show_order_on_host(session: Session, answer: dict[str, Any]) -> None:
+    """Tell of an order on a host."""
+    order, events = answer["order"], answer["events"]
+    what = f"{order['action']} ({order['work']})" if order["action"] == "maintenance" else order["action"]
+    console.say(f"{order['host']}: {what} ordered, {_progress(order)}.")
+    now = session.client.get("/v1/clock")["now"] if events else ""
+    for event in events:
+        console.say(f"  {_told(event, now)}")
+    if not events:
+        show_waiting(order)
+    if order["ended_at"] is None:
+        _next(session, event=events[0] if events else None, follow=order)
+
+
+def show_waiting(order: dict[str, Any]) -> None:
+    """Tell what an order waits for."""
+    for waiting in order["waiting"]:
+        console.say(f"  {_what(waiting['what'])}: {waiting['reason']}")
+
+
+def _progress(order: dict[str, Any]) -> str:
+    match order["state"]:
+        case "queued":
+            return "not announced yet"
+        case "announced":
+            return "announced"
+        case "started":
+            return "under way"
+        case state:
+            return str(state)
+
+
+def _told(event: dict[str, Any], now: str) -> str:
+    told = f"Event {console.short(event['id'])} tells {words.listing(event['resources'])}: {event['type']}"
+    if event["status"] == "Started":
+        return f"{told}, started."
+    return f"{told} {words.countdown(event['not_before'], now)} (not before {words.at(event['not_before'])})."
+
+
+def _what(text: str) -> str:
+    """Shorten what waits if it is an event."""
+    return f"event {console.short(text)}" if is_id(text) else text
+
+
+def _next(session: Session, *, follow: dict[str, Any], event: dict[str, Any] | None = None) -> None:
+    if event is not None and event["status"] == "Scheduled":
+        id_ = console.short(event["id"])
+        console.say(f"  Let it start now:  {session.command(f'event approve {id_}')}")
+        console.say(f"  Call it off:       {session.command(f'event cancel {id_}')}")
+    order = console.short(follow["id"])
+    console.say(f"  Follow it:         {session.command(f'order show {order}')}")

@@ -1,0 +1,99 @@
+"""`forewarn serve` and `forewarn backup`: the server itself."""
+
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from forewarn.cli import console
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="sqlite:///FILE or postgresql://…; else a file in the working directory.",
+        show_default=False,
+    ),
+]
+
+
+def serve(
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Settings in TOML.", show_default=False)
+    ] = None,
+    fleet: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A fleet to apply, if it is new.", show_default=False),
+    ] = None,
+    database: Database = None,
+    guest: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where guests are answered; may be repeated. Else 127.0.0.1:8169.",
+            show_default=False,
+        ),
+    ] = None,
+    operator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Where operators are. Else 127.0.0.1:8170.", show_default=False
+        ),
+    ] = None,
+    clock: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLOCK", help="system, manual, or xN to run N times as fast.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Run the service."""
+    from forewarn.core.errors import ForewarnError
+
+    program = _program()
+    try:
+        program.serve(
+            {
+                "config": config,
+                "fleet": fleet,
+                "database": database,
+                "guest": guest or None,
+                "operator": operator,
+                "clock": clock,
+            }
+        )
+    except ForewarnError as error:
+        raise _failed(error) from None
+
+
+def backup(
+    file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)], database: Database = None
+) -> None:
+    """Copy the store to a file, also while a server runs on it."""
+    from forewarn.core.errors import ForewarnError
+
+    program = _program()
+    try:
+        program.backup(database, file)
+    except ForewarnError as error:
+        raise _failed(error) from None
+    console.say(f"The store is saved in {file}.")
+
+
+def _program() -> ModuleType:
+    try:
+        from forewarn.server import program
+    except ModuleNotFoundError as error:
+        console.complain(
+            f"the server is not installed ({error.name} is missing)\n"
+            "Install it with `pip install 'forewarn[server]'`."
+        )
+        raise typer.Exit(1) from None
+    return program
+
+
+def _failed(error: Exception) -> typer.Exit:
+    from forewarn.core.errors import Invalid
+
+    console.complain(str(error))
+    return typer.Exit(2 if isinstance(error, Invalid) else 1)

@@ -1,0 +1,115 @@
+"""What every command knows: which server, whose project, and whether a program reads the answer.
+
+These options are accepted before the noun, after it, and after the verb; the last one counts.
+"""
+
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import typer
+
+from forewarn.cli import console
+from forewarn.cli.client import Client, Refused, Unreachable
+
+DEFAULT_SERVER = "http://127.0.0.1:8170"
+
+PANEL = "Everywhere"
+SERVER_HELP = f"Where the server is. FOREWARN_SERVER says it for good; else it is {DEFAULT_SERVER}."
+
+Server = Annotated[
+    str | None,
+    typer.Option("--server", metavar="URL", help=SERVER_HELP, show_default=False, rich_help_panel=PANEL),
+]
+Project = Annotated[
+    str | None,
+    typer.Option("--project", metavar="NAME", help="Whose machines.", rich_help_panel=PANEL),
+]
+Json = Annotated[
+    bool | None,
+    typer.Option("--json", help="Answer with JSON, for programs.", show_default=False, rich_help_panel=PANEL),
+]
+OPTIONS: dict[str, Any] = {"server": Server, "project": Project, "json": Json}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The options that every command has."""
+
+    server: str | None = None
+    project: str | None = None
+    json: bool = False
+
+    @property
+    def client(self) -> Client:
+        """The way to the server."""
+        return Client(self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER)
+
+    @property
+    def scope(self) -> dict[str, str]:
+        """The query that says whose machine is meant."""
+        return {"project": self.project} if self.project else {}
+
+    def command(self, words: str) -> str:
+        """Write a command that a person could type next, to the same server."""
+        return f"forewarn --server {self.server} {words}" if self.server else f"forewarn {words}"
+
+    def answer(self, whole: object, show: Callable[[], None]) -> None:
+        """Print an answer whole for a program, or show it to a person."""
+        if self.json:
+            console.print_json(whole)
+        else:
+            show()
+
+
+def remember(ctx: typer.Context, server: Server = None, project: Project = None, json: Json = None) -> None:
+    """Keep the options that stand before a verb."""
+    ctx.obj = _merged(ctx, server, project, json)
+
+
+def noun(help_: str) -> typer.Typer:
+    """Make the group of commands about one kind of thing."""
+    group = typer.Typer(help=help_, no_args_is_help=True, callback=remember)
+    group.info.short_help = help_
+    return group
+
+
+def with_session(function: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take a Session as its first argument, and fail as a program should."""
+
+    def command(ctx: typer.Context, server: Server, project: Project, json: Json, **given: Any) -> None:
+        session = _merged(ctx, server, project, json)
+        try:
+            function(session, **given)
+        except Refused as refusal:
+            console.complain(str(refusal))
+            raise typer.Exit(1) from None
+        except Unreachable as error:
+            console.complain(str(error))
+            raise typer.Exit(3) from None
+
+    # Typer reads a command's options from its signature.
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    own = list(inspect.signature(function).parameters.values())[1:]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in OPTIONS.items()
+    ]
+    own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+    parameters = [context, *own, *shared]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    return command
+
+
+def _merged(ctx: typer.Context, server: str | None, project: str | None, json: bool | None) -> Session:
+    session = ctx.obj if isinstance(ctx.obj, Session) else Session()
+    return replace(
+        session,
+        server=server or session.server,
+        project=project or session.project,
+        json=bool(json) or session.json,
+    )

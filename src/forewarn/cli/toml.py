@@ -1,0 +1,47 @@
+"""A fleet as the TOML file that would declare it; what has its default is left out."""
+
+import json
+import re
+from typing import Any
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_DEFAULTS = {"update_domain": 0, "fault_domain": 0, "priority": "regular"}
+
+
+def fleet_file(fleet: dict[str, Any]) -> str:
+    """Write a fleet file."""
+    parts = [f"[projects.{_key(name)}]" for name in fleet["projects"]]
+    for name, group in fleet["groups"].items():
+        parts.append(_table(f"[groups.{_key(name)}]", group))
+    parts.append("\n".join(f"[hosts.{_key(name)}]" for name in fleet["hosts"]))
+    parts += [_table("[[machines]]", _machine(machine)) for machine in fleet["machines"]]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _machine(machine: dict[str, Any]) -> dict[str, Any]:
+    kept = {
+        key: value
+        for key, value in machine.items()
+        if value not in (None, "", {}) and value != _DEFAULTS.get(key)
+    }
+    if machine["group"] is not None:
+        kept.pop("project", None)  # its group says it
+    # A machine that was evicted is carried by nobody; TOML has no null.
+    return kept if "host" in kept else {**kept, "host": ""}
+
+
+def _table(heading: str, values: dict[str, Any]) -> str:
+    return "\n".join(
+        [heading, *(f"{_key(key.replace('_', '-'))} = {_value(v)}" for key, v in values.items())]
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
+    # Texts and whole numbers are written alike in both.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)

@@ -1,0 +1,40 @@
+"""Times and lists in words."""
+
+from datetime import datetime
+
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+
+
+def span(seconds: float) -> str:
+    """Say how long something is, in its two largest units: `14 m 32 s`."""
+    left = round(abs(seconds))
+    parts: list[tuple[int, str]] = []
+    for unit, size in _UNITS:
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append((count, unit))
+    said = [f"{count} {unit}" for count, unit in parts[:2] if count]
+    return " ".join(said) or "0 s"
+
+
+def countdown(moment: str, now: str) -> str:
+    """Say when something is, as seen from now: `in 14 m 32 s`, `2 m ago`."""
+    seconds = (_time(moment) - _time(now)).total_seconds()
+    if round(seconds) == 0:
+        return "now"
+    return f"in {span(seconds)}" if seconds > 0 else f"{span(seconds)} ago"
+
+
+def at(moment: str | None) -> str | None:
+    """Write a moment for people, in UTC."""
+    return None if moment is None else f"{_time(moment):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def listing(words: list[str]) -> str:
+    """Join words as a person would: `a, b and c`."""
+    *most, last = words or ["nobody"]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _time(moment: str) -> datetime:
+    return datetime.fromisoformat(moment)

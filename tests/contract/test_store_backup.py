@@ -1,0 +1,119 @@
+"""Backups: made while a server writes, whole, and stores of their own."""
+
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.ports import HistoryFilter
+from forewarn.core.draft import Changes
+from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
+from forewarn.core.model import Hold
+from forewarn.store.backup import backup
+from forewarn.store.lock import hold
+from forewarn.store.sql import SqlStore, open_store
+from tests.contract.samples import (
+    NOW,
+    event,
+    everything,
+    group,
+    machine,
+    machine_id,
+    order,
+    record,
+    save,
+    save_fleet,
+    stage,
+    step,
+)
+
+
+def reopen(file: Path) -> SqlStore:
+    return open_store(f"sqlite:///{file}", new_id=lambda: "UNUSED")
+
+
+def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
+    store_at_url: SqlStore, url: str, tmp_path: Path
+) -> None:
+    save_fleet(store_at_url, [machine("web-0", tags={"a": "ü"}), machine("web-1")])
+    save(
+        store_at_url,
+        orders=(order(1, stages=(stage(step("web-0")),), due_at=NOW),),
+        events=(event(1),),
+        records=(record(2, reason="because"),),
+    )
+    save(store_at_url, removed_machines=(machine_id("web-1"),))
+    with store_at_url.write() as tx:
+        tx.save_last_seen({machine_id("web-0"): NOW})
+        tx.set_hold(Hold(until=NOW, announced_before=NOW))
+        tx.set_applied_fleet("digest")
+    with hold(url):
+        backup(url, tmp_path / "copy.db", new_lineage="COPY")
+    copy = reopen(tmp_path / "copy.db")
+    assert everything(copy) == everything(store_at_url)
+    with copy.read() as there, store_at_url.read() as here:
+        assert there.lineage() == "COPY"
+        assert here.lineage() == "LINEAGE"
+        assert there.since(1) == here.since(1)
+        assert there.history(HistoryFilter()) == here.history(HistoryFilter())
+        assert there.reached() == here.reached()
+        assert there.applied_fleet() == "digest"
+        assert there.last_seen([machine_id("web-0")]) == {machine_id("web-0"): NOW}
+        assert there.around(machines=[machine_id("web-0")]).orders == here.everything().orders
+    save(copy, machines=(machine("web-2"),))
+    copy.close()
+
+
+def test_a_backup_does_not_wait_for_a_writer_and_has_nothing_of_what_it_has_not_saved(
+    store_at_url: SqlStore, url: str, tmp_path: Path
+) -> None:
+    save_fleet(store_at_url)
+    with store_at_url.write() as tx:
+        number = tx.everything().number
+        tx.save(Changes(now=NOW, number=number, groups=(group(incarnation=2),)))
+        backup(url, tmp_path / "copy.db", new_lineage="COPY")
+    copy = reopen(tmp_path / "copy.db")
+    assert everything(copy).groups == {"web": group()}
+    assert everything(store_at_url).groups == {"web": group(incarnation=2)}
+    copy.close()
+
+
+def test_a_backup_leaves_one_file(store_at_url: SqlStore, url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    backup(url, folder / "copy.db", new_lineage="COPY")
+    assert [path.name for path in folder.iterdir()] == ["copy.db"]
+
+
+def test_a_backup_overwrites_nothing(store_at_url: SqlStore, url: str, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    target.write_text("precious")
+    with pytest.raises(Conflict, match="exists already"):
+        backup(url, target, new_lineage="COPY")
+    assert target.read_text() == "precious"
+
+
+def test_a_backup_that_fails_leaves_nothing(store_at_url: SqlStore, url: str, tmp_path: Path) -> None:
+    with pytest.raises(Unavailable):
+        backup(url, tmp_path / "missing" / "copy.db", new_lineage="COPY")
+    assert not (tmp_path / "missing").exists()
+
+
+def test_what_does_not_exist_is_not_backed_up(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"forewarn\.db does not exist"):
+        backup(f"sqlite:///{tmp_path}/forewarn.db", tmp_path / "copy.db", new_lineage="COPY")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_store_is_not_backed_up(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a database\n" * 400)
+    with pytest.raises(Unavailable, match="failed"):
+        backup(f"sqlite:///{tmp_path}/notes.txt", tmp_path / "copy.db", new_lineage="COPY")
+    with pytest.raises(Invalid):
+        backup("sqlite://", tmp_path / "copy.db", new_lineage="COPY")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_postgresql_of_another_schema_is_not_copied(postgres_url: str, tmp_path: Path) -> None:
+    with pytest.raises(Conflict, match="has schema none"):
+        backup(postgres_url, tmp_path / "copy.db", new_lineage="COPY")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,89 @@
+"""What is asked at every tick and request runs along an index: its cost does not grow with the fleet."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import event as listening
+
+from forewarn.control.ports import HistoryFilter
+from forewarn.core.model import DEFAULT_PROJECT, GroupName, OrderState
+from forewarn.store.snapshot import SqlSnapshot
+from forewarn.store.sql import open_store
+from tests.contract.samples import (
+    NOW,
+    event,
+    event_id,
+    group,
+    host,
+    machine,
+    machine_id,
+    order,
+    order_id,
+    save,
+    save_fleet,
+    stage,
+    step,
+)
+
+WEB = GroupName("web")
+PAGE: dict[str, Any] = {"after": None, "limit": 10}
+
+QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
+    "around": lambda snapshot: snapshot.around(
+        orders=[order_id(1)], machines=[machine_id("web-0")], hosts=[host("host-1").name], groups=[WEB]
+    ),
+    "machine": lambda snapshot: snapshot.machine("web-0", project=None),
+    "machine_by_id": lambda snapshot: snapshot.machine_by_id(machine_id("web-0")),
+    "machines": lambda snapshot: snapshot.machines(**PAGE),
+    "groups": lambda snapshot: snapshot.groups(**PAGE),
+    "hosts": lambda snapshot: snapshot.hosts(**PAGE),
+    "orders": lambda snapshot: snapshot.orders(state=None, **PAGE),
+    "orders by state": lambda snapshot: snapshot.orders(state=OrderState.DONE, **PAGE),
+    "events": lambda snapshot: snapshot.events(**PAGE),
+    "order": lambda snapshot: snapshot.order(order_id(1)),
+    "event": lambda snapshot: snapshot.event(event_id(1)),
+    "events_of_order": lambda snapshot: snapshot.events_of_order(order_id(1)),
+    "events_of_group": lambda snapshot: snapshot.events_of_group(WEB, [event_id(1)]),
+    "history": lambda snapshot: snapshot.history(HistoryFilter()),
+    "history of a machine": lambda snapshot: snapshot.history(HistoryFilter(machine=machine("web-0").name)),
+    "history of an order": lambda snapshot: snapshot.history(HistoryFilter(order=order_id(1))),
+    "history since": lambda snapshot: snapshot.history(HistoryFilter(since=NOW)),
+    "scheduled_user_orders": lambda snapshot: snapshot.scheduled_user_orders(DEFAULT_PROJECT),
+    "last_seen": lambda snapshot: snapshot.last_seen([machine_id("web-0")]),
+    "counts": lambda snapshot: snapshot.counts(),
+    "since": lambda snapshot: snapshot.since(1),
+    "due_orders": lambda snapshot: snapshot.due_orders(NOW, limit=10),
+    "idle_groups": lambda snapshot: snapshot.idle_groups(since=NOW, limit=10),
+    "next_order_due": lambda snapshot: snapshot.next_order_due(),
+    "next_group_ready": lambda snapshot: snapshot.next_group_ready(after=NOW),
+    "oldest_activity": lambda snapshot: snapshot.oldest_activity(),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_no_question_reads_a_whole_table(question: str) -> None:
+    store = open_store("sqlite://", new_id=lambda: "X")
+    save_fleet(store, [machine("web-0")])
+    touching = order(1, host=host("host-1").name, stages=(stage(step("web-0")),))
+    save(store, groups=(group("db"),), orders=(touching,), events=(event(1),))
+    asked: list[tuple[str, Any]] = []
+    with store.read() as snapshot:
+        connection = snapshot._connection
+
+        @listening.listens_for(connection, "before_cursor_execute")
+        def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+            asked.append((statement, values))
+
+        QUESTIONS[question](snapshot)
+        listening.remove(connection, "before_cursor_execute", note)
+        for statement, values in asked:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
+            assert [row.detail for row in plan if reads_a_whole_table(row.detail)] == [], statement
+    store.close()
+    assert asked
+
+
+def reads_a_whole_table(detail: str) -> bool:
+    # `meta` has one row, and records lie in the order in which a page of them is read.
+    return detail.startswith("SCAN") and "INDEX" not in detail and detail not in ("SCAN meta", "SCAN records")

@@ -1,0 +1,137 @@
+"""When the database fails: nothing is half saved, the message says what to do, and it goes on afterwards."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from forewarn.control.ports import HistoryFilter
+from forewarn.core.draft import Changes
+from forewarn.core.errors import Invalid, Unavailable
+from forewarn.store import database
+from forewarn.store.sql import SqlStore, open_store
+from tests.contract.samples import NOW, everything, group, machine, record, save, save_fleet
+
+
+@pytest.fixture
+def sqlite_store(sqlite_url: str) -> Iterator[SqlStore]:
+    opened = open_store(sqlite_url, new_id=lambda: "X")
+    save_fleet(opened)
+    yield opened
+    opened.close()
+
+
+def pragma(store: SqlStore, text: str) -> None:
+    """Set something on the one connection that writes."""
+    with store.write() as tx:
+        tx._connection.exec_driver_sql(f"PRAGMA {text}")
+
+
+def test_a_full_disk_is_unavailable_until_there_is_space(sqlite_store: SqlStore) -> None:
+    pragma(sqlite_store, "max_page_count = 1")  # as many as there are now
+    many = tuple(record(number, reason="x" * 10_000) for number in range(2, 100))
+    with pytest.raises(Unavailable, match="disk is full: free some space"):
+        save(sqlite_store, records=many)
+    assert everything(sqlite_store).number == 1
+    pragma(sqlite_store, "max_page_count = 100000")
+    assert save(sqlite_store, records=many) == 99
+
+
+def test_a_read_only_database_is_unavailable_but_can_be_read(sqlite_store: SqlStore) -> None:
+    pragma(sqlite_store, "query_only = ON")
+    with pytest.raises(Unavailable, match="cannot be written: check its permissions"):
+        save(sqlite_store, machines=(machine("web-0"),))
+    assert everything(sqlite_store).groups == {"web": group()}
+
+
+def test_a_database_that_another_process_writes_is_unavailable(
+    sqlite_store: SqlStore, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LOCK_SECONDS", 0)
+    impatient = open_store(sqlite_url, new_id=lambda: "X")
+    with (
+        sqlite_store.write(),
+        pytest.raises(Unavailable, match="being written by another process"),
+        impatient.write(),
+    ):
+        pass
+    impatient.close()
+
+
+def test_a_second_writer_waits_for_the_first(store: SqlStore) -> None:
+    begun = threading.Event()
+
+    def write() -> None:
+        begun.set()
+        with store.write() as tx:
+            number = tx.everything().number + 1
+            tx.save(Changes(now=NOW, number=number, records=(record(number, reason="second"),)))
+
+    second = threading.Thread(target=write)
+    with store.write() as tx:
+        second.start()
+        begun.wait()
+        tx.save(Changes(now=NOW, number=1, records=(record(1, reason="first"),)))
+    second.join()
+    with store.read() as snapshot:
+        assert [line.reason for line in snapshot.history(HistoryFilter())] == ["second", "first"]
+
+
+def test_a_value_that_cannot_be_kept_is_invalid(store: SqlStore) -> None:
+    save_fleet(store)
+    with pytest.raises(Invalid, match="cannot keep such a value"):
+        save(store, machines=(replace(machine("web-0"), size="\ud800"),))
+    with pytest.raises(Invalid, match="cannot keep such a value"):
+        save(store, machines=(replace(machine("web-0"), port=2**80),))
+    assert everything(store).machines == {}
+
+
+def cut_off(url: str) -> None:
+    """End every connection to a PostgreSQL database, as a restart would."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def test_a_lost_connection_undoes_its_transaction_and_the_next_call_connects_again(postgres_url: str) -> None:
+    opened = open_store(postgres_url, new_id=lambda: "X")
+
+    def save_while_it_is_cut_off() -> None:
+        with opened.write() as tx:
+            tx.save(Changes(now=NOW, number=1, groups=(group(),)))
+            cut_off(postgres_url)
+            tx.set_reached(NOW)
+
+    with pytest.raises(Unavailable, match="check that it is up"):
+        save_while_it_is_cut_off()
+    assert everything(opened).groups == {}
+    save_fleet(opened)
+    opened.close()
+
+
+def test_a_connection_lost_while_idle_is_not_noticed(postgres_url: str) -> None:
+    opened = open_store(postgres_url, new_id=lambda: "X")
+    save_fleet(opened)
+    cut_off(postgres_url)
+    assert everything(opened).groups == {"web": group()}
+    opened.close()
+
+
+def test_a_database_that_does_not_exist_is_unavailable(postgres_url: str) -> None:
+    with pytest.raises(Unavailable, match=r"nothing.* does not exist"):
+        open_store(postgres_url.replace("/test_", "/nothing_"), new_id=lambda: "X")
+
+
+def test_a_read_only_postgresql_is_unavailable(postgres_url: str) -> None:
+    opened = open_store(postgres_url, new_id=lambda: "X")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    cut_off(postgres_url)
+    with pytest.raises(Unavailable, match="read-only: connect to the primary"):
+        save_fleet(opened)
+    opened.close()

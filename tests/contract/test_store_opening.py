@@ -1,0 +1,222 @@
+"""Opening a store: on nothing, on what is older, newer or nonsense; and one server at a time."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import text
+
+from forewarn.core.errors import Conflict, Invalid, Unavailable
+from forewarn.store import tables
+from forewarn.store.database import database_of, engines_of
+from forewarn.store.lock import hold
+from forewarn.store.schema import VERSION_TABLE, newest_revision
+from forewarn.store.sql import SqlStore, open_store
+from tests.contract.samples import everything, machine, save_fleet
+
+
+def never() -> str:
+    raise AssertionError("a store that exists has its lineage")
+
+
+def run(url: str, *statements: str) -> None:
+    """Change a database behind the store's back."""
+    engines = engines_of(database_of(url))
+    with engines.writing.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engines.dispose()
+
+
+def test_what_was_saved_is_there_when_it_is_opened_again(store_at_url: SqlStore, url: str) -> None:
+    save_fleet(store_at_url, [machine("web-0")])
+    again = open_store(url, new_id=never)
+    assert everything(again) == everything(store_at_url)
+    with again.read() as snapshot:
+        assert snapshot.lineage() == "LINEAGE"
+    again.close()
+
+
+def test_migrations_lead_to_what_the_tables_say(store_at_url: SqlStore, url: str) -> None:
+    engines = engines_of(database_of(url))
+    with engines.reading.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, tables.metadata) == []
+    engines.dispose()
+
+
+def test_an_older_schema_is_brought_up_to_date(url: str) -> None:
+    run(url, f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+    opened = open_store(url, new_id=lambda: "NEW")
+    with opened.read() as snapshot:
+        assert snapshot.lineage() == "NEW"
+    opened.close()
+
+
+def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:
+    run(url, f"UPDATE {VERSION_TABLE} SET version_num = '0042'")
+    with pytest.raises(Conflict, match=r"newer forewarn \(schema 0042, this one knows up to 0001\): upgrade"):
+        open_store(url, new_id=never)
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(url: str) -> None:
+    run(
+        url,
+        f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
+        "CREATE TABLE records (number INTEGER)",
+    )
+    with pytest.raises(Exception, match="records"):
+        open_store(url, new_id=never)
+    run(url, "CREATE TABLE meta (id INTEGER)", "CREATE TABLE machines (id INTEGER)")
+
+
+def test_somebody_elses_database_is_left_alone(url: str) -> None:
+    run(url, "CREATE TABLE recipes (name TEXT)")
+    with pytest.raises(Invalid, match="holds something else"):
+        open_store(url, new_id=never)
+
+
+def test_the_newest_schema_is_known() -> None:
+    assert newest_revision() == "0001"
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        "",
+        "forewarn.db",
+        "mysql://root@localhost/forewarn",
+        "sqlite+aiosqlite:///forewarn.db",
+        "sqlite://host/forewarn.db",
+        "sqlite:///forewarn.db?mode=ro",
+        "postgresql://localhost:port/forewarn",
+    ],
+)
+def test_a_nonsense_url_is_refused(nonsense: str) -> None:
+    with pytest.raises(Invalid, match="expected sqlite:///FILE or postgresql://USER@HOST/NAME"):
+        open_store(nonsense, new_id=never)
+
+
+def test_a_password_is_never_shown() -> None:
+    with pytest.raises(Unavailable) as raised:
+        open_store("postgresql://me:secret@127.0.0.1:1/forewarn", new_id=never)
+    assert "forewarn on 127.0.0.1" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_missing_folder_is_named_as_the_cause(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/missing/forewarn.db"
+    with pytest.raises(Unavailable, match="check that its folder exists"):
+        open_store(url, new_id=never)
+    with pytest.raises(Unavailable, match="check that its folder exists"):
+        hold(url)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a database, but long enough to be looked at as one\n" * 40)
+    with pytest.raises(Invalid, match="not an SQLite database"):
+        open_store(f"sqlite:///{tmp_path}/notes.txt", new_id=never)
+
+
+def test_a_relative_path_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened = open_store("sqlite:///forewarn.db", new_id=lambda: "HERE")
+    monkeypatch.chdir("/")
+    with opened.read() as snapshot:
+        assert snapshot.lineage() == "HERE"
+    opened.close()
+    assert (tmp_path / "forewarn.db").exists()
+
+
+def test_a_store_can_live_in_memory() -> None:
+    opened = open_store("sqlite://", new_id=lambda: "MEMORY")
+    with hold("sqlite://"):
+        save_fleet(opened, [machine("web-0")])
+    assert len(everything(opened).machines) == 1
+    opened.close()
+
+
+def test_an_sqlite_store_survives_a_power_cut(sqlite_url: str) -> None:
+    opened = open_store(sqlite_url, new_id=lambda: "X")
+    with opened.write() as tx:
+        assert tx._connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert tx._connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+    opened.close()
+
+
+# One server at a time
+
+
+def test_a_second_server_on_the_same_database_is_refused(url: str) -> None:
+    with (
+        hold(url),
+        pytest.raises(
+            Conflict, match=rf"another forewarn serves .* \(process {os.getpid()}\): stop it first"
+        ),
+    ):
+        hold(url)
+    with hold(url):
+        pass
+
+
+def test_the_lock_keeps_nobody_from_reading_and_writing(url: str) -> None:
+    with hold(url):
+        opened = open_store(url, new_id=lambda: "X")
+        save_fleet(opened)
+        opened.close()
+
+
+HOLD_FOREVER = """
+import sys
+from forewarn.store.lock import hold
+with hold(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_server_lets_go(url: str) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD_FOREVER, url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    ) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"held\n"
+        with pytest.raises(Conflict, match=f"process {server.pid}"):
+            hold(url)
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+    with take(url):
+        pass
+
+
+def take(url: str) -> AbstractContextManager[object]:
+    """Take the lock; PostgreSQL may need a moment to notice that its client is gone."""
+    for _ in range(1_000):
+        try:
+            return hold(url)
+        except Conflict:
+            continue
+    return hold(url)
+
+
+def test_the_lock_file_names_its_holder(tmp_path: Path) -> None:
+    with hold(f"sqlite:///{tmp_path}/forewarn.db"):
+        assert (tmp_path / "forewarn.db.lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_opening_makes_no_other_files(tmp_path: Path, sqlite_url: str) -> None:
+    open_store(sqlite_url, new_id=lambda: "X").close()
+    assert [path.name for path in tmp_path.iterdir()] == ["forewarn.db"]
+    with closing(sqlite3.connect(tmp_path / "forewarn.db")) as plain:
+        assert plain.execute("SELECT lineage FROM meta").fetchone() == ("X",)

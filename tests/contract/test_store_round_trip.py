@@ -1,0 +1,119 @@
+"""Whatever core can make, the store gives back as it was."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import Enum
+from types import NoneType
+from typing import Any, get_args
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forewarn.control.ports import HistoryFilter
+from forewarn.core.draft import Changes
+from forewarn.core.model import (
+    Approval,
+    Event,
+    Group,
+    Machine,
+    Order,
+    Record,
+    Resource,
+    Stage,
+    Step,
+    Waiting,
+)
+from forewarn.store.sql import SqlStore
+from forewarn.store.transaction import SqlTransaction
+from tests.contract.samples import NOW
+
+# PostgreSQL keeps no NUL in a text, and surrogates are no text at all.
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+moments = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+small = st.integers(-1, 2**31 - 1)
+large = st.integers(0, 2**62)
+ids = st.uuids().map(str)
+upper_ids = ids.map(str.upper)
+
+
+def anything(hint: Any) -> st.SearchStrategy[Any]:
+    """Make what a field may hold, for the kinds of fields that are columns."""
+    if choices := get_args(hint):
+        return st.one_of([anything(choice) for choice in choices])
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return st.sampled_from(hint)
+    known: dict[Any, st.SearchStrategy[Any]] = {NoneType: st.none(), datetime: moments, int: small}
+    return known.get(hint, texts)
+
+
+def build(kind: Any, **known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Make values of a kind."""
+    fields = kind.__dataclass_fields__
+    return st.builds(
+        kind, **{name: known[name] if name in known else anything(fields[name].type) for name in fields}
+    )
+
+
+def several(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(values, max_size=3).map(tuple)
+
+
+def distinct(values: st.SearchStrategy[Any], by: Callable[[Any], Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(values, unique_by=by, max_size=4).map(tuple)
+
+
+orders = build(
+    Order,
+    id=upper_ids,
+    number=large,
+    stages=several(build(Stage, steps=several(build(Step)))),
+    waiting=several(build(Waiting)),
+    ended_at=st.none(),
+)
+events = build(
+    Event,
+    id=upper_ids,
+    number=large,
+    order=upper_ids,
+    resources=several(build(Resource)),
+    approvals=several(build(Approval)),
+)
+machines = build(Machine, id=ids, tags=st.dictionaries(texts, texts, max_size=3))
+groups = build(Group, incarnation=large)
+records = build(Record, number=large, event=st.none() | upper_ids, order=st.none() | upper_ids)
+
+changes = st.builds(
+    Changes,
+    now=st.just(NOW),
+    number=st.just(2**62),
+    orders=distinct(orders, lambda order: order.id),
+    events=distinct(events, lambda event: event.id),
+    groups=distinct(groups, lambda group: group.name),
+    machines=st.tuples(machines),
+    records=distinct(records, lambda record: record.number),
+)
+
+
+class UndoneError(Exception):
+    """Ends an example's transaction, so that each begins with an empty store."""
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=changes)
+def test_what_is_saved_is_read_back_as_it_was(store: SqlStore, changes: Changes) -> None:
+    with suppress(UndoneError), store.write() as tx:
+        tx.save(changes)
+        assert_kept(tx, changes)
+        raise UndoneError
+
+
+def assert_kept(tx: SqlTransaction, changes: Changes) -> None:
+    assert tuple(tx.order(order.id) for order in changes.orders) == changes.orders
+    assert tuple(tx.event(event.id) for event in changes.events) == changes.events
+    assert tuple(tx.group(group.name) for group in changes.groups) == changes.groups
+    (machine,) = changes.machines
+    assert tx.machine_by_id(machine.id) == machine
+    assert tx.machine(machine.name, project=machine.project) == machine
+    newest_first = sorted(changes.records, key=lambda record: record.number, reverse=True)
+    assert list(tx.history(HistoryFilter())) == newest_first

@@ -1,0 +1,239 @@
+"""The command line against a server that really listens."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from forewarn.cli.main import app
+from tests.harness import Service, sqlite_url
+from tests.served import app_of, sample, serving
+
+
+class ScatteredIds:
+    """Ids that differ in their first characters, and are the same in every run."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self) -> str:
+        self._count += 1
+        digits = hashlib.sha256(str(self._count).encode()).hexdigest().upper()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:32]))
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.ids = ScatteredIds()  # type: ignore[assignment]
+    service.wire(service.store)
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def server(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with serving(app_of(service)) as url:
+        monkeypatch.setenv("FOREWARN_SERVER", url)
+        yield url
+
+
+def run(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == code, result.output
+    return result
+
+
+def answer(*words: str) -> Any:
+    return json.loads(run(*words, "--json").stdout)
+
+
+def test_lists_are_tables_that_a_pipe_gets_whole(server: str) -> None:
+    lines = run("machine", "list").stdout.splitlines()
+    assert lines[0].split()[:3] == ["MACHINE", "STATE", "HOST"]
+    assert len(lines) == 2 + 8
+    assert run("host", "list").stdout.splitlines()[2].split() == [
+        "host-1",
+        "ok",
+        "spot-0,",
+        "web-0,",
+        "web-3",
+    ]
+    assert "availability-set" in run("group", "list").stdout
+    assert "No events" in run("event", "list").stdout
+    assert "No orders" in run("order", "list").stdout
+
+
+def test_json_is_accepted_before_the_noun_after_it_and_after_the_verb(server: str) -> None:
+    for words in (
+        ["--json", "clock", "show"],
+        ["clock", "--json", "show"],
+        ["clock", "show", "--json"],
+    ):
+        assert json.loads(run(*words).stdout)["kind"] == "manual"
+
+
+def test_a_server_named_last_counts(server: str) -> None:
+    run("--server", "http://127.0.0.1:1", "clock", "show", "--server", server)
+    run("clock", "show", "--server", "http://127.0.0.1:1", code=3)
+
+
+def test_a_restart_says_what_was_done_and_what_to_do_next(service: Service, server: str) -> None:
+    service.poll("web-0")
+    said = run("machine", "restart", "web-0", "--reason", "kernel").stdout
+    event = service.events("web-0")[0]
+    assert said.startswith("web-0: restart ordered")
+    assert "Reboot in 15 m (not before 2026-01-05 12:15:00 UTC)" in said
+    assert f"forewarn event approve {event.id}" in said
+
+
+def test_a_restart_without_an_event_says_why(server: str) -> None:
+    assert "No event: the feature is not enabled" in run("machine", "restart", "web-0").stdout
+
+
+def test_an_event_counts_down_in_service_time(service: Service, server: str) -> None:
+    run("machine", "freeze", "web-0")
+    service.advance(seconds=28)
+    row = run("event", "list").stdout.splitlines()[2]
+    assert "in 14 m 32 s" in row
+    service.advance(minutes=16)
+    assert "started 1 m 28 s ago" in run("event", "list").stdout
+
+
+def test_an_event_is_approved_by_the_beginning_of_its_id(service: Service, server: str) -> None:
+    event = answer("machine", "freeze", "web-0")["event"]
+    assert "approved and has started" in run("event", "approve", event["id"][:6].lower()).stdout
+    assert event["id"] in run("event", "show", event["id"][:8]).stdout
+    assert service.events("web-0")[0].approved
+
+
+def test_an_id_that_could_be_none_or_several_is_refused(server: str) -> None:
+    assert "no event begins with 0000" in run("event", "approve", "0000", code=1).stderr
+    assert "at least 4 characters" in run("event", "approve", "0", code=1).stderr
+
+
+def test_an_order_is_listed_shown_and_cancelled(server: str) -> None:
+    order = answer("host", "maintenance", "host-1", "--action", "reboot")["order"]
+    assert "maintenance reboot" in run("order", "list").stdout
+    shown = run("order", "show", order["id"][:8]).stdout
+    assert order["id"] in shown
+    assert "Waiting:" in shown
+    assert "called off" in run("order", "cancel", order["id"][:8]).stdout
+    assert answer("order", "list", "--state", "cancelled")["orders"][0]["id"] == order["id"]
+
+
+def test_a_failed_order_says_how_to_go_on(service: Service, server: str) -> None:
+    service.driver.failing.add("web-0")
+    order = answer("machine", "restart", "web-0")["order"]["id"]
+    assert f"forewarn order retry {order}" in run("order", "show", order).stdout
+    run("order", "retry", order)
+    run("order", "abandon", order)
+    assert "only one that failed" in run("order", "retry", order, code=1).stderr
+
+
+@pytest.mark.parametrize("verb", ["degrade", "fail", "restore", "cordon", "uncordon"])
+def test_every_host_order_can_be_typed(server: str, verb: str) -> None:
+    assert run("host", verb, "host-1").stdout.startswith(f"host-1: {verb} ordered")
+
+
+@pytest.mark.parametrize("verb", ["redeploy", "freeze", "evict", "terminate"])
+def test_every_machine_order_can_be_typed(server: str, verb: str) -> None:
+    assert run("machine", verb, "spot-0").stdout.startswith(f"spot-0: {verb} ordered")
+
+
+def test_an_evicted_machine_is_started_again(service: Service, server: str) -> None:
+    run("machine", "evict", "spot-0")
+    service.advance(minutes=5)
+    assert "a start makes no event" in run("machine", "start", "spot-0").stdout
+
+
+def test_what_the_server_refuses_goes_to_stderr_with_code_1(server: str) -> None:
+    result = run("machine", "evict", "web-0", code=1)
+    assert result.stderr == 'forewarn: machine "web-0" is regular: only spot machines are evicted\n'
+    assert result.stdout == ""
+
+
+def test_wrong_usage_is_code_2(server: str) -> None:
+    run("machine", "list", "--bogus", code=2)
+    run("host", "maintenance", "host-1", code=2)
+    run("clock", "advance", "3x", code=2)
+    run("machine", "put", "new", "--tag", "a", code=2)
+
+
+def test_no_server_is_code_3_and_says_what_to_do() -> None:
+    result = run("--server", "http://127.0.0.1:1", "event", "list", code=3)
+    assert "forewarn serve" in result.stderr
+    assert "FOREWARN_SERVER" in result.stderr
+
+
+def test_a_machine_is_put_shown_and_deleted(server: str) -> None:
+    run("machine", "put", "new", "--host", "host-3", "--tag", "role=x", "--address", "10.0.0.5")
+    shown = run("machine", "show", "NEW").stdout
+    assert "role=x" in shown
+    assert "10.0.0.5" in shown
+    assert "no longer" in run("machine", "delete", "new").stdout
+    run("machine", "show", "new", code=1)
+
+
+def test_history_is_filtered(server: str) -> None:
+    event = answer("machine", "freeze", "web-0")["event"]["id"]
+    records = answer("history", "--event", event[:8], "--limit", "5")["records"]
+    assert [record["kind"] for record in records] == ["event-scheduled"]
+    assert "order-placed" in run("history", "--machine", "web-0", "--since", "2026-01-05T12:00:00Z").stdout
+
+
+def test_the_clock_is_turned_by_durations(server: str) -> None:
+    assert "2026-01-05 13:30:00 UTC" in run("clock", "advance", "1h30m").stdout
+    assert answer("clock", "advance", "90")["now"] == "2026-01-05T13:31:30Z"
+
+
+def test_a_fleet_that_is_shown_can_be_applied(server: str, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(run("fleet", "show").stdout, encoding="utf-8")
+    assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
+
+
+def test_a_fleet_is_applied_after_its_difference_is_shown(server: str, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text("[hosts.host-1]\n[hosts.host-9]\n", encoding="utf-8")
+    dry = run("fleet", "apply", str(file), "--dry-run").stdout
+    assert "+ host host-9\n" in dry
+    assert "- machine db\n" in dry
+    assert len(answer("machine", "list")["machines"]) == 8
+    assert "Applied:" in run("fleet", "apply", str(file), "--yes").stdout
+    assert answer("machine", "list")["machines"] == []
+
+
+def test_a_fleet_file_that_is_none_is_refused(server: str, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    assert "No such file" in run("fleet", "apply", str(file), code=1).stderr
+    file.write_text("[", encoding="utf-8")
+    assert "is not TOML" in run("fleet", "apply", str(file), code=1).stderr
+    file.write_text("[groups.web]\nkind = 2026-01-01", encoding="utf-8")
+    assert "groups.web: kind: expected cloud-service" in run("fleet", "apply", str(file), code=1).stderr
+
+
+def test_the_command_works_as_a_program_of_its_own(server: str) -> None:
+    program = [sys.executable, "-m", "forewarn", "event", "list", "--json"]
+    # A proxy must not come between.
+    environment = {**os.environ, "HTTP_PROXY": "http://127.0.0.1:1", "ALL_PROXY": "http://127.0.0.1:1"}
+    done = subprocess.run(program, capture_output=True, text=True, check=True, env=environment)
+    assert json.loads(done.stdout) == {"events": [], "next": None}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys, forewarn.cli.main\n"
+        "heavy = {'httpx', 'fastapi', 'sqlalchemy', 'uvicorn', 'pydantic', 'rich.table'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,88 @@
+"""The program on the sample fleet: it starts, says where it is, answers everybody, and ends when told."""
+
+import signal
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.process import PATIENCE, Held, Program, free_port, sample_fleet, until
+
+
+def machines(fleet: Path) -> list[dict[str, Any]]:
+    declared: list[dict[str, Any]] = tomllib.loads(fleet.read_text())["machines"]
+    return declared
+
+
+def name_of(guest: httpx.Client) -> str:
+    """Ask as a guest for its own name."""
+    params = {"api-version": "2021-02-01", "format": "text"}
+    answer = guest.get("/metadata/instance/compute/name", params=params, headers={"Metadata": "true"})
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def test_every_machine_of_the_sample_fleet_is_answered_by_address_and_by_port(tmp_path: Path) -> None:
+    fleet = sample_fleet(tmp_path, ports=True)
+    with Program(tmp_path, "--fleet", fleet, clock="system") as program:
+        for machine in machines(fleet):
+            for guest in (program.guest(machine["address"]), program.at_port(machine["port"])):
+                assert guest.document() == {"DocumentIncarnation": 1, "Events": []}
+                assert name_of(guest.client) == machine["name"]
+
+
+def test_a_caller_that_is_no_machine_is_told_nothing(tmp_path: Path) -> None:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        assert program.guest("127.0.1.99").poll().status_code == 404
+
+
+def test_it_prints_where_it_is_and_what_to_try(tmp_path: Path) -> None:
+    fleet = sample_fleet(tmp_path, ports=True)
+    with Program(tmp_path, "--fleet", fleet) as program:
+        ports = sorted(machine["port"] for machine in machines(fleet))
+        assert program.stop() == 0
+        said = program.out.text
+    assert f"guests     {program.guests[0]}, and 14 machines on ports of their own" in said
+    assert f"{ports[0]} to {ports[-1]}" in said
+    assert f"operators  {program.operators}" in said
+    assert "machine restart web-0" in said
+
+
+def test_health_is_answered_only_after_guests_are(tmp_path: Path) -> None:
+    fleet, place = sample_fleet(tmp_path, ports=True), f"127.0.0.1:{free_port()}"
+    program = Program(tmp_path, "--fleet", fleet, operator=place)
+    program.spawn()
+    try:
+        # Asked from the first moment on, so that the first answer is as early as there can be one.
+        answer = until(lambda: _health(place), what="an answer of /healthz")
+        assert answer.json() == {"status": "ok"}
+        for machine in machines(fleet):
+            assert program.at_port(machine["port"]).poll().status_code == 200
+    finally:
+        program.kill()
+
+
+def _health(place: str) -> httpx.Response | None:
+    try:
+        return httpx.get(f"http://{place}/healthz", timeout=PATIENCE, trust_env=False)
+    except httpx.ConnectError:
+        return None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_cleanly_when_told(tmp_path: Path, number: signal.Signals) -> None:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        etag = program.guest("127.0.1.10").poll().headers["etag"]
+        # Neither an idle connection nor a request that waits keeps it from ending.
+        held = Held(program.guests[0], address="127.0.1.11", If_None_Match=etag, Prefer="wait=300")
+        assert program.guest("127.0.1.12").poll().status_code == 200
+        assert not held.answered
+        program.process.send_signal(number)
+        assert program.process.wait(PATIENCE) == 0
+        assert held.answer().startswith("HTTP/1.1 304 ")
+        program.err.finish()
+        program.out.finish()
+        assert program.err.text == ""
+        assert program.out.lines[-1] == "Stopping …"

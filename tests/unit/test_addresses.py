@@ -1,0 +1,40 @@
+"""Addresses as people write them."""
+
+import pytest
+
+from forewarn.core.errors import Invalid
+from forewarn.guest.listeners import Listen
+from forewarn.server.addresses import guest_address, operator_address, shown
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("127.0.0.1:8169", Listen(host="127.0.0.1", port=8169)),
+        ("[::1]:80", Listen(host="::1", port=80)),
+        ("localhost:0", Listen(host="localhost", port=0)),
+        ("blue@10.0.0.1:80", Listen(host="10.0.0.1", port=80, network="blue")),
+        ("blue@[fd00::1]:80", Listen(host="fd00::1", port=80, network="blue")),
+    ],
+)
+def test_a_guest_address_is_a_host_and_a_port_and_perhaps_a_network(text: str, place: Listen) -> None:
+    assert guest_address(text) == place
+
+
+@pytest.mark.parametrize(
+    "text", ["", "127.0.0.1", ":80", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536", "h:-1"]
+)
+def test_anything_else_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(Invalid, match=r"expected HOST:PORT, as 127\.0\.0\.1:8169 or \[::1\]:8169"):
+        guest_address(text)
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:8170", "127.8.9.10:1", "[::1]:8170", "localhost:8170"])
+def test_operators_are_answered_on_loopback(text: str) -> None:
+    assert shown(*operator_address(text)) == text
+
+
+@pytest.mark.parametrize("text", ["0.0.0.0:8170", "192.0.2.1:8170", "[::]:8170", "example.org:8170"])
+def test_an_operator_address_that_others_can_reach_is_refused(text: str) -> None:
+    with pytest.raises(Invalid, match="expected a loopback address"):
+        operator_address(text)

@@ -1,0 +1,216 @@
+"""Service time: it never goes back, whatever the system's clock does."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from forewarn.clock import ManualClock, ScaledClock, SystemClock, clock_of
+from forewarn.core.errors import Invalid
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+
+
+class World:
+    """The system's two clocks; the one on the wall can be turned."""
+
+    def __init__(self) -> None:
+        self.wall_seconds = NOON.timestamp()
+        self.monotonic_seconds = 1000.0
+
+    def wall(self) -> float:
+        return self.wall_seconds
+
+    def monotonic(self) -> float:
+        return self.monotonic_seconds
+
+    def passes(self, **span: float) -> None:
+        seconds = timedelta(**span).total_seconds()
+        self.wall_seconds += seconds
+        self.monotonic_seconds += seconds
+
+    def turn(self, **span: float) -> None:
+        self.wall_seconds += timedelta(**span).total_seconds()
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def system(world: World) -> SystemClock:
+    return SystemClock(wall=world.wall, monotonic=world.monotonic)
+
+
+@pytest.fixture
+def scaled(world: World) -> ScaledClock:
+    clock = ScaledClock(60, wall=world.wall, monotonic=world.monotonic)
+    clock.allow(NOON + timedelta(days=1))
+    return clock
+
+
+# The system's clock
+
+
+def test_the_system_clock_tells_the_systems_time(world: World, system: SystemClock) -> None:
+    assert system.now() == NOON
+    world.passes(minutes=3)
+    assert system.now() == NOON + timedelta(minutes=3)
+    assert system.seconds() == (NOON + timedelta(minutes=3)).timestamp()
+
+
+def test_time_goes_on_while_the_system_is_behind(world: World, system: SystemClock) -> None:
+    world.passes(minutes=10)
+    system.now()
+    world.turn(minutes=-5)
+    assert system.now() == NOON + timedelta(minutes=10)
+    world.passes(minutes=1)
+    assert system.now() == NOON + timedelta(minutes=11)
+    world.passes(minutes=1)
+    assert system.now() == NOON + timedelta(minutes=12)
+
+
+def test_the_systems_time_counts_again_once_it_has_caught_up(world: World, system: SystemClock) -> None:
+    world.turn(minutes=-5)
+    world.passes(minutes=1)
+    assert system.now() == NOON + timedelta(minutes=1)
+    world.turn(minutes=10)
+    assert system.now() == NOON + timedelta(minutes=6)
+
+
+def test_time_starts_from_what_the_store_has_reached(world: World, system: SystemClock) -> None:
+    system.start_from(NOON + timedelta(hours=1))
+    assert system.now() >= NOON + timedelta(hours=1)
+    world.passes(minutes=1)
+    assert system.now() == NOON + timedelta(hours=1, minutes=1)
+
+
+def test_a_store_that_is_behind_changes_nothing(system: SystemClock) -> None:
+    system.start_from(NOON - timedelta(days=1))
+    assert system.now() == NOON
+
+
+def test_a_jump_forward_is_noticed_once(world: World, system: SystemClock) -> None:
+    world.passes(minutes=5)
+    assert system.jump() is None
+    world.turn(minutes=10)
+    assert system.jump() == timedelta(minutes=10)
+    assert system.jump() is None
+
+
+def test_a_jump_is_noticed_also_if_the_time_was_read_before(world: World, system: SystemClock) -> None:
+    world.turn(hours=1)
+    system.now()
+    assert system.jump() == timedelta(hours=1)
+
+
+@pytest.mark.parametrize(("seconds", "noticed"), [(-600, False), (30, False), (60, False), (61, True)])
+def test_only_more_than_a_minute_forward_is_a_jump(
+    world: World, system: SystemClock, seconds: int, noticed: bool
+) -> None:
+    world.turn(seconds=seconds)
+    assert (system.jump() is not None) is noticed
+
+
+def test_a_clock_that_is_put_right_again_has_not_jumped(world: World, system: SystemClock) -> None:
+    world.turn(hours=-1)
+    world.passes(minutes=1)
+    assert system.jump() is None
+    world.turn(hours=1)
+    assert system.jump() is None
+    assert system.now() == NOON + timedelta(minutes=1)
+
+
+def test_the_time_between_two_runs_is_no_jump(world: World, system: SystemClock) -> None:
+    system.start_from(NOON + timedelta(hours=1))
+    world.passes(seconds=5)
+    assert system.jump() is None
+
+
+# The clock that runs N times as fast
+
+
+def test_a_scaled_clock_starts_at_the_systems_time_and_runs_faster(world: World, scaled: ScaledClock) -> None:
+    assert scaled.now() == NOON
+    world.passes(seconds=10)
+    assert scaled.now() == NOON + timedelta(minutes=10)
+    assert (scaled.kind, scaled.speed) == ("x60", 60)
+
+
+def test_a_scaled_clock_does_not_care_what_the_wall_says(world: World, scaled: ScaledClock) -> None:
+    world.turn(days=-3)
+    world.passes(seconds=1)
+    assert scaled.now() == NOON + timedelta(minutes=1)
+
+
+def test_a_scaled_clock_goes_on_from_what_the_store_has_reached(world: World, scaled: ScaledClock) -> None:
+    reached = NOON + timedelta(days=30)
+    scaled.start_from(reached)
+    assert scaled.now() == reached
+    scaled.allow(reached + timedelta(hours=1))
+    world.passes(seconds=2)
+    assert scaled.now() == reached + timedelta(minutes=2)
+
+
+def test_a_scaled_clock_stands_where_it_may_not_run_on(world: World) -> None:
+    clock = ScaledClock(60, wall=world.wall, monotonic=world.monotonic)
+    world.passes(seconds=1)
+    assert clock.now() == NOON
+    clock.allow(NOON + timedelta(minutes=2))
+    world.passes(seconds=10)
+    assert clock.now() == NOON + timedelta(minutes=2)
+
+
+def test_a_scaled_clock_that_stood_still_does_not_jump(world: World, scaled: ScaledClock) -> None:
+    scaled.start_from(NOON)
+    scaled.allow(NOON + timedelta(minutes=2))
+    world.passes(hours=1)
+    scaled.allow(NOON + timedelta(hours=2))
+    assert scaled.now() == NOON + timedelta(minutes=2)
+    world.passes(seconds=1)
+    assert scaled.now() == NOON + timedelta(minutes=3)
+
+
+def test_what_was_allowed_is_not_taken_back(world: World, scaled: ScaledClock) -> None:
+    scaled.allow(NOON)
+    world.passes(seconds=1)
+    assert scaled.now() == NOON + timedelta(minutes=1)
+
+
+# The clock that is turned by hand
+
+
+def test_a_manual_clock_moves_only_when_told() -> None:
+    clock = ManualClock(NOON)
+    assert clock.now() == NOON
+    assert clock.seconds() == NOON.timestamp()
+    clock.set(NOON + timedelta(hours=1))
+    assert clock.now() == NOON + timedelta(hours=1)
+    assert clock.seconds() == (NOON + timedelta(hours=1)).timestamp()
+    clock.start_from(NOON + timedelta(days=1))
+    assert clock.now() == NOON + timedelta(days=1)
+    assert clock.speed == 0
+
+
+def test_a_new_manual_clock_shows_an_aware_time() -> None:
+    assert ManualClock().now().tzinfo is UTC
+
+
+# What --clock takes
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "speed"),
+    [("system", "system", 1), ("manual", "manual", 0), ("x60", "x60", 60), ("x0.5", "x0.5", 0.5)],
+)
+def test_clocks_are_known_by_their_names(text: str, kind: str, speed: float) -> None:
+    clock = clock_of(text)
+    assert (clock.kind, clock.speed) == (kind, speed)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "x0", "x-1", "xfast", "60", "X60", "xnan", "xinf", "x1e7", "System"]
+)
+def test_any_other_clock_is_refused_with_what_was_expected(text: str) -> None:
+    with pytest.raises(Invalid, match=r"expected system, manual or xN, as x60 for a minute in each second"):
+        clock_of(text)

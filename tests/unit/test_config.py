@@ -1,0 +1,183 @@
+"""Settings: where each comes from, which wins, and what is said of a wrong one."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from forewarn.config import Settings, duration, load
+from forewarn.core.errors import Invalid
+
+# Which wins
+
+SOURCES: dict[str, dict[str, Any]] = {
+    "file": {"file": 'database = "file"\n[guest]\nlisten = ["file:1"]\n[operator]\nlisten = "file:1"'},
+    "environment": {
+        "environment": {
+            "FOREWARN_DATABASE": "environment",
+            "FOREWARN_GUEST_LISTEN": "environment:1",
+            "FOREWARN_OPERATOR_LISTEN": "environment:1",
+        }
+    },
+    "flag": {"flags": {"database": "flag", "guest.listen": ["flag:1"], "operator.listen": "flag:1"}},
+}
+
+
+def loaded(
+    file: str | None = None,
+    environment: dict[str, str] | None = None,
+    flags: dict[str, Any] | None = None,
+) -> Settings:
+    return load(file, environment or {}, flags or {})
+
+
+@pytest.mark.parametrize(
+    ("given", "wins"),
+    [
+        (["file"], "file"),
+        (["environment"], "environment"),
+        (["flag"], "flag"),
+        (["file", "environment"], "environment"),
+        (["file", "flag"], "flag"),
+        (["environment", "flag"], "flag"),
+        (["file", "environment", "flag"], "flag"),
+    ],
+)
+def test_a_flag_wins_over_the_environment_and_that_over_the_file(given: list[str], wins: str) -> None:
+    settings = loaded(**{key: value for source in given for key, value in SOURCES[source].items()})
+    assert settings.database == wins
+    assert settings.guest.listen == (f"{wins}:1",)
+    assert settings.operator.listen == f"{wins}:1"
+
+
+def test_what_nobody_sets_has_its_default() -> None:
+    settings = loaded()
+    assert settings == Settings()
+    assert settings.database == "sqlite:///forewarn.db"
+    assert settings.guest.listen == ("127.0.0.1:8169",)
+    assert settings.guest.rate == 5
+    assert settings.operator.listen == "127.0.0.1:8170"
+    assert settings.clock == "system"
+    assert settings.times.freeze_notice == timedelta(minutes=15)
+
+
+def test_one_source_leaves_alone_what_it_does_not_name() -> None:
+    settings = loaded(
+        file="[guest]\nrate = 7\ninstance = 'name'\n[times]\nlinger = 60",
+        environment={"FOREWARN_GUEST_INSTANCE": "off", "FOREWARN_TIMES_USER_ORDERS": "3"},
+        flags={"clock": "manual", "database": None},
+    )
+    assert (settings.guest.rate, settings.guest.instance) == (7, "off")
+    assert (settings.times.linger, settings.times.user_orders) == (timedelta(minutes=1), 3)
+    assert (settings.clock, settings.database) == ("manual", "sqlite:///forewarn.db")
+
+
+def test_keys_of_the_file_may_have_hyphens_or_underscores() -> None:
+    for key in ("lenient-header-on-post", "lenient_header_on_post"):
+        assert loaded(file=f"[guest]\n{key} = true").guest.lenient_header_on_post
+
+
+def test_other_programs_variables_are_not_settings() -> None:
+    assert loaded(environment={"FOREWARN_SERVER": "x", "RATE": "1", "FOREWARN_GUEST": "y"}) == Settings()
+
+
+@pytest.mark.parametrize("text", ["a:1,b:2", "a:1, b:2"])
+def test_a_list_in_the_environment_has_commas(text: str) -> None:
+    assert loaded(environment={"FOREWARN_GUEST_LISTEN": text}).guest.listen == ("a:1", "b:2")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("true", True), ("True", True), ("1", True), ("false", False), ("0", False)]
+)
+def test_a_flag_in_the_environment_is_a_word_or_a_digit(text: str, value: bool) -> None:
+    settings = loaded(environment={"FOREWARN_GUEST_LENIENT_HEADER_ON_POST": text})
+    assert settings.guest.lenient_header_on_post is value
+
+
+# Times
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (90, 90),
+        (0, 0),
+        (0.5, 0.5),
+        ("90", 90),
+        ("1.5", 1.5),
+        ("90s", 90),
+        ("15m", 900),
+        ("1h30m", 5400),
+        ("1.5h", 5400),
+        ("7d", 604800),
+        (" 15m ", 900),
+    ],
+)
+def test_a_time_is_a_number_of_seconds_or_has_units(text: str | float, seconds: float) -> None:
+    assert duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "m", "15 m", "15min", "-5m", "1h 30m", "5M", True, None, [], "15m30", float("nan")]
+)
+def test_anything_else_is_no_time(text: Any) -> None:
+    with pytest.raises(ValueError, match=r"expected a time such as|NaN"):
+        duration(text)
+
+
+@pytest.mark.parametrize("text", [float("inf"), 1e300, "999999999999d"])
+def test_a_time_has_an_end(text: Any) -> None:
+    with pytest.raises(ValueError, match="expected a time that is not so long"):
+        duration(text)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("[guest]\nrat = 5", "guest.rat: there is no such setting; did you mean rate?"),
+        ("[gest]\nrate = 5", "gest: there is no such setting; did you mean guest?"),
+        ("[times]\nfreeze-notise = 5", "times.freeze-notise: there is no such setting; did you mean freeze-notice?"),
+        ("colour = 'red'", "colour: there is no such setting"),
+        ("guest = 5", "guest: expected a table"),
+        ("[database]\nurl = 'x'", "database: expected a text, got {'url': 'x'}"),
+        ("[guest]\nrate = 'many'", "guest.rate: expected a number, got 'many'"),
+        ("[guest]\nrate = true", "guest.rate: expected a number, got True"),
+        ("[guest]\nrate = -1", "guest.rate: expected a number that is not negative, got -1"),
+        ("[guest]\nrate = inf", "guest.rate: expected a number that is not negative, got inf"),
+        ("[guest]\nlisten = 8169", "guest.listen: expected a list of texts, got 8169"),
+        ("[guest]\nlisten = [8169]", "guest.listen: expected a text, got [8169]"),
+        ("[guest]\ninstance = 'half'", "guest.instance: expected full, name or off, got 'half'"),
+        ("[guest]\nlenient-header-on-post = 'yes'", "guest.lenient-header-on-post: expected true or false, got 'yes'"),
+        ("[times]\nuser-orders = 2.5", "times.user-orders: expected a whole number, got 2.5"),
+        ("[times]\nuser-orders = inf", "times.user-orders: expected a number, got inf"),
+        ("[times]\nlinger = -1", "times.linger: expected a time that is not negative, got -1"),
+        ("[times]\nlinger = inf", "times.linger: expected a time that is not so long, got inf"),
+        ("[simulated]\nrestart = 'soon'", "simulated.restart: expected a time such as 90, 15m, 1h30m or 7d, got 'soon'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_line_of_the_file_is_named(file: str, message: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        loaded(file=file)
+    assert str(refused.value) == message
+
+
+def test_a_file_that_is_no_toml_is_refused_with_the_place() -> None:
+    with pytest.raises(Invalid, match=r"the settings file is not TOML: .*line 1"):
+        loaded(file="[guest\nrate = 5")
+
+
+def test_a_wrong_variable_is_named() -> None:
+    with pytest.raises(Invalid) as refused:
+        loaded(environment={"FOREWARN_TIMES_LINGER": "long"})
+    assert str(refused.value) == (
+        "FOREWARN_TIMES_LINGER: expected a time such as 90, 15m, 1h30m or 7d, got 'long'"
+    )
+
+
+def test_a_wrong_flag_is_named() -> None:
+    with pytest.raises(Invalid) as refused:
+        loaded(flags={"guest.listen": [8169]})
+    assert str(refused.value) == "--guest: expected a text, got [8169]"

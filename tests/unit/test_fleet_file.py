@@ -1,0 +1,256 @@
+"""A fleet file is read whole, or refused with the name of the field and what was expected."""
+
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.cli.toml import fleet_file
+from forewarn.core.errors import Invalid
+from forewarn.core.fleet import FleetSpec, GroupSpec
+from forewarn.core.machines import MachineSpec
+from forewarn.core.model import (
+    DEFAULT_PROJECT,
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineName,
+    Priority,
+    ProjectName,
+)
+from forewarn.wire.fleet import read_fleet, read_machine, write_fleet
+
+FILE = """
+[projects.default]
+
+[groups.web]
+kind = "availability-set"
+update-domains = 3
+project = "default"
+[groups.web.policy]
+
+[hosts.host-1]
+
+[[machines]]
+name = "web-0"
+group = "web"
+host = "host-1"
+update-domain = 2
+fault-domain = 1
+address = "127.0.0.11"
+port = 8301
+priority = "spot"
+tags = { role = "front" }
+
+[[machines]]
+name = "db"
+host = "host-1"
+network = "lab"
+address = "FD00::0:1"
+"""
+
+
+def declared() -> dict[str, Any]:
+    return tomllib.loads(FILE)
+
+
+def refusal(fleet: object) -> str:
+    with pytest.raises(Invalid) as caught:
+        read_fleet(fleet)
+    return str(caught.value)
+
+
+def test_a_file_is_read_as_it_is_meant() -> None:
+    assert read_fleet(declared()) == FleetSpec(
+        projects=(DEFAULT_PROJECT,),
+        groups=(GroupSpec(name=GroupName("web"), kind=GroupKind.AVAILABILITY_SET, update_domains=3),),
+        hosts=(HostName("host-1"),),
+        machines=(
+            MachineSpec(
+                name=MachineName("web-0"),
+                group=GroupName("web"),
+                host=HostName("host-1"),
+                update_domain=2,
+                fault_domain=1,
+                address="127.0.0.11",
+                port=8301,
+                priority=Priority.SPOT,
+                tags={"role": "front"},
+            ),
+            MachineSpec(name=MachineName("db"), host=HostName("host-1"), network="lab", address="fd00::1"),
+        ),
+    )
+
+
+def test_an_empty_file_is_a_fleet_of_nothing() -> None:
+    assert read_fleet({}) == FleetSpec()
+
+
+def test_keys_may_be_written_with_underscores() -> None:
+    fleet = declared()
+    fleet["groups"]["web"]["update_domains"] = fleet["groups"]["web"].pop("update-domains")
+    fleet["machines"][0]["update_domain"] = fleet["machines"][0].pop("update-domain")
+    assert read_fleet(fleet) == read_fleet(declared())
+
+
+def test_a_machine_takes_the_project_of_its_group() -> None:
+    fleet = declared()
+    fleet["projects"] = {"shop": {}}
+    fleet["groups"]["web"]["project"] = "shop"
+    spec = read_fleet(fleet)
+    assert spec.projects == (DEFAULT_PROJECT, ProjectName("shop"))
+    assert [machine.project for machine in spec.machines] == ["shop", "default"]
+
+
+def test_an_ipv4_address_written_as_ipv6_is_the_same_address() -> None:
+    fleet = declared()
+    fleet["machines"][1]["address"] = "::ffff:10.0.0.1"
+    assert read_fleet(fleet).machines[1].address == "10.0.0.1"
+
+
+MACHINE = 'machines[0] "web-0": '
+NAME = "expected a name of 1 to 64 letters, digits, dots, underscores and hyphens, got "
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("host", "host-9", "host: expected one of the hosts, got 'host-9'"),
+        ("host", 7, f"host: {NAME}7"),
+        ("group", "shop", "group: expected one of the groups, got 'shop'"),
+        ("update-domain", 3, "update-domain: expected 0 to 2, got 3"),
+        ("update-domain", -1, "update-domain: expected a whole number from 0 to 9999, got -1"),
+        ("fault-domain", True, "fault-domain: expected a whole number from 0 to 9999, got true"),
+        ("fault-domain", 1.5, "fault-domain: expected a whole number from 0 to 9999, got 1.5"),
+        ("address", "10.0.0", 'address: expected an IPv4 or IPv6 address, got "10.0.0"'),
+        ("address", "fe80::1%eth0", 'address: expected an IPv4 or IPv6 address, got "fe80::1%eth0"'),
+        ("port", 65536, "port: expected a whole number from 1 to 65535, got 65536"),
+        ("priority", "low", 'priority: expected regular or spot, got "low"'),
+        ("tags", ["a"], "tags: expected a table of texts, got a list"),
+        ("tags", {"a": 1}, "tags: a: expected one line of at most 256 characters, got 1"),
+        ("size", "a\nb", 'size: expected one line of at most 256 characters, got "a\\nb"'),
+        ("project", "shop", 'project: expected "default", the project of its group, got "shop"'),
+        ("adress", "10.0.0.1", "adress: there is no such field; did you mean address?"),
+        ("fault-domian", 1, "fault-domian: there is no such field; did you mean fault-domain?"),
+        ("fault_domain", 1, "fault_domain: expected it once, but it is also written with - or _"),
+    ],
+)
+def test_a_bad_field_of_a_machine_is_named(key: str, value: object, message: str) -> None:
+    fleet = declared()
+    fleet["machines"][0][key] = value
+    assert refusal(fleet) == MACHINE + message
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("web 0", f'machines[0] "web 0": name: {NAME}"web 0"'),
+        ("", f'machines[0] "": name: {NAME}""'),
+        (7, f"machines[0]: name: {NAME}7"),
+        ("DB", 'machines[1] "db": name: expected one of its own, but machines[0] "DB" has it too'),
+    ],
+)
+def test_a_bad_name_of_a_machine_is_named(name: object, message: str) -> None:
+    fleet = declared()
+    fleet["machines"][0] |= {"name": name, "group": None, "update-domain": 0}
+    assert refusal(fleet) == message
+
+
+def test_a_machine_needs_a_name_and_a_host() -> None:
+    assert refusal({"machines": [{}]}) == "machines[0]: name: expected a name, but it is missing"
+    message = 'machines[0] "a": host: expected a name, but it is missing'
+    assert refusal({"machines": [{"name": "a"}]}) == message
+
+
+@pytest.mark.parametrize(
+    ("fleet", "message"),
+    [
+        ([], "expected a table, got a list"),
+        ({"machine": []}, "machine: there is no such field; did you mean machines?"),
+        ({"machines": {}}, "machines: expected a list, got a table"),
+        ({"machines": ["web-0"]}, 'machines[0]: expected a table, got "web-0"'),
+        ({"hosts": ["a"]}, "hosts: expected a table, got a list"),
+        ({"hosts": {"a b": {}}}, f'hosts.a b: {NAME}"a b"'),
+        ({"hosts": {"a": {"rack": 1}}}, "hosts.a: rack: there is no such field; expected an empty table"),
+        (
+            {"groups": {"web": {"kind": "vmss"}}},
+            'groups.web: kind: expected cloud-service, availability-set or scale-set, got "vmss"',
+        ),
+        (
+            {"groups": {"web": {"kind": "standalone"}}},
+            'groups.web: kind: expected cloud-service, availability-set or scale-set, got "standalone"',
+        ),
+        (
+            {"groups": {"web": {}}},
+            "groups.web: kind: expected cloud-service, availability-set or scale-set, but it is missing",
+        ),
+        (
+            {"groups": {"web": {"kind": "scale-set", "update-domains": 0}}},
+            "groups.web: update-domains: expected a whole number from 1 to 10000, got 0",
+        ),
+        (
+            {"groups": {"web": {"kind": "scale-set", "project": "shop"}}},
+            "groups.web: project: expected one of the projects, got 'shop'",
+        ),
+        (
+            {"groups": {"web": {"kind": "scale-set", "policy": {"notice": 5}}}},
+            "groups.web: policy: notice: not supported yet: leave it out",
+        ),
+        (
+            {"projects": {"default": {"subscription-id": "x"}}},
+            "projects.default: subscription-id: not supported yet: leave it out",
+        ),
+    ],
+)
+def test_whatever_else_is_wrong_is_named(fleet: object, message: str) -> None:
+    assert refusal(fleet) == message
+
+
+def test_one_machine_keeps_what_its_declaration_leaves_out() -> None:
+    present = read_fleet(declared()).machines[0]
+    changed = read_machine({"host": "host-2", "tags": {}}, name="web-0", present=present)
+    assert (changed.host, changed.tags, changed.port) == ("host-2", {}, 8301)
+
+
+def test_one_machine_can_become_standalone() -> None:
+    present = read_fleet(declared()).machines[0]
+    assert read_machine({"group": None}, name="web-0", present=present).group is None
+
+
+names = st.from_regex(r"\A[A-Za-z0-9._-]{1,20}\Z")
+texts = st.text(st.characters(exclude_categories=["C", "Zl", "Zp", "Zs"]), max_size=10)
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> FleetSpec:
+    hosts = draw(st.lists(names, min_size=1, max_size=3, unique=True))
+    groups = draw(st.lists(names, max_size=3, unique=True))
+    machines = draw(st.lists(names, max_size=5, unique_by=str.casefold))
+    return FleetSpec(
+        hosts=tuple(HostName(name) for name in hosts),
+        groups=tuple(
+            GroupSpec(name=GroupName(name), kind=GroupKind.SCALE_SET, update_domains=5) for name in groups
+        ),
+        machines=tuple(
+            MachineSpec(
+                name=MachineName(name),
+                host=draw(st.sampled_from([HostName(hosts[0]), None])),
+                group=GroupName(draw(st.sampled_from(groups))) if groups else None,
+                update_domain=draw(st.integers(0, 4)),
+                port=draw(st.sampled_from([None, 9000 + place])),
+                address=draw(st.sampled_from([None, f"10.0.0.{place}"])),
+                tags=draw(st.dictionaries(texts, texts, max_size=2)),
+                location=draw(texts),
+            )
+            for place, name in enumerate(machines)
+        ),
+    )
+
+
+@given(fleets())
+def test_a_fleet_that_is_written_is_read_back_the_same(spec: FleetSpec) -> None:
+    written = write_fleet(spec)
+    assert read_fleet(written) == spec
+    assert read_fleet(tomllib.loads(fleet_file(written))) == spec
