@@ -1,15 +1,18 @@
 """Run the bench: all of it, or parts; print a table, and write what was measured as JSON."""
 
 import argparse
+import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from http.client import HTTPException
 from pathlib import Path
 
 from rich.console import Console
 
-from bench import fleet, help, history, polls, report, waiting
+from bench import command, history, large_fleet, polls, report, waiting
 from bench.computer import this_computer
 from bench.processes import Failed
 from bench.report import Findings, Report, Row
@@ -17,20 +20,29 @@ from bench.workplace import Workplace
 
 PARTS: dict[str, Callable[[Workplace], Findings]] = {
     "polls": polls.measure,
-    "fleet": fleet.measure,
+    "fleet": large_fleet.measure,
     "waiting": waiting.measure,
-    "help": help.measure,
+    "help": command.measure,
     "history": history.measure,
 }
+
+# A load that does no harm.
+QUIET = 0.5
 
 
 def main() -> int:
     """Measure, show, write."""
     options = _options(sys.argv[1:])
     console = Console(highlight=False)
-    began = time.perf_counter()
+    # Told to stop, it ends what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    computer, began = this_computer(), time.perf_counter()
+    if computer.load > QUIET:
+        console.print(
+            f"Other programs keep this computer busy (load {computer.load:.1f}): times will be too long."
+        )
     parts = {name: _measure(name, console, began=began) for name in options.only}
-    finished = Report(computer=this_computer(), seconds=time.perf_counter() - began, parts=parts)
+    finished = Report(computer=computer, seconds=time.perf_counter() - began, parts=parts)
     report.show(finished, console)
     if options.json is not None:
         report.write(finished, options.json)
@@ -42,13 +54,13 @@ def _measure(name: str, console: Console, *, began: float) -> Findings:
     """Measure one part; one that fails must not take the others with it."""
 
     def say(line: str) -> None:
-        console.print(f"{time.perf_counter() - began:6.1f} s  {name}: {line}", markup=False)
+        console.print(f"{time.perf_counter() - began:6.1f} s  {name}: {line}", markup=False, soft_wrap=True)
 
     say("begins")
     with tempfile.TemporaryDirectory(prefix="forewarn-bench-") as folder:
         try:
             return PARTS[name](Workplace(folder=Path(folder), say=say))
-        except (Failed, OSError) as error:
+        except (Failed, OSError, HTTPException, subprocess.SubprocessError) as error:
             say(f"failed: {error}")
             return Findings(rows=[Row(what=name, measured="failed", met=False, note=str(error))])
 

@@ -15,20 +15,25 @@ class Computer:
     memory_gib: float
     kernel: str
     python: str
+    load: float  # how many programs wanted to run just before: more than a few tenths make times too long
 
     def __str__(self) -> str:
         cores = f"{self.cores} core{'s' if self.cores > 1 else ''}"
-        return f"{self.processor}, {cores}, {self.memory_gib:.0f} GiB; {self.kernel}; Python {self.python}"
+        return (
+            f"{self.processor}, {cores}, {self.memory_gib:.0f} GiB; {self.kernel}; Python {self.python}; "
+            f"load before {self.load:.1f}"
+        )
 
 
 def this_computer() -> Computer:
-    """Describe the computer that this runs on."""
+    """Describe the computer that this runs on, as it is now."""
     return Computer(
         processor=_field("/proc/cpuinfo", "model name") or platform.machine(),
         cores=len(os.sched_getaffinity(0)),
         memory_gib=float(_field("/proc/meminfo", "MemTotal").split()[0]) / 1024**2,
         kernel=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
+        load=round(os.getloadavg()[0], 2),
     )
 
 

@@ -51,11 +51,6 @@ class Report:
         return [row for row in self.rows if row.met is False]
 
 
-def under(value: float, limit: float) -> bool:
-    """Say whether a figure that should be small is small enough."""
-    return value < limit
-
-
 def show(report: Report, console: Console) -> None:
     """Print the table, with the notes of its rows below."""
     table = Table(
@@ -73,7 +68,7 @@ def show(report: Report, console: Console) -> None:
     console.print(table)
     for row in report.rows:
         if row.note:
-            console.print(f"{row.what}: {row.note}", highlight=False)
+            console.print(f"{row.what}: {row.note}", markup=False)
 
 
 def write(report: Report, path: Path) -> None:

@@ -276,12 +276,16 @@ class Program:
 
     def history(self) -> list[dict[str, Any]]:
         """Return all records, oldest first."""
-        page = self.get("/v1/history", params={"limit": 1000})
-        records = page["records"]
+        return list(reversed(self.all("history", "records")))
+
+    def all(self, what: str, key: str | None = None) -> list[dict[str, Any]]:
+        """Return a whole list of the operator API, page by page."""
+        page = self.get(f"/v1/{what}", params={"limit": 1000})
+        found: list[dict[str, Any]] = page[key or what]
         while page["next"] is not None:
-            page = self.get("/v1/history", params={"limit": 1000, "after": page["next"]})
-            records += page["records"]
-        return list(reversed(records))
+            page = self.get(f"/v1/{what}", params={"limit": 1000, "after": page["next"]})
+            found += page[key or what]
+        return found
 
     def guest(self, address: str, *, url: str | None = None) -> Guest:
         """Be the guest that asks from an address."""

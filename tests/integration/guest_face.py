@@ -271,8 +271,8 @@ def serving(
     try:
         face.run(face.start(machines or (machine(),), settings, hosts))
         yield face
-        face.run(face.server.stop())
     finally:
+        face.run(face.server.stop())  # a loop with open sockets cannot be closed
         logging.getLogger().removeHandler(errors)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

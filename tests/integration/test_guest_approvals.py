@@ -214,7 +214,9 @@ def test_other_polls_wait_as_well_until_the_group_is_ready() -> None:
 
 
 def test_a_clock_that_runs_by_itself_makes_the_group_ready() -> None:
-    with serving(groups=(OFF,), clock=ScaledClock(2400)) as face:
+    clock = ScaledClock(2400)
+    clock.allow(clock.now() + timedelta(days=1))
+    with serving(groups=(OFF,), clock=clock) as face:
         face.desk.delay = timedelta(minutes=2)
         assert face.get().status == 200
         assert face.desk.enabled == ["web"]

@@ -508,3 +508,18 @@ def test_a_day_on_the_manual_clock_is_the_same_every_time(tmp_path: Path) -> Non
         return list(service.history())
 
     assert history(tmp_path / "a") == history(tmp_path / "b")
+
+
+def test_the_history_of_a_machine_has_the_events_that_named_it_among_others(service: Service) -> None:
+    service.put("web-3", host=HostName("host-1"), group="web", update_domain=0)
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    service.advance(minutes=20)
+    kinds = [record.kind for record in service.history(machine="web-3")]
+    assert kinds == [
+        "machine-added",
+        "event-scheduled",
+        "event-started",
+        "step-begun",
+        "step-done",
+        "event-finished",
+    ]

@@ -87,7 +87,11 @@ def test_a_fleet_file_is_applied_when_it_differs_from_the_last_and_only_then(tmp
         program.start()
         first, *rest = program.out.lines
         assert first == f"Applying {fleet}:"
-        assert sorted(rest[:3]) == ["  + machine batch_7", "  + machine db", "  - machine batch_2"]
+        assert sorted(line.split()[:3] for line in rest[:3]) == [
+            ["+", "machine", "batch_7"],
+            ["+", "machine", "db"],
+            ["-", "machine", "batch_2"],
+        ]
         assert program.call("GET", "/v1/machines/batch_7").status_code == 200
 
 

@@ -13,8 +13,8 @@ from forewarn.guest.pulse import Pulse
 from forewarn.guest.settings import Limits
 from forewarn.guest.waiting import end
 
-# A timer may fire a little early; looking again at once would be a busy loop.
-SHORTEST_WAIT = 0.001
+# A timer may fire a little early, or the clock stand still; looking again at once would be a busy loop.
+SHORTEST_WAIT = 0.01
 
 
 class Gone(ForewarnError):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.model import Event, Group, Host, Machine, Order, OrderState, Project, Record
@@ -86,7 +86,7 @@ def _conditions(wanted: HistoryFilter) -> list[ColumnElement[bool]]:
     if wanted.project is not None:
         conditions.append(records.project == wanted.project)
     if wanted.machine is not None:
-        conditions.append(records.machine_key == name_key(wanted.machine))
+        conditions.append(_concerns(name_key(wanted.machine)))
     if wanted.event is not None:
         conditions.append(records.event_id == wanted.event.upper())
     if wanted.order is not None:
@@ -96,6 +96,13 @@ def _conditions(wanted: HistoryFilter) -> list[ColumnElement[bool]]:
     if wanted.below is not None:
         conditions.append(records.number < wanted.below)
     return conditions
+
+
+def _concerns(machine_key: str) -> ColumnElement[bool]:
+    """A record is about a machine if it names it, or is about an event that named it."""
+    named = tables.event_machines.c
+    events = select(named.event_id).where(named.machine_key == machine_key)
+    return or_(tables.records.c.machine_key == machine_key, tables.records.c.event_id.in_(events))
 
 
 def _first_since(at: int) -> Select[tuple[int]]:

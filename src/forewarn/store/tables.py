@@ -188,6 +188,15 @@ _where("events_group", events.c.group_name, events.c.domain, only=_listed)
 _where("events_number", events.c.number, events.c.id, only=_listed)
 _where("events_status", events.c.status, only=_listed)
 
+# Which machines an event named when it was announced: what happened to it happened to them.
+event_machines = Table(
+    "event_machines",
+    metadata,
+    Column("machine_key", NAME, nullable=False),
+    Column("event_id", NAME, nullable=False),
+    PrimaryKeyConstraint("machine_key", "event_id"),
+)
+
 records = Table(
     "records",
     metadata,

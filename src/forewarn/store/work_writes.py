@@ -8,6 +8,7 @@ from sqlalchemy import BindParameter, Table, bindparam, delete, insert, or_, sel
 
 from forewarn.core.model import Event, GroupName, HostName, Order, Record, StepState
 from forewarn.store import tables
+from forewarn.store.fleet_rows import name_key
 from forewarn.store.reading import Reader, among, chunks
 from forewarn.store.times import micros
 from forewarn.store.upserts import upsert
@@ -64,6 +65,15 @@ class WorkWrites(Reader):
             self._connection.execute(
                 upsert(self._connection.dialect.name, tables.events), [event_row(event) for event in events]
             )
+        # Names only leave an event, so what it announced is all it ever names.
+        named = [
+            {"machine_key": name_key(resource.name), "event_id": event.id.upper()}
+            for event in events
+            if event.number > self._meta.number
+            for resource in event.resources
+        ]
+        if named:
+            self._connection.execute(upsert(self._connection.dialect.name, tables.event_machines), named)
 
     def _save_records(self, records: Sequence[Record]) -> None:
         if records:

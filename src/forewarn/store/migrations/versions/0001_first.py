@@ -169,6 +169,12 @@ def _make_events() -> None:
         sa.Column("why", sa.Text, nullable=False),
         sa.Column("approvals", sa.JSON, nullable=False),
     )
+    op.create_table(
+        "event_machines",
+        sa.Column("machine_key", _NAME, nullable=False),
+        sa.Column("event_id", _NAME, nullable=False),
+        sa.PrimaryKeyConstraint("machine_key", "event_id"),
+    )
     op.create_index("events_order", "events", ["order_id"])
     _partial("events_group", "events", ["group_name", "domain"], only="ended_at IS NULL")
     _partial("events_number", "events", ["number", "id"], only="ended_at IS NULL")

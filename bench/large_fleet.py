@@ -22,6 +22,8 @@ LONGEST_START = 10.0
 LONGEST_MAKING = 60.0
 LONGEST_WAY = 50.0  # milliseconds
 
+Starts = list[dict[str, float]]
+
 
 def measure(work: Workplace) -> Findings:
     """Make two fleets that differ in size only, and hold the large one against the small one."""
@@ -34,12 +36,12 @@ def measure(work: Workplace) -> Findings:
     return Findings(
         rows=[
             *(_memory_row(memory), _start_row(starts), _making_row(making)),
-            *(_way_row(way), ticks.row(ticked, machines=MACHINES)),
+            *(_way_row(way), *ticks.rows(ticked, machines=MACHINES)),
         ],
         raw={
             "machines": MACHINES,
             "made_in_seconds": making,
-            "starts_seconds": starts,
+            "starts": starts,
             "memory": memory,
             "order_to_poll": way,
             "ticks": ticked,
@@ -65,22 +67,29 @@ def _empty(work: Workplace) -> int:
         return resident(server.pid)
 
 
-def _serve(
-    work: Workplace, database: Path, *, empty: int
-) -> tuple[list[float], dict[str, int], dict[str, Any]]:
-    starts = []
+def _serve(work: Workplace, database: Path, *, empty: int) -> tuple[Starts, dict[str, int], dict[str, Any]]:
+    starts: Starts = []
     for _ in range(STARTS - 1):
         with serving(work.folder, database=database) as server:
-            starts.append(round(server.started_in, 2))
+            starts.append(_start(server))
     with serving(work.folder, database=database) as server:
-        starts.append(round(server.started_in, 2))
-        work.say(f"started in {' s, '.join(map(str, starts))} s; now every machine polls once")
+        starts.append(_start(server))
+        shown = ", ".join(f"{each['healthy_seconds']:.1f} s" for each in starts)
+        work.say(f"started in {shown}; now every machine polls once")
         memory = {"empty": empty, "started": resident(server.pid)}
         began = time.perf_counter()
         guests.poll_once(server.port, [fleets.address(number) for number in range(MACHINES)])
         memory["polled"] = resident(server.pid)
         work.say(f"{MACHINES:,} machines polled in {time.perf_counter() - began:.1f} s; now {ORDERS} orders")
         return starts, memory, _order_to_poll(server)
+
+
+def _start(server: Serving) -> dict[str, float]:
+    """Note how long a start took, and how long the first guest had to wait after it."""
+    began = time.perf_counter()
+    guests.poll_once(server.port, [fleets.address(0)])
+    waited = time.perf_counter() - began
+    return {"healthy_seconds": round(server.started_in, 2), "first_poll_after_seconds": round(waited, 3)}
 
 
 def _order_to_poll(server: Serving) -> dict[str, Any]:
@@ -122,13 +131,16 @@ def _memory_row(memory: dict[str, int]) -> Row:
     )
 
 
-def _start_row(starts: list[float]) -> Row:
+def _start_row(starts: Starts) -> Row:
+    seconds = median(each["healthy_seconds"] for each in starts)
+    first_poll = max(each["first_poll_after_seconds"] for each in starts)
     return Row(
         what=f"start from a store of {MACHINES:,} machines until /healthz answers",
-        measured=f"{median(starts):.1f} s",
-        value=median(starts),
+        measured=f"{seconds:.1f} s",
+        value=seconds,
         target=f"< {LONGEST_START:.0f} s",
-        met=median(starts) < LONGEST_START,
+        met=seconds < LONGEST_START,
+        note=f"the first poll after that took {first_poll:.2f} s",
     )
 
 
@@ -139,7 +151,7 @@ def _making_row(seconds: float) -> Row:
         value=seconds,
         target=f"< {LONGEST_MAKING:.0f} s",
         met=seconds < LONGEST_MAKING,
-        note="and enable all of its groups, in a transaction each",
+        note="and enable all of its groups: two transactions",
     )
 
 
