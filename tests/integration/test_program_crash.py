@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.process import PATIENCE, Guest, Program, sample_fleet
+from tests.process import PATIENCE, Guest, Program, operator_client, sample_fleet
 
 KILLS = 9
 # While it starts, a server writes too: migrations, the fleet, what has fallen due meanwhile.
@@ -120,7 +120,7 @@ class Load:
     def _repeat(self, job: Callable[[httpx.Client, random.Random], None], seed: int) -> None:
         dice = random.Random(seed)
         try:
-            with httpx.Client(base_url=self._program.operators, timeout=PATIENCE, trust_env=False) as api:
+            with operator_client(self._program.operators) as api:
                 while not self._ledger.faults:
                     job(api, dice)
         except httpx.TransportError:

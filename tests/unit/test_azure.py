@@ -91,9 +91,14 @@ def test_resources_come_by_name_without_regard_to_case() -> None:
 
 def test_the_tag_differs_between_groups_and_between_stores() -> None:
     web, db = GroupName("web"), GroupName("db")
-    tags = {tag(web, lineage="one"), tag(db, lineage="one"), tag(web, lineage="two")}
-    assert len(tags) == 3
-    assert entity_tag(7, tag(web, lineage="one")) == f"7-{tag(web, lineage='one')}"
+    tags = {
+        tag(web, born=1, lineage="one"),
+        tag(db, born=1, lineage="one"),
+        tag(web, born=2, lineage="one"),
+        tag(web, born=1, lineage="two"),
+    }
+    assert len(tags) == 4
+    assert entity_tag(7, "abc") == "7-abc"
 
 
 def test_a_date_is_in_gmt_whatever_zone_it_is_given_in() -> None:

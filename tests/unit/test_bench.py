@@ -5,12 +5,12 @@ import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-
 from bench import fleets, guests, nginx, report
 from bench.__main__ import PARTS, _options
 from bench.computer import Computer
 from bench.report import Findings, Report, Row
+from rich.console import Console
+
 from forewarn.core import fleet
 
 COMPUTER = Computer(

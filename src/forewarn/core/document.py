@@ -16,13 +16,14 @@ class Document:
 
     incarnation: int
     kind: GroupKind
+    born: int
     events: tuple[Event, ...]
 
 
 def document(group: Group, events: Iterable[Event]) -> Document:
     """List the events that a group's guests see, oldest first."""
     listed = sorted((event for event in events if event.listed), key=lambda event: event.number)
-    return Document(incarnation=group.incarnation, kind=group.kind, events=tuple(listed))
+    return Document(incarnation=group.incarnation, kind=group.kind, born=group.born, events=tuple(listed))
 
 
 def resource_names(event: Event) -> tuple[MachineName, ...]:
@@ -31,13 +32,14 @@ def resource_names(event: Event) -> tuple[MachineName, ...]:
     return tuple(sorted(names, key=lambda name: (name.casefold(), name)))
 
 
-def tag(group: GroupName, *, lineage: str) -> str:
+def tag(group: GroupName, *, born: int, lineage: str) -> str:
     """Make what tells two documents of equal incarnation apart.
 
-    It differs between groups, because a machine may change its group, and between a store and its copy
-    restored from a backup, because both may count to the same incarnation with other events.
+    It differs between groups, because a machine may change its group, also between one that was removed
+    and its namesake; and between a store and its copy restored from a backup, because both may count to
+    the same incarnation with other events.
     """
-    return sha256(f"{lineage}\0{group}".encode(errors="surrogatepass")).hexdigest()[:TAG_LENGTH]
+    return sha256(f"{lineage}\0{group}\0{born}".encode(errors="surrogatepass")).hexdigest()[:TAG_LENGTH]
 
 
 def entity_tag(incarnation: int, group_tag: str) -> str:

@@ -126,6 +126,7 @@ def _apply_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
         if known is None:
             made = Group(
                 name=wanted.name,
+                born=draft.number + 1,
                 project=wanted.project,
                 kind=wanted.kind,
                 update_domains=wanted.update_domains,

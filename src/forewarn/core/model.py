@@ -204,6 +204,7 @@ class Group:
     project: ProjectName
     kind: GroupKind
     update_domains: int = 1
+    born: int = 0  # the record that says it was added: another group of the same name has another
     incarnation: int = 1
     enabled_at: datetime | None = None  # the first poll; None while the feature is off
     ready_at: datetime | None = None  # when polls are answered: enabled_at and the enable delay

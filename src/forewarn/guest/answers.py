@@ -51,9 +51,11 @@ class Errors:
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
+        self.count = 0  # of error answers so far
 
     def error(self, status: int, body: bytes, headers: bytes = b"") -> Answer:
         """Answer with an error."""
+        self.count += 1
         request_id = f"x-ms-request-id: {self._new_id().lower()}\r\n".encode()
         return with_header(Answer(status, content(body).rest), headers + request_id)
 

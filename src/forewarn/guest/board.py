@@ -24,7 +24,7 @@ Key: TypeAlias = str | int  # an address, or the port of a listener of the machi
 NO_TAGS: Mapping[str, str] = MappingProxyType({})
 NO_RESTS: tuple[None, ...] = (None,) * len(VERSIONS)
 # What a group's document is until something happens to it: one value for all of them.
-NOTHING_YET = Document(incarnation=1, kind=GroupKind.STANDALONE, events=())
+NOTHING_YET = Document(incarnation=1, kind=GroupKind.STANDALONE, born=0, events=())
 JSON = b"Content-Type: application/json; charset=utf-8\r\n"
 
 
@@ -175,7 +175,7 @@ class Board:
     def etag(self, audience: Audience) -> bytes:
         """Return the entity tag of an audience's document, without quotes."""
         if not audience.etag:
-            group_tag = tag(audience.name, lineage=self._lineage)
+            group_tag = tag(audience.name, born=audience.document.born, lineage=self._lineage)
             audience.etag = entity_tag(audience.document.incarnation, group_tag).encode()
         return audience.etag
 

@@ -27,11 +27,11 @@ class GuestServer:
     ) -> None:
         """Make it on the loop it will run on; `new_id` makes GUIDs."""
         pulse = Pulse(asyncio.get_running_loop(), clock)
-        service = Service(board, desk, pulse=pulse, settings=settings, new_id=new_id)
+        self._service = Service(board, desk, pulse=pulse, settings=settings, new_id=new_id)
         self._board = board
         self._clock = clock
         self._limits = settings.limits
-        self._endpoint = Endpoint(service)
+        self._endpoint = Endpoint(self._service)
         self._listeners = Listeners(self._endpoint, board)
 
     @property
@@ -55,6 +55,11 @@ class GuestServer:
     def take(self) -> tuple[dict[GroupName, datetime], dict[MachineId, datetime]]:
         """Hand over whose polls are new since the last call."""
         return self._board.take(self._clock.now())
+
+    def counters(self) -> dict[str, float]:
+        """Count what has been answered since the start, for the metrics. Any thread may ask."""
+        service = self._service
+        return {"polls": service.polls, "approvals": service.approvals, "errors": service.errors.count}
 
     async def stop(self) -> None:
         """Accept nobody, give the answers that are due, and close."""

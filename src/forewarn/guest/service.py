@@ -33,6 +33,8 @@ class Service:
         self.pulse = pulse
         self.board = board
         self._desk = desk
+        self.polls = 0  # answered with a document, or that it has not changed
+        self.approvals = 0
         self._rate = Rate(settings.rate)
         self._interval = self._rate.interval
         self._slack = self._rate.slack
@@ -59,6 +61,7 @@ class Service:
             seat.due += self._interval
         else:
             return None
+        self.polls += 1
         board = self.board
         board.seen[seat] = seconds
         board.polled[audience] = seconds
@@ -117,6 +120,7 @@ class Service:
 
     def _tell(self, seat: Seat, poll: Poll) -> Answer:
         """Answer with the document, or that the caller has it."""
+        self.polls += 1
         etag = self.board.etag(seat.audience)
         if poll.has(etag):
             answer = answers.not_modified(etag)
@@ -135,6 +139,7 @@ class Service:
             return self.errors.invalid(str(fault))
         seat = await self._patience.ready(caller)
         await self._desk.approve(seat.machine.id, events, address=caller.address)
+        self.approvals += 1
         return answers.APPROVED
 
     async def _guard(self, work: Callable[[Caller, Asked], Later], caller: Caller, asked: Asked) -> Answer:

@@ -14,7 +14,7 @@ import uvloop
 
 from forewarn import config
 from forewarn.config import Settings
-from forewarn.core.errors import Invalid
+from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.core.model import Machine
 from forewarn.guest.listeners import Listen
 from forewarn.server import addresses, welcome
@@ -23,6 +23,13 @@ from forewarn.server.operator import OperatorServer
 from forewarn.server.wiring import Core, Parts, new_id, open_core, wire
 from forewarn.store import backup as backups
 from forewarn.store import lock
+from forewarn.store.database import without_password
+from forewarn.store.lock import Lock
+
+log = logging.getLogger(__name__)
+
+# Soon enough that two servers do not work on one database for long; it costs a round trip.
+LOOK_AT_LOCK_EVERY = 2.0
 
 
 def serve(options: Mapping[str, Any]) -> None:
@@ -30,13 +37,13 @@ def serve(options: Mapping[str, Any]) -> None:
     _log_to_stderr()
     settings = settings_of(options)
     places = _places(settings)  # read first: a slip there must not leave a changed store behind
-    with lock.hold(settings.database):
+    with lock.hold(settings.database) as held:
         core = open_core(settings)
         try:
             if settings.fleet is not None:
                 apply_file(core.plane, settings.fleet, say=say)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(_serve(core, places))
+                runner.run(_serve(core, places, held))
         finally:
             core.store.close()
 
@@ -84,7 +91,7 @@ def _places(settings: Settings) -> _Places:
     )
 
 
-async def _serve(core: Core, places: _Places) -> None:
+async def _serve(core: Core, places: _Places, held: Lock) -> None:
     bound = addresses.bound(*places.operators)
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -95,6 +102,7 @@ async def _serve(core: Core, places: _Places) -> None:
     operator = OperatorServer(parts.app, bound)
     await asyncio.to_thread(operator.start)
     _greet(core, parts, operators=addresses.shown(*bound.getsockname()[:2]))
+    losing = asyncio.create_task(_watch(held, stopping))
     await stopping.wait()
     say("Stopping …")
     parts.health.leaving = True
@@ -102,12 +110,28 @@ async def _serve(core: Core, places: _Places) -> None:
     await parts.guest.stop()
     # Not on this loop: the worker's last word to the boards needs it.
     await asyncio.to_thread(parts.worker.stop)
+    if losing.done():
+        losing.result()
+    losing.cancel()
+
+
+async def _watch(held: Lock, stopping: asyncio.Event) -> None:
+    """Look after the lock: a server that has lost it to another must not go on."""
+    while True:
+        await asyncio.sleep(LOOK_AT_LOCK_EVERY)
+        try:
+            await asyncio.to_thread(held.keep)
+        except Unavailable as error:
+            log.warning("the lock is lost until the database is back: %s", error)
+        except Conflict:
+            stopping.set()
+            raise
 
 
 def _greet(core: Core, parts: Parts, *, operators: str) -> None:
     machines = _machines(core)
     guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
-    about = f"database {core.settings.database}, clock {core.clock.kind}"
+    about = f"database {without_password(core.settings.database)}, clock {core.clock.kind}"
     for line in welcome.addresses(guests=guests, operators=operators, machines=machines, about=about):
         say(line)
     for line in welcome.things_to_try(

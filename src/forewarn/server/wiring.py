@@ -108,6 +108,7 @@ def wire(core: Core) -> Parts:
         timekeeper=Timekeeper(core.clock, engine, moved=boards.time_moved),
         run=Runner(worker),
         probes=health,
+        guest_counters=guest.counters,
     )
     app = create_app(services, ApiSettings(names=settings.operator.names))
     return Parts(board=board, guest=guest, worker=worker, app=app, health=health)

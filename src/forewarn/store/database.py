@@ -61,6 +61,11 @@ def database_of(text: str) -> Database:
     raise Invalid(f"database {url.drivername}://…: {_EXPECTED}")
 
 
+def without_password(text: str) -> str:
+    """Write a database's URL as it may be shown to anybody."""
+    return make_url(text).render_as_string(hide_password=True)
+
+
 def _sqlite(url: URL) -> Database:
     if url.host or url.query:
         raise Invalid(f"database {url.render_as_string()}: {_EXPECTED}, without a host and options")

@@ -30,7 +30,7 @@ HOST_COLUMNS = (tables.hosts.c.name, tables.hosts.c.state)
 
 _G = tables.groups.c
 GROUP_COLUMNS = (
-    *(_G.name, _G.project, _G.kind, _G.update_domains, _G.incarnation),
+    *(_G.name, _G.project, _G.kind, _G.update_domains, _G.born, _G.incarnation),
     *(_G.enabled_at, _G.ready_at, _G.last_active),
 )
 
@@ -60,12 +60,13 @@ def host_row(host: Host) -> Columns:
 
 def group_of(row: Kept) -> Group:
     """Read a group."""
-    name, project, kind, update_domains, incarnation, enabled_at, ready_at, last_active = row
+    name, project, kind, update_domains, born, incarnation, enabled_at, ready_at, last_active = row
     return Group(
         name=name,
         project=project,
         kind=GroupKind(kind),
         update_domains=update_domains,
+        born=born,
         incarnation=incarnation,
         enabled_at=moment_or_none(enabled_at),
         ready_at=moment_or_none(ready_at),
@@ -80,6 +81,7 @@ def group_row(group: Group) -> Columns:
         "project": group.project,
         "kind": group.kind.value,
         "update_domains": group.update_domains,
+        "born": group.born,
         "incarnation": group.incarnation,
         "enabled_at": micros_or_none(group.enabled_at),
         "ready_at": micros_or_none(group.ready_at),

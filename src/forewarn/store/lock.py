@@ -2,9 +2,9 @@
 
 import fcntl
 import os
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
@@ -21,14 +21,43 @@ _HOLDER = text(
 )
 
 
-def hold(url: str) -> AbstractContextManager[object]:
+class Lock(Protocol):
+    """The right to serve a database, while its block lasts."""
+
+    def keep(self) -> None:
+        """Make sure that it is still held; Conflict if another server has it now."""
+        ...
+
+    def __enter__(self) -> "Lock": ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def hold(url: str) -> Lock:
     """Take the right to serve a database until the block ends; Conflict if another server has it."""
     database = database_of(url)
     if not database.embedded:
         return ConnectionLock(database)
     if database.file is None:
-        return nullcontext()  # nobody else can reach it
+        return NoLock()
     return FileLock(database, database.file)
+
+
+class NoLock:
+    """The lock on a database in memory, which nobody else can reach."""
+
+    def keep(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> "NoLock":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Do nothing."""
 
 
 class FileLock:
@@ -51,6 +80,9 @@ class FileLock:
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
+    def keep(self) -> None:
+        """Do nothing: it is held as long as the process lives."""
+
     def release(self) -> None:
         """Let another server have it; the file stays, for removing it would race with the next holder."""
         os.close(self._descriptor)
@@ -68,17 +100,30 @@ class ConnectionLock:
     """The lock on a PostgreSQL database: held by a connection that does nothing else."""
 
     def __init__(self, database: Database) -> None:
+        self._database = database
         self._engine = _engine(database)
-        self._connection = self._engine.connect()
-        if not self._connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}):
-            holder = _holder(self._connection)
-            self.release()
-            raise _taken(database, holder)
+        self._connection = self._take()
+
+    def keep(self) -> None:
+        """Take it again if its connection is lost, for with that it has gone; Conflict if it is too late."""
+        try:
+            self._connection.scalar(text("SELECT 1"))
+        except Unavailable:
+            self._connection.close()
+            self._connection = self._take()
 
     def release(self) -> None:
         """Let another server have it."""
         self._connection.close()
         self._engine.dispose()
+
+    def _take(self) -> Connection:
+        connection = self._engine.connect()
+        if connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}):
+            return connection
+        holder = _holder(connection)
+        connection.close()
+        raise _taken(self._database, holder)
 
     def __enter__(self) -> "ConnectionLock":
         return self

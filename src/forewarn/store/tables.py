@@ -63,6 +63,7 @@ groups = Table(
     Column("project", NAME, nullable=False),
     Column("kind", Text, nullable=False),
     Column("update_domains", Integer, nullable=False),
+    Column("born", BigInteger, nullable=False),
     Column("incarnation", BigInteger, nullable=False),
     Column("enabled_at", TIME),
     Column("ready_at", TIME),

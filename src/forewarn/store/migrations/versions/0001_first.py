@@ -58,6 +58,7 @@ def _make_fleet() -> None:
         sa.Column("project", _NAME, nullable=False),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("update_domains", sa.Integer, nullable=False),
+        sa.Column("born", sa.BigInteger, nullable=False),
         sa.Column("incarnation", sa.BigInteger, nullable=False),
         sa.Column("enabled_at", sa.BigInteger),
         sa.Column("ready_at", sa.BigInteger),

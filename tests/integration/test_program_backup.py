@@ -1,0 +1,48 @@
+"""A copy made while the server runs: it can be served as it is, and is another store."""
+
+from pathlib import Path
+
+from tests.process import Program, run, sample_fleet
+
+WEB_0 = "127.0.1.10"
+
+
+def test_a_copy_made_while_it_runs_is_the_same_store_under_another_tag(tmp_path: Path) -> None:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        guest = program.guest(WEB_0)
+        guest.document()
+        event = program.post("/v1/machines/web-0/restart")["event"]
+        program.advance(60)
+        answer = run(tmp_path, "backup", "copy.db")
+        assert answer.returncode == 0, answer.stderr
+        assert answer.stdout == "The store is saved in copy.db.\n"
+        first, history, now = guest.poll(), program.history(), program.get("/v1/clock")["now"]
+        program.post("/v1/machines/web-1/restart")
+
+        with Program(tmp_path, "--database", "sqlite:///copy.db") as copy:
+            second = copy.guest(WEB_0).poll()
+            assert second.content == first.content
+            assert second.headers["etag"] != first.headers["etag"]
+            assert copy.history() == history
+            assert copy.get("/v1/clock")["now"] == now
+            # They are two stores from now on: each goes on by itself.
+            copy.post(f"/v1/events/{event['id']}/approve")
+            assert not program.get(f"/v1/events/{event['id']}")["event"]["approved"]
+
+
+def test_a_restart_keeps_the_tag(tmp_path: Path) -> None:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        before = program.guest(WEB_0).poll()
+        program.restart()
+        after = program.guest(WEB_0).poll()
+        assert (after.content, after.headers["etag"]) == (before.content, before.headers["etag"])
+        assert program.guest(WEB_0).poll(If_None_Match=before.headers["etag"]).status_code == 304
+
+
+def test_a_copy_never_replaces_a_file(tmp_path: Path) -> None:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)):
+        (tmp_path / "copy.db").write_text("precious")
+        answer = run(tmp_path, "backup", "copy.db")
+        assert answer.returncode == 1
+        assert "copy.db exists already" in answer.stderr
+        assert (tmp_path / "copy.db").read_text() == "precious"

@@ -1,0 +1,98 @@
+"""A disk that takes nothing more: writes are refused, polls go on, and it recovers by itself."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.process import Program, run, sample_fleet, until
+
+WEB_0, WEB_1, SHOP = "127.0.1.10", "127.0.1.11", "127.0.1.20"
+
+
+@contextmanager
+def full_disk(program: Program) -> Iterator[None]:
+    """Let no file of the server grow: for it that is a full disk, and it needs neither root nor a disk."""
+    pid, hard = program.process.pid, resource.RLIM_INFINITY
+    soft = resource.prlimit(pid, resource.RLIMIT_FSIZE)[0]
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    unlimited = {"FOREWARN_GUEST_RATE": "0"}
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path), environment=unlimited) as program:
+        yield program
+
+
+def test_polls_are_answered_and_writes_refused_while_the_disk_is_full(program: Program) -> None:
+    guest = program.guest(WEB_0)
+    guest.document()
+    event = program.post("/v1/machines/web-0/restart")["event"]
+    before, history = guest.poll().content, program.history()
+    with full_disk(program):
+        order = program.call("POST", "/v1/machines/web-1/restart")
+        assert order.status_code == 503
+        assert order.json()["error"]["code"] == "Unavailable"
+        assert int(order.headers["retry-after"]) > 0
+        assert guest.approve(event["id"]).status_code == 503
+        assert program.call("POST", f"/v1/events/{event['id']}/approve").status_code == 503
+        assert program.call("POST", f"/v1/events/{event['id']}/cancel").status_code == 503
+        assert program.call("POST", "/v1/clock/advance", json={"seconds": 60}).status_code == 503
+        # A group's first poll is answered once it is saved that it listens; that cannot be.
+        assert program.guest(SHOP).poll().status_code == 503
+        assert guest.poll().content == before
+        assert program.guest(WEB_1).poll().content == before
+        assert program.history() == history
+        assert program.get("/healthz") == {"status": "ok"}
+    assert program.history() == history
+
+
+def test_it_recovers_when_there_is_room_again(program: Program) -> None:
+    guest = program.guest(WEB_0)
+    guest.document()
+    event = program.post("/v1/machines/web-0/restart")["event"]
+    with full_disk(program):
+        assert program.call("POST", "/v1/machines/web-1/restart").status_code == 503
+    assert program.call("POST", "/v1/machines/web-1/restart").status_code == 202
+    assert guest.approve(event["id"]).status_code == 200
+    assert program.guest(SHOP).poll().status_code == 200
+    program.advance(900)
+    program.restart()
+    assert program.get(f"/v1/events/{event['id']}")["event"]["approved"]
+
+
+def test_what_falls_due_while_the_disk_is_full_is_done_afterwards(tmp_path: Path) -> None:
+    quick = {
+        "FOREWARN_TIMES_REBOOT_NOTICE": "1",
+        "FOREWARN_SIMULATED_RESTART": "0",
+        "FOREWARN_TIMES_LINGER": "0",
+    }
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path), clock="system", environment=quick) as program:
+        program.guest(WEB_0).document()
+        order = program.post("/v1/machines/web-0/restart")["order"]
+        with full_disk(program):
+            until(
+                lambda: program.call("GET", "/readyz").status_code == 503,
+                what="it to say that it is not ready",
+            )
+            assert program.guest(WEB_1).document()["Events"][0]["EventStatus"] == "Scheduled"
+        done = f"/v1/orders/{order['id']}"
+        until(lambda: program.get(done)["order"]["state"] == "done", what="the order to be done")
+        assert program.get("/readyz") == {"status": "ready"}
+        assert program.stop() == 0
+        assert "nothing can be saved, polls go on being answered" in program.err.text
+        assert "Traceback" not in program.err.text
+
+
+def test_a_database_that_cannot_be_written_is_refused_at_start(tmp_path: Path) -> None:
+    free = ("--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0")
+    refused = run(tmp_path, "serve", *free, "--database", "sqlite:///nowhere/forewarn.db")
+    assert refused.returncode == 1
+    assert "nowhere/forewarn.db cannot be locked: check that its folder exists" in refused.stderr
