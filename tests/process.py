@@ -92,20 +92,20 @@ class Output:
     def text(self) -> str:
         return "\n".join(self.lines)
 
-    def wait_for(self, start: str) -> str:
-        """Return the first line that begins so, without that; fail if the process ends first."""
+    def wait_for(self, text: str) -> str:
+        """Return what follows a text in the first line that has it; fail if the process ends before."""
         with self._news:
-            self._news.wait_for(lambda: self.ended or self._found(start) is not None, timeout=PATIENCE)
-            found = self._found(start)
-        assert found is not None, f"no line {start!r} in:\n{self.text}"
+            self._news.wait_for(lambda: self.ended or self._after(text) is not None, timeout=PATIENCE)
+            found = self._after(text)
+        assert found is not None, f"no {text!r} in:\n{self.text}"
         return found
 
     def finish(self) -> None:
         """Read to the end, which comes when the process is over."""
         self._thread.join(PATIENCE)
 
-    def _found(self, start: str) -> str | None:
-        return next((line.removeprefix(start) for line in self.lines if line.startswith(start)), None)
+    def _after(self, text: str) -> str | None:
+        return next((line.partition(text)[2] for line in self.lines if text in line), None)
 
     def _read(self, stream: IO[str]) -> None:
         with stream:

@@ -53,7 +53,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
         (Action.TERMINATE, "web-0", EventType.TERMINATE, Source.USER, 300, -1, 120),
     ],
 )
-def test_an_order_on_a_machine_makes_the_event_of_the_contract(  # noqa: PLR0913 - a row of the table
+def test_an_order_on_a_machine_makes_the_event_of_the_contract(
     service: Service,
     action: Action,
     name: str,

@@ -92,6 +92,30 @@ def test_it_survives_the_loss_of_its_connections(program: Program, postgres_url:
     assert "Traceback" not in program.err.text
 
 
+def test_it_waits_for_a_database_that_is_away(
+    program: Program, postgres_url: str, postgres_server: str
+) -> None:
+    guest = program.guest(WEB_0)
+    before = guest.document()
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        name = psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]
+        connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+        )
+        assert program.call("POST", "/v1/machines/web-0/restart").status_code == 503
+        program.err.wait_for("the lock is lost until the database is back")
+        assert guest.document() == before
+        assert program.call("GET", "/readyz").status_code == 503
+        assert program.get("/healthz") == {"status": "ok"}
+        connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+    until(lambda: program.call("GET", "/readyz").status_code == 200, what="it to be ready again")
+    program.post("/v1/machines/web-0/restart")
+    until(lambda: is_locked(postgres_url), what="the lock to be taken again")
+    assert program.stop() == 0
+    assert "Traceback" not in program.err.text
+
+
 def test_the_lock_is_taken_again_when_its_connection_was_lost(
     tmp_path: Path, program: Program, postgres_url: str
 ) -> None:

@@ -20,13 +20,13 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from tests.harness import START, Service, fleet, group, machine, sqlite_url
 
 from forewarn.control.ports import HistoryFilter, Transaction
 from forewarn.core.checks import Change, overdue, unexplained, violations
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model import Action, EventStatus, GroupKind, HostName, Priority, Work
 from forewarn.store.sql import SqlStore
+from tests.harness import START, Service, fleet, group, machine, sqlite_url
 
 HOSTS = [f"host-{number}" for number in range(1, 5)]
 GROUPS = ["web", "shop"]

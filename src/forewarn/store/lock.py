@@ -106,9 +106,7 @@ class ConnectionLock:
 
     def keep(self) -> None:
         """Take it again if its connection is lost, for with that it has gone; Conflict if it is too late."""
-        try:
-            self._connection.scalar(text("SELECT 1"))
-        except Unavailable:
+        if not self._connected():
             self._connection.close()
             self._connection = self._take()
 
@@ -116,6 +114,12 @@ class ConnectionLock:
         """Let another server have it."""
         self._connection.close()
         self._engine.dispose()
+
+    def _connected(self) -> bool:
+        try:
+            return not self._connection.closed and self._connection.scalar(text("SELECT true")) is True
+        except Unavailable:
+            return False
 
     def _take(self) -> Connection:
         connection = self._engine.connect()

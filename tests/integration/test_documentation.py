@@ -1,0 +1,54 @@
+"""Every command of the tutorial runs as printed, but for the ports, which tests must not share."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.process import FOREWARN, Program, sample_fleet
+
+ROOT = Path(__file__).parents[2]
+
+
+def ports_of(fleet: Path) -> dict[str, str]:
+    """Say which port of the sample fleet has become which."""
+    sample = re.findall(r"^port = (\d+)$", (ROOT / "examples/fleet.toml").read_text(), re.MULTILINE)
+    return dict(zip(sample, re.findall(r"^port = (\d+)$", fleet.read_text(), re.MULTILINE), strict=True))
+
+
+def blocks(document: Path) -> list[str]:
+    """Return the shell blocks of a document that are meant for the second terminal."""
+    found = re.findall(r"```sh\n(.*?)```", document.read_text(), re.DOTALL)
+    return [block for block in found if not block.startswith("make ")]
+
+
+def test_the_tutorial_runs_as_printed(tmp_path: Path) -> None:
+    fleet = sample_fleet(tmp_path, ports=True)
+    with Program(tmp_path, "--fleet", fleet) as program:
+        script = "\n".join(blocks(ROOT / "docs/tutorial.md"))
+        for printed, real in ports_of(fleet).items():
+            script = script.replace(f":{printed}/", f":{real}/")
+        # An alias is for people; a script needs a function.
+        script = script.replace("alias forewarn=.venv/bin/forewarn", f'forewarn() {{ {FOREWARN} "$@"; }}')
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=tmp_path,
+            env={"PATH": "/usr/bin:/bin", "FOREWARN_SERVER": program.operators},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert '"EventStatus":"Started"' in ran.stdout
+        assert "update domain 1 waits for domain 0" in ran.stdout
+
+
+DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_no_link_leads_nowhere(document: str) -> None:
+    path = ROOT / document
+    for target in re.findall(r"\]\(([^)#]+?)\)", path.read_text()):
+        assert (path.parent / target).exists(), f"{document} links to {target}"
