@@ -54,7 +54,7 @@ def violations(change: Change) -> list[str]:
 
 
 def notice_is_kept(change: Change) -> Iterator[str]:
-    """Rule 1: only an approval or a failed host starts an event early; notice is never short."""
+    """Rules 1 and 11: nothing but an approval or a failed host starts early; no notice is short, no start late."""
     for event in change.after.events.values():
         order = change.after.orders[event.order]
         known = change.before.events.get(event.id)
@@ -66,6 +66,8 @@ def notice_is_kept(change: Change) -> Iterator[str]:
         starts = started and (known is None or known.status is EventStatus.SCHEDULED)
         if starts and not event.approved and change.now < event.not_before:
             yield f"{event.id} started {event.not_before - change.now} early"
+        if starts and change.now >= event.not_before + change.policy.stale_after:
+            yield f"{event.id} was sprung on its guests {change.now - event.not_before} late"
 
 
 def events_only_move_forward(change: Change) -> Iterator[str]:
