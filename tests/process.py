@@ -326,10 +326,13 @@ def started(
 
 
 def run(
-    folder: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None
+    folder: Path,
+    *arguments: str | Path,
+    environment: Mapping[str, str] | None = None,
+    before: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run a `forewarn` command that ends by itself."""
-    command = [FOREWARN, *map(str, arguments)]
+    command = [*before, FOREWARN, *map(str, arguments)]
     with ending(started(command, folder, environment)) as process:
         out, err = process.communicate(timeout=PATIENCE)
     return subprocess.CompletedProcess(command, process.returncode, out, err)

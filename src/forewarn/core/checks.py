@@ -54,7 +54,7 @@ def violations(change: Change) -> list[str]:
 
 
 def notice_is_kept(change: Change) -> Iterator[str]:
-    """Rules 1 and 11: nothing but an approval or a failed host starts early; no notice is short, no start late."""
+    """Rules 1 and 11: only an approval or a failed host starts early; no notice is short, no start late."""
     for event in change.after.events.values():
         order = change.after.orders[event.order]
         known = change.before.events.get(event.id)
