@@ -37,7 +37,7 @@ http {{
     scgi_temp_path {folder}/nginx-scgi;
     default_type "application/json; charset=utf-8";
     server {{ listen 127.0.0.1:{same}; location / {{ return 200 '{body}'; }} }}
-    server {{ listen 127.0.0.1:{unmodified}; location / {{ return 304; }} }}
+    server {{ listen 127.0.0.1:{unmodified}; default_type ''; location / {{ return 304; }} }}
 }}
 """
 

@@ -37,6 +37,8 @@ _SQLITE: dict[int, tuple[type[ForewarnError], str]] = {
 
 # By PostgreSQL's codes, where it can be told what to do: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRESQL = {
+    # What a standby says to BEGIN READ WRITE; nothing else that is used here is ever unsupported.
+    "0A000": "is read-only: connect to the primary",
     "25006": "is read-only: connect to the primary",
     "42501": "refuses this user: grant it all rights on the database",
     "53100": "cannot grow, the disk is full: free some space",

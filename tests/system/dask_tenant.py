@@ -1,0 +1,43 @@
+"""A dask user with data on a machine that is going to be evicted; says on its output how far it is."""
+
+import sys
+import threading
+
+from dask_cloudprovider.azure import AzurePreemptibleWorkerPlugin
+from distributed import Client
+
+PATIENCE = 60
+
+
+def main(scheduler: str) -> None:
+    """Put data on one worker, wait until it has left, and ask for the data."""
+    with Client(scheduler, timeout=PATIENCE) as client:
+        client.wait_for_workers(2, timeout=PATIENCE)
+        # As its documentation shows it: no arguments, so 169.254.169.254 is asked, once a second.
+        client.register_plugin(AzurePreemptibleWorkerPlugin())
+        addresses = {worker["name"]: address for address, worker in workers(client).items()}
+        # Data that was sent there cannot be computed again: it moves in time, or it is lost.
+        (sent,) = client.scatter([list(range(1000))], workers=[addresses["spot-0"]])
+        made = client.submit(sum, sent, workers=[addresses["spot-0"]], allow_other_workers=True)
+        say("made", made.result(timeout=PATIENCE))
+
+        pause = threading.Event()
+        while "spot-0" in {worker["name"] for worker in workers(client).values()}:
+            pause.wait(0.1)
+        say("left", sorted(worker["name"] for worker in workers(client).values()))
+        say("kept", sum(sent.result(timeout=PATIENCE)), made.result(timeout=PATIENCE))
+
+
+def say(*words: object) -> None:
+    """Tell the test."""
+    print(*words, flush=True)  # noqa: T201 - it reads this
+
+
+def workers(client: Client) -> dict[str, dict[str, str]]:
+    """Return the scheduler's workers by address."""
+    found: dict[str, dict[str, str]] = client.scheduler_info(n_workers=-1)["workers"]
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

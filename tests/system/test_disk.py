@@ -1,0 +1,95 @@
+"""Disks that are really full, and databases that really cannot be written."""
+
+import itertools
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.process import Program, run, sample_fleet
+
+WEB_0, WEB_1 = "127.0.1.10", "127.0.1.11"
+FREE = ("--guest", "127.0.0.1:0", "--operator", "127.0.0.1:0")
+
+
+def test_a_full_disk_refuses_writes_and_polls_go_on(tmp_path: Path) -> None:
+    fleet, disk = sample_fleet(tmp_path), tmp_path / "disk"
+    disk.mkdir()
+    # A disk in a mount namespace of the server's own: it goes away with it.
+    mount = f'mount -t tmpfs -o size=8m tmpfs "{disk}" && exec "$@"'
+    flags = ("--database", f"sqlite:///{disk}/forewarn.db", "--fleet", fleet)
+    with Program(tmp_path, *flags, before=["unshare", "--mount", "sh", "-c", mount, "sh"]) as program:
+        guest = program.guest(WEB_0)
+        guest.document()
+        event = program.post("/v1/machines/web-0/restart")["event"]
+        before = guest.poll().content
+        seen = Path(f"/proc/{program.process.pid}/root", *disk.parts[1:])
+        filler = fill(seen / "filler")
+
+        refused = [program.call("POST", f"/v1/machines/web-{number}/restart") for number in range(1, 6)]
+        assert {answer.status_code for answer in refused} == {503}
+        assert "the disk is full: free some space" in refused[0].json()["error"]["message"]
+        assert guest.approve(event["id"]).status_code == 503
+        assert guest.poll().content == before
+        assert program.guest(WEB_1).poll().content == before
+
+        filler.unlink()
+        assert program.call("POST", "/v1/machines/web-1/restart").status_code == 202
+        assert guest.approve(event["id"]).status_code == 200
+        program.advance(900)
+        assert program.stop() == 0
+        assert "Traceback" not in program.err.text
+
+
+def fill(path: Path) -> Path:
+    """Write until nothing more fits, not even a byte."""
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            with pytest.raises(OSError, match="No space left on device"):
+                all(file.write(b"x" * size) for _ in itertools.count())
+    return path
+
+
+@contextmanager
+def immutable(*files: Path) -> Iterator[None]:
+    """Let nobody write these files, not even who has them open."""
+    done = subprocess.run(["chattr", "+i", *map(str, files)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this file system has no immutable files: {done.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", *map(str, files)], check=True)
+
+
+def test_a_database_that_becomes_read_only_refuses_writes_and_polls_go_on(tmp_path: Path) -> None:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        guest = program.guest(WEB_0)
+        guest.document()
+        event = program.post("/v1/machines/web-0/restart")["event"]
+        before = guest.poll().content
+        with immutable(*tmp_path.glob("forewarn.db*")):
+            assert program.call("POST", "/v1/machines/web-1/restart").status_code == 503
+            assert guest.approve(event["id"]).status_code == 503
+            assert guest.poll().content == before
+        assert program.call("POST", "/v1/machines/web-1/restart").status_code == 202
+        assert guest.approve(event["id"]).status_code == 200
+        assert program.stop() == 0
+        assert "Traceback" not in program.err.text
+
+
+def test_a_database_that_may_not_be_written_is_named_at_start(tmp_path: Path) -> None:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        assert program.stop() == 0
+    for file in tmp_path.glob("forewarn.db*"):
+        file.chmod(0o444)
+    # Root may write everything, unless it has given that up.
+    humble = "-dac_override,-dac_read_search"
+    before = ("setpriv", f"--bounding-set={humble}", f"--inh-caps={humble}")
+    refused = run(tmp_path, "serve", *FREE, before=before)
+    assert refused.returncode == 1
+    assert "forewarn: forewarn.db cannot be" in refused.stderr
+    assert "check" in refused.stderr
+    assert "Traceback" not in refused.stderr
