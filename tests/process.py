@@ -198,7 +198,11 @@ class Program:
         self._clients: list[httpx.Client] = []
 
     def __enter__(self) -> "Program":
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def __exit__(

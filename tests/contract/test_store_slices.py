@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from forewarn.core.draft import Slice
-from forewarn.core.model import GroupName, HostState, OrderState, StepState, Waiting
+from forewarn.core.model import GroupName, HostName, HostState, OrderState, StepState, Waiting
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import (
     NOW,
@@ -173,11 +173,25 @@ def test_listed_events_are_counted_also_those_of_other_orders(fleet: SqlStore) -
     assert found.events == {}
 
 
-def test_room_is_what_each_sound_host_carries(fleet: SqlStore) -> None:
+def test_room_is_what_sound_hosts_carry_the_emptiest_first(fleet: SqlStore) -> None:
     save(fleet, hosts=(host("host-2", state=HostState.CORDONED),))
     with fleet.read() as snapshot:
-        assert snapshot.around().room == {"host-1": 2, "host-3": 0}
-        assert snapshot.everything().room == {"host-1": 2, "host-3": 0}
+        assert dict(snapshot.around(hosts=[HostName("host-1")]).room) == {"host-3": 0, "host-1": 2}
+        assert dict(snapshot.everything().room) == {"host-1": 2, "host-3": 0}
+
+
+def test_room_has_no_more_hosts_than_could_be_chosen(fleet: SqlStore) -> None:
+    with fleet.read() as snapshot:
+        assert dict(snapshot.around().room) == {"host-3": 0}
+
+
+def test_room_follows_machines_that_move_come_and_go(fleet: SqlStore) -> None:
+    known = {machine.name: machine for machine in everything(fleet).machines.values()}
+    save(fleet, machines=(replace(known["web-0"], host=HostName("host-3")),))
+    save(fleet, removed_machines=(known["web-1"].id,))
+    with fleet.read() as snapshot:
+        seen = dict(snapshot.around(hosts=list(snapshot.everything().hosts)).room)
+        assert seen == snapshot.everything().room
 
 
 def test_everything_is_the_fleet_the_open_orders_and_the_listed_events(fleet: SqlStore) -> None:

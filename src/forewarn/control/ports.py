@@ -87,7 +87,8 @@ class Snapshot(Protocol):
         machines and events. The orders are those named, and every open one that touches a loaded
         machine (as its `machine`, or in a step that is waiting, running or failed) or whose host is a
         loaded host. The events are the listed ones of the loaded orders. `listed` counts all listed
-        events of the loaded groups; `room` can be asked while the snapshot is open.
+        events of the loaded groups; `room` has the emptiest sound hosts, as many
+        as its machines could be moved to, and can be asked while the snapshot is open.
         """
         ...
 

@@ -50,7 +50,7 @@ class Slice:
     events: Mapping[EventId, Event] = field(default_factory=dict)
     # How many listed events each group has for each update domain, also those of orders not loaded here.
     listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
-    # How many machines each host carries that may take more; only where something may move.
+    # How many machines the emptiest sound hosts carry: as many hosts as the machines could be moved to.
     room: Mapping[HostName, int] = field(default_factory=dict)
     hold: Hold | None = None
 
@@ -104,7 +104,7 @@ class Draft:
 
     @property
     def room(self) -> dict[HostName, int]:
-        """How many machines each host carries that may take more; counted only if somebody asks."""
+        """How many machines the emptiest sound hosts carry; read only if somebody asks."""
         if self._room is None:
             self._room = dict(self.base.room)
         return self._room

@@ -60,6 +60,7 @@ def apply(draft: Draft, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
 def validate(spec: FleetSpec) -> None:
     """Refuse a declaration that contradicts itself, naming the field."""
     groups = {group.name: group for group in spec.groups}
+    hosts = frozenset(spec.hosts)
     for group in spec.groups:
         if group.project not in spec.projects:
             raise Invalid(
@@ -68,7 +69,7 @@ def validate(spec: FleetSpec) -> None:
     seen: dict[tuple[str, object], str] = {}
     for place, machine in enumerate(spec.machines):
         where = f'machines[{place}] "{machine.name}"'
-        _check_machine(machine, where, groups=groups, hosts=spec.hosts, projects=spec.projects)
+        _check_machine(machine, where, groups=groups, hosts=hosts, projects=spec.projects)
         for what, key in _keys(machine):
             if (what, key) in seen:
                 raise Invalid(f"{where}: {what}: expected one of its own, but {seen[what, key]} has it too")
@@ -80,8 +81,8 @@ def _check_machine(
     where: str,
     *,
     groups: Mapping[GroupName, GroupSpec],
-    hosts: Iterable[HostName],
-    projects: Iterable[ProjectName],
+    hosts: frozenset[HostName],
+    projects: tuple[ProjectName, ...],
 ) -> None:
     if machine.host is not None and machine.host not in hosts:
         raise Invalid(f"{where}: host: expected one of the hosts, got {machine.host!r}")
@@ -169,9 +170,8 @@ def _drop_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
 
 def _drop_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
     carrying = {machine.host: machine for machine in draft.machines.values()}
-    for name, host in sorted(draft.hosts.items()):
-        if name in spec.hosts:
-            continue
+    for name in sorted(draft.hosts.keys() - set(spec.hosts)):
+        host = draft.hosts[name]
         if name in carrying:
             raise Conflict(
                 f'hosts: "{name}" still carries "{carrying[name].name}": move it, or keep the host'

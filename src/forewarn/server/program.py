@@ -15,7 +15,6 @@ import uvloop
 from forewarn import config
 from forewarn.config import Settings
 from forewarn.core.errors import Conflict, Invalid, Unavailable
-from forewarn.core.model import Machine
 from forewarn.guest.listeners import Listen
 from forewarn.server import addresses, welcome
 from forewarn.server.fleet_file import apply_file
@@ -129,21 +128,16 @@ async def _watch(held: Lock, stopping: asyncio.Event) -> None:
 
 
 def _greet(core: Core, parts: Parts, *, operators: str) -> None:
-    machines = _machines(core)
+    # From the board: a query for the whole fleet would keep guests waiting.
+    players = [seat.machine for _, seat in sorted(parts.board.ports.items())]
     guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
-    about = f"database {without_password(core.settings.database)}, clock {core.clock.kind}"
-    for line in welcome.addresses(guests=guests, operators=operators, machines=machines, about=about):
+    database = without_password(core.settings.database)
+    about = f"{len(parts.board)} machines (database {database}, clock {core.clock.kind})"
+    for line in welcome.addresses(guests=guests, operators=operators, players=players, about=about):
         say(line)
-    for line in welcome.things_to_try(
-        machines, command=sys.argv[0], operators=operators, clock=core.clock.kind
-    ):
+    hints = welcome.things_to_try(players, command=sys.argv[0], operators=operators, clock=core.clock.kind)
+    for line in hints:
         say(line)
-
-
-def _machines(core: Core) -> Sequence[Machine]:
-    with core.store.read() as snapshot:
-        found = snapshot.everything().machines.values()
-    return sorted(found, key=lambda machine: (machine.port or 0, machine.name))
 
 
 def _config_text(path: str | None) -> str | None:

@@ -12,20 +12,19 @@ DEFAULT_OPERATOR = OperatorSettings().listen
 PATH = f"/metadata/scheduledevents?api-version={VERSIONS[-1].name}"
 
 
-def addresses(*, guests: Sequence[str], operators: str, machines: Sequence[Machine], about: str) -> list[str]:
-    """Say where everything is."""
-    own = sorted(machine.port for machine in machines if machine.port is not None)
+def addresses(*, guests: Sequence[str], operators: str, players: Sequence[Machine], about: str) -> list[str]:
+    """Say where everything is; players are the machines with a port of their own."""
+    own = [player.port for player in players]
     more = f", and {len(own)} machines on ports of their own, {own[0]} to {own[-1]}" if own else ""
     return [
-        f"forewarn {version('forewarn')} serves {len(machines)} machines ({about})",
+        f"forewarn {version('forewarn')} serves {about}",
         f"  guests     {', '.join(f'http://{place}' for place in guests)}{more}",
         f"  operators  http://{operators}",
     ]
 
 
-def things_to_try(machines: Sequence[Machine], *, command: str, operators: str, clock: str) -> list[str]:
+def things_to_try(players: Sequence[Machine], *, command: str, operators: str, clock: str) -> list[str]:
     """Say in a few lines what to try, with a machine that has a port of its own; nothing if none has."""
-    players = [machine for machine in machines if machine.port is not None]
     if not players:
         return []
     name, url = players[0].name, f"http://127.0.0.1:{players[0].port}{PATH}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Table, bindparam, delete, insert, update
+from sqlalchemy import Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.sql.elements import KeyedColumnElement
 
 from forewarn.core.draft import Changes
@@ -30,23 +30,38 @@ _RELEASE = (
     .where(_M.id.in_(bindparam("keys", expanding=True)))
     .values(key=" " + _M.id, address=None, port=None)
 )
+_HOSTS_OF = among((_M.id, _M.host), _M.id)
+_COUNT_CARRIED = update(tables.hosts).values(
+    carried=select(func.count()).where(_M.host == tables.hosts.c.name).scalar_subquery()
+)
 
 
 class FleetWrites(Reader):
     """Writes to what the fleet is made of."""
 
     def _save_fleet(self, changes: Changes, *, number: int) -> None:
+        moved = self._moved(changes)
         # Removed first: what comes in may take the name or the address of what goes.
         self._delete(tables.machines.c.id, [machine.lower() for machine in changes.removed_machines])
         self._put(tables.projects, [{"name": project.name} for project in changes.projects])
-        self._put(tables.hosts, [host_row(host) for host in changes.hosts])
+        self._put(tables.hosts, [host_row(host) for host in changes.hosts], keep=("carried",))
         self._save_groups(changes.groups, number=number)
         self._save_machines(changes.machines, number=number)
+        for chunk in chunks(moved):
+            self._connection.execute(_COUNT_CARRIED.where(tables.hosts.c.name.in_(chunk)))
         self._remove_groups(changes.removed_groups)
         self._delete(tables.hosts.c.name, changes.removed_hosts)
         self._delete(tables.projects.c.name, changes.removed_projects)
         self._bury("machines", [machine.lower() for machine in changes.removed_machines], number=number)
         self._bury("groups", changes.removed_groups, number=number)
+
+    def _moved(self, changes: Changes) -> set[str]:
+        """Name the hosts that a machine leaves or joins."""
+        after = {machine.id.lower(): machine.host for machine in changes.machines}
+        ids = after.keys() | {machine.lower() for machine in changes.removed_machines}
+        before = {row[0]: row[1] for row in self._among(_HOSTS_OF, ids)}
+        ends = ({before.get(id_), after.get(id_)} for id_ in ids if before.get(id_) != after.get(id_))
+        return {host for pair in ends for host in pair if host is not None}
 
     def _put(self, table: Table, rows: Sequence[Columns], *, keep: tuple[str, ...] = ()) -> None:
         if rows:

@@ -50,8 +50,9 @@ def _make_fleet() -> None:
         "hosts",
         sa.Column("name", _NAME, primary_key=True),
         sa.Column("state", sa.Text, nullable=False),
+        sa.Column("carried", sa.Integer, nullable=False, server_default="0"),
     )
-    op.create_index("hosts_state", "hosts", ["state"])
+    op.create_index("hosts_room", "hosts", ["state", "carried", "name"])
     op.create_table(
         "groups",
         sa.Column("name", _NAME, primary_key=True),
