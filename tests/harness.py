@@ -8,7 +8,7 @@ from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
 from forewarn.control.engine import Engine
 from forewarn.control.plane import Placed, Plane
-from forewarn.control.ports import Begun, Checked, Done, Failed, HistoryFilter, Task
+from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Task
 from forewarn.control.views import Views
 from forewarn.core.draft import Slice
 from forewarn.core.fleet import FleetSpec, GroupSpec
@@ -173,7 +173,8 @@ class Service:
         self.tick()
 
     def tick(self) -> None:
-        self.engine.tick(self.clock.now())
+        while self.engine.tick(self.clock.now()):
+            pass
 
     def advance(self, **span: float) -> None:
         self.time.advance(timedelta(**span).total_seconds())
@@ -234,7 +235,3 @@ def fleet(*parts: GroupSpec | MachineSpec, hosts: int = 3) -> FleetSpec:
         groups=tuple(part for part in parts if isinstance(part, GroupSpec)),
         machines=tuple(part for part in parts if isinstance(part, MachineSpec)),
     )
-
-
-def done(answer: object) -> bool:
-    return isinstance(answer, Done)

@@ -14,8 +14,8 @@ from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model import (
     DEFAULT_PROJECT,
     EventStatus,
+    Grace,
     GroupName,
-    Hold,
     HostState,
     MachineName,
     MachineState,
@@ -50,7 +50,7 @@ def test_a_new_store_is_empty(store: SqlStore) -> None:
     with store.read() as snapshot:
         assert snapshot.everything().machines == {}
         assert snapshot.reached() is None
-        assert snapshot.hold() is None
+        assert snapshot.grace() is None
         assert snapshot.applied_fleet() is None
         assert snapshot.lineage() == "LINEAGE"
 
@@ -375,18 +375,18 @@ def test_the_time_reached_never_goes_back(store: SqlStore) -> None:
 
 
 def test_a_hold_is_kept_until_it_is_cleared(store: SqlStore) -> None:
-    hold = Hold(until=NOW + SECOND, announced_before=NOW)
+    grace = Grace(until=NOW + SECOND, announced_before=NOW)
     with store.write() as tx:
-        tx.set_hold(hold)
+        tx.set_grace(grace)
     save(store)
     with store.read() as snapshot:
-        assert snapshot.hold() == hold
-        assert snapshot.around().hold == hold
-        assert snapshot.everything().hold == hold
+        assert snapshot.grace() == grace
+        assert snapshot.around().grace == grace
+        assert snapshot.everything().grace == grace
     with store.write() as tx:
-        tx.set_hold(None)
+        tx.set_grace(None)
     with store.read() as snapshot:
-        assert snapshot.hold() is None
+        assert snapshot.grace() is None
 
 
 def test_the_digest_of_the_fleet_is_kept(store: SqlStore) -> None:

@@ -7,7 +7,7 @@ import pytest
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
-from forewarn.core.model import Hold
+from forewarn.core.model import Grace
 from forewarn.store.backup import backup
 from forewarn.store.lock import hold
 from forewarn.store.sql import SqlStore, open_store
@@ -44,7 +44,7 @@ def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
     save(store_at_url, removed_machines=(machine_id("web-1"),))
     with store_at_url.write() as tx:
         tx.save_last_seen({machine_id("web-0"): NOW})
-        tx.set_hold(Hold(until=NOW, announced_before=NOW))
+        tx.set_grace(Grace(until=NOW, announced_before=NOW))
         tx.set_applied_fleet("digest")
     with hold(url):
         backup(url, tmp_path / "copy.db", new_lineage="COPY")

@@ -1,6 +1,7 @@
 """What becomes of orders: each row of the tables, as a person would tell it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -8,14 +9,17 @@ import pytest
 
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model import (
+    DEFAULT_PROJECT,
     Action,
     EventStatus,
     EventType,
+    GroupKind,
     HostName,
     HostState,
     MachineState,
     OrderState,
     Priority,
+    ProjectName,
     Source,
     Work,
 )
@@ -471,7 +475,7 @@ def test_a_jump_of_the_clock_holds_unapproved_starts_for_as_long(service: Servic
     placed = service.order("web-0", Action.RESTART)
     jump = timedelta(minutes=14)
     service.clock.set(START + jump)
-    service.engine.hold(jump, service.clock.now())
+    service.engine.grant_grace(jump, service.clock.now())
     service.advance(minutes=13, seconds=59)
     assert service.reload(placed).state is OrderState.ANNOUNCED
     service.advance(seconds=1)
@@ -522,4 +526,163 @@ def test_the_history_of_a_machine_has_the_events_that_named_it_among_others(serv
         "step-begun",
         "step-done",
         "event-finished",
+    ]
+
+
+# Machines that leave, and orders that failed
+
+
+def test_a_machine_that_an_order_is_done_with_is_still_named_in_its_event(service: Service) -> None:
+    service.put("web-3", host=HostName("host-1"), group="web", update_domain=0)
+    service.driver.failing = {"web-3"}
+    placed = service.host_order("host-1", Action.MAINTENANCE, Work.REDEPLOY)
+    service.advance(minutes=20)
+    assert service.machine("web-0").host != "host-1"
+    with pytest.raises(Conflict, match="until that is over"):
+        service.put("web-0", name="other")
+    service.delete("web-0")
+    assert [named.name for named in service.events("web-1")[0].resources] == ["web-3"]
+    assert service.reload(placed).state is OrderState.FAILED
+
+
+def test_a_machine_deleted_while_its_event_lingers_holds_nothing_up(tmp_path: Path) -> None:
+    service = Service(sqlite_url(tmp_path), policy=Policy(linger=timedelta(minutes=10)))
+    service.apply(fleet(*WEB))
+    placed = service.host_order("host-1", Action.MAINTENANCE, Work.REDEPLOY)
+    service.advance(minutes=16)
+    service.delete("db")
+    service.advance(hours=1)
+    assert service.reload(placed).state is OrderState.DONE
+    service.close()
+
+
+def test_a_step_that_is_tried_again_waits_for_other_hands(service: Service) -> None:
+    service.driver.failing = {"web-0"}
+    placed = service.host_order("host-1", Action.MAINTENANCE, Work.REBOOT)
+    service.advance(minutes=20)
+    service.driver.failing = set()
+    restart = service.order("web-0", Action.RESTART)
+    service.plane.retry_order(placed.order.id, by="test")
+    service.tick()
+    assert restart.order.id in service.reload(placed).waiting[0].reason
+    service.advance(minutes=10)
+    assert service.reload(placed).state is OrderState.DONE
+
+
+def test_an_evicted_machine_is_not_brought_back_by_a_retry(service: Service) -> None:
+    service.driver.failing = {"spot-0"}
+    placed = service.host_order("host-2", Action.MAINTENANCE, Work.REBOOT)
+    service.advance(minutes=20)
+    service.driver.failing = set()
+    service.order("spot-0", Action.EVICT)
+    service.advance(minutes=5)
+    assert service.machine("spot-0").state is MachineState.STOPPED
+    assert service.reload(placed).state is OrderState.DONE
+
+
+def test_a_machine_that_an_operator_recovers_by_hand_is_running(service: Service) -> None:
+    for host in ("host-2", "host-3"):
+        service.host_order(host, Action.CORDON)
+    placed = service.host_order("host-1", Action.FAIL)
+    assert service.machine("db").state is MachineState.RESTARTING
+    with pytest.raises(Conflict, match="is recovered first"):
+        service.order("db", Action.RESTART)
+    for name in ("db", "web-0"):
+        service.put(name, host=HostName("host-2"))
+        assert service.machine(name).state is MachineState.RUNNING
+    assert service.reload(placed).state is OrderState.DONE
+
+
+def test_a_restored_host_takes_its_machines_back(tmp_path: Path) -> None:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(fleet(machine("only", "host-1"), hosts=1))
+    placed = service.host_order("host-1", Action.FAIL)
+    service.host_order("host-1", Action.RESTORE)
+    service.plane.retry_order(placed.order.id, by="test")
+    service.tick()
+    service.advance(minutes=5)
+    assert (service.machine("only").host, service.machine("only").state) == ("host-1", MachineState.RUNNING)
+    service.close()
+
+
+def test_a_stopped_machine_stays_stopped_when_its_termination_fails(service: Service) -> None:
+    service.order("spot-0", Action.EVICT)
+    service.advance(minutes=5)
+    service.driver.failing = {"spot-0"}
+    placed = service.order("spot-0", Action.TERMINATE)
+    service.advance(minutes=6)
+    service.plane.abandon_order(placed.order.id, by="test")
+    assert (service.machine("spot-0").state, service.machine("spot-0").host) == (MachineState.STOPPED, None)
+
+
+def test_a_termination_under_way_outlives_the_failure_of_its_host(service: Service) -> None:
+    service.order("db", Action.TERMINATE)
+    service.advance(minutes=5, seconds=1)
+    service.host_order("host-1", Action.FAIL)
+    service.advance(minutes=10)
+    assert "db" not in {each.name for each in service.everything().machines.values()}
+
+
+def test_a_machine_that_is_alone_again_has_another_document(service: Service) -> None:
+    before = service.everything().groups[service.machine("db").group]
+    service.put("db", group="web", update_domain=0)
+    service.put("db", group=None, update_domain=0)
+    after = service.everything().groups[service.machine("db").group]
+    assert before.name == after.name
+    assert before.born != after.born
+
+
+def test_a_group_keeps_its_kind_and_project_while_events_are_listed(service: Service) -> None:
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    changed = (group("web", kind=GroupKind.CLOUD_SERVICE), *WEB[1:])
+    with pytest.raises(Conflict, match="until they are over"):
+        service.apply(fleet(*changed))
+
+
+def test_a_group_that_moves_to_another_project_keeps_its_machines(service: Service) -> None:
+    before = service.machine("web-0").id
+    project = ProjectName("team")
+    moved = [
+        replace(part, project=project) if getattr(part, "group", part.name) == "web" else part for part in WEB
+    ]
+    service.apply(replace(fleet(*moved), projects=(DEFAULT_PROJECT, project)))
+    after = service.machine("web-0")
+    assert (after.id, after.project) == (before, "team")
+
+
+def test_a_machine_cannot_be_put_into_a_project_that_nobody_declared(service: Service) -> None:
+    with pytest.raises(Invalid, match="project: expected one of the projects"):
+        service.put("new", host=HostName("host-1"), project=ProjectName("nope"))
+
+
+def test_a_second_jump_of_the_clock_adds_to_the_first(service: Service) -> None:
+    service.engine.grant_grace(timedelta(minutes=20), START)
+    service.engine.grant_grace(timedelta(minutes=2), START + timedelta(minutes=1))
+    grace = service.everything().grace
+    assert grace is not None
+    assert grace.until == START + timedelta(minutes=22)
+
+
+def test_a_queued_order_is_looked_at_again_when_its_reason_is_gone(service: Service) -> None:
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    second = service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
+    service.put("web-1", update_domain=0)
+    assert service.reload(second).state is OrderState.ANNOUNCED
+
+
+def test_a_time_that_would_make_the_service_run_in_circles_is_refused() -> None:
+    with pytest.raises(Invalid, match="stale-after: expected more"):
+        Policy(stale_after=timedelta())
+
+
+def test_giving_up_and_cordoning_each_leave_one_record(service: Service) -> None:
+    service.driver.failing = {"db"}
+    placed = service.order("db", Action.REDEPLOY)
+    service.plane.abandon_order(placed.order.id, by="test")
+    cordon = service.host_order("host-1", Action.CORDON)
+    kinds = [record.kind for record in service.history(order=placed.order.id)]
+    assert kinds == ["order-placed", "step-begun", "step-failed", "order-failed", "order-abandoned"]
+    assert [record.kind for record in service.history(order=cordon.order.id)] == [
+        "order-placed",
+        "order-done",
     ]

@@ -70,7 +70,7 @@ _DOCUMENTED = {
     403: "The request comes from a web page of another origin.",
     404: "What the request names does not exist.",
     409: "Not in the present state of what the request names; the message says which.",
-    413: "The body is larger than 4 MiB.",
+    413: "The body is larger than 64 MiB.",
     429: "A limit is reached; try again later.",
     503: "Nothing can be saved now, and nothing has changed; try again later.",
     # Named `default`, it also keeps FastAPI from documenting a 422 that is never sent.

@@ -60,7 +60,8 @@ class ApiSettings:
     """How the API behaves."""
 
     names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
-    body_bytes: int = 4 * 1024 * 1024
+    # The declaration of a hundred thousand machines must fit.
+    body_bytes: int = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

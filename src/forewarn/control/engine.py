@@ -23,9 +23,9 @@ from forewarn.core import lifecycle, listening
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
 from forewarn.core.model import (
+    Grace,
     Group,
     GroupName,
-    Hold,
     Kind,
     MachineId,
     Order,
@@ -43,7 +43,7 @@ BATCH = 100
 SHORTEST_WAIT = timedelta(seconds=1)
 
 
-class Stuck(Exception):
+class Stuck(Unavailable):
     """Some orders cannot go on, for a reason that is not theirs; all others have been looked after."""
 
 
@@ -70,23 +70,31 @@ class Engine:
         self._saved_activity_at: datetime | None = None
         self._unsaved: tuple[dict[GroupName, datetime], dict[MachineId, datetime]] = ({}, {})
 
-    def tick(self, now: datetime) -> None:
-        """Do all that is due by now."""
+    def tick(self, now: datetime) -> bool:
+        """Do what is due by now, but no more than a batch of it; say whether more is left.
+
+        Between two batches others get their turn, and time goes on: what is announced last must not have
+        lost notice to what was announced first.
+        """
         if now >= self._activity_due(now):
             self.save_activity(now)
         self._disable_silent(now)
-        faults: dict[OrderId, Exception] = {}
-        while due := [order for order in self._due_orders(now) if order not in faults]:
-            for order in due:
-                try:
-                    self._work_on(order, now)
-                except Unavailable:
-                    raise
-                except Exception as fault:  # one order's fault must not keep the others waiting
-                    log.exception("order %s cannot go on", order)
-                    faults[order] = fault
+        due = self._due_orders(now)
+        faults = [order for order in due if not self._try(order, now)]
         if faults:
-            raise Stuck(f"{len(faults)} orders cannot go on; the log says why")
+            raise Stuck(f"order {faults[0]} cannot go on ({len(faults)} in all); the log says why")
+        return len(due) == BATCH
+
+    def _try(self, order: OrderId, now: datetime) -> bool:
+        """Work on an order; its fault must not keep the others waiting."""
+        try:
+            self.work_on(order, now)
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("order %s cannot go on", order)
+            return False
+        return True
 
     def next_due(self, now: datetime) -> datetime | None:
         """Say when something falls due next."""
@@ -102,14 +110,18 @@ class Engine:
 
     def run_until(self, target: datetime, now: datetime, *, reach: Callable[[datetime], None]) -> None:
         """Do everything that falls due up to a moment, each thing at its own time, in order."""
-        self.tick(now)
+        self._finish(now)
         while (due := self.next_due(now)) is not None and due <= target:
             now = due
-            self.tick(now)
+            self._finish(now)
             self.keep_time(now)
             reach(now)
         self.keep_time(target)
         reach(target)
+
+    def _finish(self, now: datetime) -> None:
+        while self.tick(now):
+            pass
 
     def keep_time(self, now: datetime) -> None:
         """Save the time reached before anybody is told of it, so that it does not go back over a crash."""
@@ -119,12 +131,15 @@ class Engine:
             with self._store.write() as tx:
                 tx.set_reached(now)
 
-    def hold(self, jump: timedelta, now: datetime) -> None:
+    def grant_grace(self, jump: timedelta, now: datetime) -> None:
         """Put unapproved starts off by as much as the clock has jumped: guests lost that much notice."""
         with self._store.write() as tx:
             draft = Draft(tx.around(), now=now, new_id=self._new_id)
             draft.record(Kind.CLOCK_JUMPED, None, reason=f"forward by {jump}; unapproved starts wait as long")
-            tx.set_hold(Hold(until=now + jump, announced_before=now))
+            granted = tx.grace()
+            # What an earlier jump took is still owed.
+            owed_until = now if granted is None else max(now, granted.until)
+            tx.set_grace(Grace(until=owed_until + jump, announced_before=now))
             tx.save(draft.changes())
 
     # Orders
@@ -133,7 +148,7 @@ class Engine:
         with self._store.read() as snapshot:
             return snapshot.due_orders(now, limit=BATCH)
 
-    def _work_on(self, order: OrderId, now: datetime) -> None:
+    def work_on(self, order: OrderId, now: datetime) -> None:
         """Decide, let the drivers act outside any transaction, and decide again by what they say."""
         answers: Answers = ()
         while tasks := self._decide(order, answers, now):
@@ -226,4 +241,5 @@ def _task(draft: Draft, order: Order, step: Step) -> Task:
         project=machine.project,
         host=machine.host,
         driver=order.driver,
+        heartbeat=order.terms.heartbeat,
     )

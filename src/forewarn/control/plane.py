@@ -221,6 +221,9 @@ class Plane:
 
     def _in_project_of_group(self, tx: Snapshot, spec: MachineSpec) -> MachineSpec:
         if spec.group is None:
+            if spec.project not in {project.name for project in tx.projects()}:
+                known = f"expected one of the projects, got {spec.project!r}"
+                raise Invalid(f'machine "{spec.name}": project: {known}')
             return spec
         group = tx.group(spec.group)
         if group is None:

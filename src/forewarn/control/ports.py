@@ -7,7 +7,7 @@ all of control, one use case at a time.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from forewarn.core.draft import Changes, Slice
@@ -15,9 +15,9 @@ from forewarn.core.model import (
     Action,
     Event,
     EventId,
+    Grace,
     Group,
     GroupName,
-    Hold,
     Host,
     HostName,
     Machine,
@@ -85,8 +85,8 @@ class Snapshot(Protocol):
         named, those of the orders named (their `machine` and their steps'), and all that named hosts
         and the hosts of named orders carry. The groups are those named, and those of the loaded
         machines and events. The orders are those named, and every open one that touches a loaded
-        machine (as its `machine`, or in a step that is waiting, running or failed) or whose host is a
-        loaded host. The events are the listed ones of the loaded orders. `listed` counts all listed
+        machine (as its `machine`, or in a step of a stage that is not done) or whose host is a loaded
+        host. The events are the listed ones of the loaded orders. `listed` counts all listed
         events of the loaded groups; `room` has the emptiest sound hosts, as many
         as its machines could be moved to, and can be asked while the snapshot is open.
         """
@@ -198,7 +198,7 @@ class Snapshot(Protocol):
         """Say what service time has been reached; None in a new store."""
         ...
 
-    def hold(self) -> Hold | None:
+    def grace(self) -> Grace | None:
         """Say whether unapproved starts are put off."""
         ...
 
@@ -230,7 +230,7 @@ class Transaction(Snapshot, Protocol):
         """Keep the service time reached."""
         ...
 
-    def set_hold(self, hold: Hold | None) -> None:
+    def set_grace(self, grace: Grace | None) -> None:
         """Keep or clear the hold on unapproved starts."""
         ...
 
@@ -263,6 +263,7 @@ class Task:
     project: ProjectName
     host: HostName | None
     driver: str
+    heartbeat: timedelta | None = None  # how long whoever does it may be silent, if the order says so
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,11 @@ from forewarn.core.model import (
     EventId,
     EventStatus,
     GroupName,
+    HostName,
+    HostState,
     Kind,
     MachineId,
+    MachineState,
     Order,
     Record,
     StepState,
@@ -161,6 +164,31 @@ def finished_steps_stay_finished(change: Change) -> Iterator[str]:
         for step in order.steps:
             if step.state is StepState.DONE and now.get(step.machine) != step:
                 yield f"{step.name} of {id_} was done and is touched again"
+
+
+def misplaced(fleet: Slice) -> list[str]:
+    """Say which machines are where they cannot be, and which events name nobody who exists."""
+    lost = [
+        f"{event.id} names {named.name}, who left the fleet"
+        for event in fleet.events.values()
+        for named in event.resources
+        if named.machine not in fleet.machines
+    ]
+    homeless = [
+        f"{machine.name} is {machine.state} on no host"
+        for machine in fleet.machines.values()
+        if machine.host is None and machine.state is not MachineState.STOPPED
+    ]
+    dead = [
+        f"{machine.name} is running on {machine.host}, which failed"
+        for machine in fleet.machines.values()
+        if machine.state is MachineState.RUNNING and _has_failed(fleet, machine.host)
+    ]
+    return lost + homeless + dead
+
+
+def _has_failed(fleet: Slice, host: HostName | None) -> bool:
+    return host is not None and fleet.hosts[host].state is HostState.FAILED
 
 
 def overdue(fleet: Slice, *, now: datetime, policy: Policy) -> list[str]:

@@ -45,11 +45,11 @@ def leave_fleet(
         del draft.groups[machine.group]
 
 
-def close(draft: Draft, order: Order, *, why: str, by: str = "") -> Order:
+def close(draft: Draft, order: Order, *, why: str, by: str = "", kind: Kind = Kind.ORDER_CANCELLED) -> Order:
     """End an order that is not to be finished, with all its events."""
     for event in draft.events_of(order.id):
         events.end(draft, event, Kind.EVENT_CANCELLED, why=why, by=by)
-    draft.record(Kind.ORDER_CANCELLED, order, by=by, reason=why)
+    draft.record(kind, order, by=by, reason=why)
     order = give_up_all(draft, draft.orders[order.id], why=why)
     return draft.put_order(ended(draft, order, OrderState.CANCELLED, why=why))
 
@@ -91,6 +91,6 @@ def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:
 
 
 def _under_way(order: Order, machine: MachineId) -> bool:
-    """Say whether the order has begun with the machine: then it is too late to leave."""
-    begun = (StepState.RUNNING, StepState.FAILED, StepState.DONE)
+    """Say whether the order is doing something to the machine, or has: then it is too late to leave."""
+    begun = (StepState.RUNNING, StepState.DONE)
     return any(step.machine == machine and step.state in begun for step in order.steps)

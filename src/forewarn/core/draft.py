@@ -12,6 +12,7 @@ from typing import TypeAlias, TypeVar
 from forewarn.core.model import (
     Event,
     EventId,
+    Grace,
     Group,
     GroupName,
     Hold,
@@ -52,7 +53,8 @@ class Slice:
     listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
     # How many machines the emptiest sound hosts carry: as many hosts as the machines could be moved to.
     room: Mapping[HostName, int] = field(default_factory=dict)
-    hold: Hold | None = None
+    grace: Grace | None = None
+    holds: Mapping[str, Hold] = field(default_factory=dict)  # all that are in force, wherever they reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,8 @@ class Changes:
     orders: tuple[Order, ...] = ()
     events: tuple[Event, ...] = ()
     records: tuple[Record, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    removed_holds: tuple[str, ...] = ()
     removed_projects: tuple[ProjectName, ...] = ()
     removed_hosts: tuple[HostName, ...] = ()
     removed_groups: tuple[GroupName, ...] = ()
@@ -86,7 +90,8 @@ class Draft:
         self.base = base
         self.now = now
         self.new_id = new_id
-        self.hold = base.hold
+        self.grace = base.grace
+        self.holds = dict(base.holds)
         self.projects = dict(base.projects)
         self.hosts = dict(base.hosts)
         self.groups = dict(base.groups)
@@ -201,6 +206,8 @@ class Draft:
             orders=_changed(base.orders, self.orders),
             events=events,
             records=tuple(self._records),
+            holds=_changed(base.holds, self.holds),
+            removed_holds=_removed(base.holds, self.holds),
             removed_projects=_removed(base.projects, self.projects),
             removed_hosts=_removed(base.hosts, self.hosts),
             removed_groups=_removed(base.groups, self.groups),

@@ -1,21 +1,26 @@
 """The life of an event: announced, approved, started, gone; and names that leave it."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
 from forewarn.core.model import (
     Approval,
+    ApprovedBy,
+    Deferral,
     Event,
     EventId,
     EventStatus,
     GroupName,
     Kind,
     MachineId,
+    MachineName,
     Order,
     Resource,
+    Source,
     Step,
 )
 from forewarn.core.policy import Notice
@@ -59,9 +64,44 @@ def _announce_one(
         resources=tuple(sorted(resources, key=lambda named: (named.name.casefold(), named.name))),
         announced_at=draft.now,
         not_before=_whole_second(draft.now + notice.ahead),
+        rule=draft.groups[group].policy.approval,
     )
     draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
-    return draft.put_event(event)
+    if notice.ahead < notice.promised:
+        why = f"{order.terms.emergency}: {notice.ahead} of notice instead of {notice.promised}"
+        draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
+    draft.put_event(event)
+    return _approved_already(draft, order, event)
+
+
+def _approved_already(draft: Draft, order: Order, event: Event) -> Event:
+    """Give the approvals that nobody has to ask for: the owner's own, or that of the group's policy."""
+    if order.terms.at_once:
+        return approve(draft, event, Approval(by=order.by, kind=ApprovedBy.PERSON, at=draft.now))
+    if order.source is Source.USER and draft.groups[event.group].policy.auto_approve:
+        return approve(draft, event, Approval(by="policy", kind=ApprovedBy.POLICY, at=draft.now))
+    return event
+
+
+def defer(draft: Draft, told: Sequence[Event], event: Event, *, by: MachineName, wanted: timedelta) -> None:
+    """Put a stage off because a guest of one of its events asks for more time; each event once.
+
+    All events of the stage move together, for they start together.
+    """
+    limit = draft.groups[event.group].policy.defer
+    if not limit:
+        raise Conflict(f"events of group {event.group} cannot be put off")
+    if event.status is not EventStatus.SCHEDULED:
+        raise Conflict(f"event {event.id} is {event.status}, too late to put it off")
+    if event.deferred is not None:
+        raise Conflict(f"event {event.id} was put off already by {event.deferred.by}")
+    until = _whole_second(event.not_before + min(wanted, limit))
+    for other in told:
+        later = max(other.not_before, until)
+        mine = Deferral(by=by, at=draft.now, until=later) if other.id == event.id else other.deferred
+        if later != other.not_before:
+            draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=f"until {later:%Y-%m-%dT%H:%M:%SZ}")
+        draft.put_event(replace(other, not_before=later, deferred=mine))
 
 
 def approve(draft: Draft, event: Event, approval: Approval) -> Event:
@@ -107,8 +147,10 @@ def may_start_at(draft: Draft, event: Event) -> datetime:
     """Say from when on an event may start: now if it is approved, else its NotBefore."""
     if event.approved:
         return draft.now
-    held = draft.hold is not None and event.announced_at <= draft.hold.announced_before
-    return max(event.not_before, draft.hold.until) if held and draft.hold else event.not_before
+    grace = draft.grace
+    if grace is not None and event.announced_at <= grace.announced_before:
+        return max(event.not_before, grace.until)
+    return event.not_before
 
 
 def _only(event: Event, machine: MachineId) -> tuple[Resource, ...]:

@@ -47,13 +47,13 @@ def apply(draft: Draft, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
     """Make the fleet what is declared, and say in a line each what that changes."""
     validate(spec)
     return (
-        *_apply_projects(draft, spec),
+        *_apply_projects(draft, spec, by=by),
         *_apply_hosts(draft, spec, by=by),
         *_apply_groups(draft, spec, by=by),
         *_apply_machines(draft, spec, by=by),
         *_drop_groups(draft, spec, by=by),
         *_drop_hosts(draft, spec, by=by),
-        *_drop_projects(draft, spec),
+        *_drop_projects(draft, spec, by=by),
     )
 
 
@@ -107,10 +107,11 @@ def _keys(machine: MachineSpec) -> Iterable[tuple[str, object]]:
         yield "port", machine.port
 
 
-def _apply_projects(draft: Draft, spec: FleetSpec) -> Iterable[str]:
+def _apply_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
     for name in spec.projects:
         if name not in draft.projects:
             draft.projects[name] = Project(name=name)
+            draft.record(Kind.PROJECT_ADDED, None, by=by, reason=name)
             yield f"+ project {name}"
 
 
@@ -139,16 +140,31 @@ def _apply_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
             known, project=wanted.project, kind=wanted.kind, update_domains=wanted.update_domains
         )
         if changed != known:
+            _refuse_while_told(draft, known, changed)
             draft.record(Kind.GROUP_CHANGED, draft.put_group(changed), by=by)
             yield f"~ group {wanted.name}: {wanted.kind}, {wanted.update_domains} update domains"
 
 
+def _refuse_while_told(draft: Draft, known: Group, changed: Group) -> None:
+    """Its guests have been told of events under its present kind and project."""
+    deep = (known.kind, known.project) != (changed.kind, changed.project)
+    if deep and draft.listed_domains(known.name):
+        raise Conflict(
+            f'group "{known.name}" has events listed: its kind and project cannot change until they are over'
+        )
+
+
 def _apply_machines(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
-    known = {(machine.project, machine.name.casefold()): machine for machine in draft.machines.values()}
+    # A group that moves to another project takes its machines along.
+    projects = {group.name: group.project for group in spec.groups}
+    known = {
+        (projects.get(machine.group, machine.project), machine.name.casefold()): machine
+        for machine in draft.machines.values()
+    }
     wanted = {(machine.project, machine.name.casefold()): machine for machine in spec.machines}
-    for key in known.keys() - wanted.keys():
+    for key in sorted(known.keys() - wanted.keys()):
         machines.remove(draft, known[key], by=by)
-    yield from sorted(f"- machine {known[key].name}" for key in known.keys() - wanted.keys())
+        yield f"- machine {known[key].name}"
     for key, machine in wanted.items():
         if key not in known:
             machines.add(draft, machine, by=by)
@@ -186,7 +202,8 @@ def _drop_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
         yield f"- host {name}"
 
 
-def _drop_projects(draft: Draft, spec: FleetSpec) -> Iterable[str]:
+def _drop_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
     for name in sorted(draft.projects.keys() - set(spec.projects)):
         del draft.projects[name]
+        draft.record(Kind.PROJECT_REMOVED, None, by=by, reason=name)
         yield f"- project {name}"

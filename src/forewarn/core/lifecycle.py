@@ -7,7 +7,7 @@ the second time. All that waits carries its reason.
 from dataclasses import replace
 from datetime import datetime
 
-from forewarn.core import departures, events, stages, steps
+from forewarn.core import departures, events, reasons, stages, steps
 from forewarn.core.draft import Draft
 from forewarn.core.model import (
     Action,
@@ -20,14 +20,12 @@ from forewarn.core.model import (
     Order,
     OrderId,
     OrderState,
-    Stage,
     StageState,
     Step,
     StepState,
-    Waiting,
     Work,
 )
-from forewarn.core.policy import CAN_WAIT, ONLY_IF_ENABLED, Policy, notice_of
+from forewarn.core.policy import ONLY_IF_ENABLED, Notice, Policy, notice_of
 
 
 def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
@@ -42,7 +40,7 @@ def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
         return mine
     state = _state(mine)
     if state is OrderState.FAILED and mine.state is not OrderState.FAILED:
-        draft.record(Kind.ORDER_FAILED, mine, by=mine.by, reason=_failures(mine)[0].reason)
+        draft.record(Kind.ORDER_FAILED, mine, by=mine.by, reason=reasons.failures(mine)[0].reason)
     return draft.put_order(replace(mine, state=state, due_at=_due(draft, mine, policy)))
 
 
@@ -125,33 +123,24 @@ def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
     # A failed host takes all its update domains down together; everything else goes stage by stage.
     turn = queued if order.action is Action.FAIL else queued[:1]
     for place in turn:
-        waiting = _in_the_way(draft, order, order.stages[place].steps)
+        waiting = reasons.not_to_announce(draft, order, order.stages[place].steps, policy)
         if waiting:
             return replace(order, waiting=waiting)
         order = _announce(draft, order, place, policy)
     return replace(order, waiting=())
 
 
-def _in_the_way(draft: Draft, order: Order, announced: tuple[Step, ...]) -> tuple[Waiting, ...]:
-    """Say which groups have another update domain listed; guests drain when told, not when it starts."""
-    if order.action not in CAN_WAIT:
-        return ()
-    found = {}
-    for step in announced:
-        others = [domain for domain in draft.listed_domains(step.group) if domain != step.domain]
-        if others:
-            reason = f"update domain {step.domain} waits for domain {others[0]}"
-            found[step.group] = Waiting(what=step.group, reason=reason, group=step.group)
-    return tuple(found[group] for group in sorted(found))
-
-
 def _announce(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
     stage = order.stages[place]
     if _is_told(draft, order, stage.steps):
-        told = events.announce(draft, order, place, stage.steps, notice_of(order, policy))
+        told = events.announce(draft, order, place, stage.steps, _notice(draft, order, stage.steps, policy))
         if order.action is Action.FAIL:
             return _start(draft, order, place, told)
     return stages.put_stage(order, place, replace(stage, state=StageState.ANNOUNCED))
+
+
+def _notice(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Notice:
+    return notice_of(order, reasons.groups_of(draft, affected), policy)
 
 
 def _is_told(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:
@@ -170,9 +159,11 @@ def _announced(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
     told = _events_of(draft, order, place)
     if told and draft.now >= _stale_at(told, policy):
         return _withdraw(draft, order, place, told)
-    waiting = _not_yet(draft, order, order.stages[place], told)
+    waiting = reasons.not_to_start(draft, order, order.stages[place], told)
     if waiting:
-        return replace(order, waiting=waiting)
+        late = _latecomers(order, place)
+        others = (why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy))
+        return replace(order, waiting=tuple(dict.fromkeys((*waiting, *others))))
     return replace(_start(draft, order, place, told), waiting=())
 
 
@@ -181,19 +172,24 @@ def _take_latecomers(draft: Draft, order: Order, place: int, policy: Policy) -> 
     stage = order.stages[place]
     late = tuple(
         step
-        for queued in order.stages[place + 1 :]
-        for step in queued.steps
-        if stages.fits(stage, step) and not _in_the_way(draft, order, (step,))
+        for step in _latecomers(order, place)
+        if not reasons.not_to_announce(draft, order, (step,), policy)
     )
     # Two latecomers of one group may be of two update domains: only the first may join.
     late = tuple(step for step in late if step.domain == _first_domain(late, step))
     if not late:
         return order
-    events.announce(draft, order, place, late, notice_of(order, policy))
+    events.announce(draft, order, place, late, _notice(draft, order, late, policy))
     joined = {step.machine for step in late}
     kept = tuple(step for step in stage.steps if step.machine not in joined)
     order = stages.put_stage(order, place, replace(stage, steps=kept + late))
     return stages.replan(draft, order)
+
+
+def _latecomers(order: Order, place: int) -> tuple[Step, ...]:
+    """The machines that came after a stage was announced and could join it."""
+    queued = (step for stage in order.stages[place + 1 :] for step in stage.steps)
+    return tuple(step for step in queued if stages.fits(order.stages[place], step))
 
 
 def _first_domain(late: tuple[Step, ...], step: Step) -> int:
@@ -205,19 +201,6 @@ def _withdraw(draft: Draft, order: Order, place: int, told: tuple[Event, ...]) -
         why = f"could not start within the limit after {event.not_before:%H:%M:%S}; announced anew"
         events.end(draft, event, Kind.EVENT_WITHDRAWN, why=why)
     return stages.put_stage(order, place, replace(order.stages[place], state=StageState.QUEUED))
-
-
-def _not_yet(draft: Draft, order: Order, stage: Stage, told: tuple[Event, ...]) -> tuple[Waiting, ...]:
-    pending = tuple(
-        Waiting(what=event.id, reason=f"not approved; may start at {_stamp(at)}")
-        for event in told
-        if (at := events.may_start_at(draft, event)) > draft.now
-    )
-    return pending + tuple(
-        Waiting(what=step.name, reason=f"waits for order {other.id} ({other.action}) to finish with it")
-        for step in stage.steps
-        if step.state is StepState.WAITING and (other := steps.running_elsewhere(draft, step.machine, order))
-    )
 
 
 def _start(draft: Draft, order: Order, place: int, told: tuple[Event, ...]) -> Order:
@@ -238,8 +221,10 @@ def _cause(order: Order, event: Event) -> str:
 
 def _started(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
     for step in order.stages[place].steps:
-        if step.state is StepState.WAITING:
+        # A step that is tried again may find its machine in other hands.
+        if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
             order = stages.put_step(order, place, steps.begin(draft, order, step))
+            draft.wake(other for other in departures.touching(draft, step.machine) if other.id != order.id)
     draft.put_order(order)
     for event in _events_of(draft, order, place):
         if _is_over(order, event) and draft.now >= _linger_until(event, policy):
@@ -247,12 +232,7 @@ def _started(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
     stage = order.stages[place]
     if stages.settled(stage.steps) and not _events_of(draft, order, place):
         return stages.put_stage(order, place, replace(stage, state=StageState.DONE))
-    return replace(order, waiting=_failures(order))
-
-
-def _failures(order: Order) -> tuple[Waiting, ...]:
-    failed = (step for step in order.steps if step.state is StepState.FAILED)
-    return tuple(Waiting(what=step.name, reason=f"failed: {step.why}") for step in failed)
+    return replace(order, waiting=reasons.not_to_finish(draft, order, stage))
 
 
 def _finish(draft: Draft, order: Order, event: Event) -> None:
@@ -272,7 +252,12 @@ def _is_over(order: Order, event: Event) -> bool:
 
 
 def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
-    moments = [moment for place in stages.active(order) for moment in _moments(draft, order, place, policy)]
+    live = stages.active(order)
+    moments = [moment for place in live for moment in _moments(draft, order, place, policy)]
+    queued = [stage for stage in order.stages if stage.state is StageState.QUEUED]
+    if not live and queued:
+        telling = reasons.telling_at(draft, order, queued[0].steps, policy)
+        moments += [telling] if telling is not None and telling > draft.now else []
     return min(moments, default=None)
 
 
@@ -307,7 +292,3 @@ def _stale_at(told: tuple[Event, ...], policy: Policy) -> datetime:
 
 def _linger_until(event: Event, policy: Policy) -> datetime:
     return (event.started_at or event.not_before) + policy.linger
-
-
-def _stamp(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

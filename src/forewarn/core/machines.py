@@ -107,6 +107,7 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
     group = own.name if alone else _group_for(draft, spec, known.id)
     if (spec.name, group, spec.update_domain) != (known.name, own.name, known.update_domain):
         _refuse_while_told(draft, known)
+        draft.wake(departures.touching(draft, known.id))  # they may wait for what is no longer so
     plain = {name: getattr(spec, name) for name in PLAIN}
     changed = replace(
         known,
@@ -133,8 +134,9 @@ def _move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine
             raise Conflict(f'machine "{machine.name}" is in the hands of order {order.id} ({order.action})')
     _check_host(draft, host, machine.name)
     departures.leave_host(draft, machine, why=f"moved to {host} by {by}")
-    state = MachineState.RUNNING if machine.host is None else machine.state
-    moved = replace(machine, host=host, state=state)
+    # Nothing is being done to it, so whoever moved it has it running, unless it was stopped there for good.
+    stays_down = machine.state is MachineState.STOPPED and machine.host is not None
+    moved = replace(machine, host=host, state=MachineState.STOPPED if stays_down else MachineState.RUNNING)
     draft.record(Kind.MACHINE_MOVED, moved, by=by, reason=f"{machine.host or 'nowhere'} to {host}")
     return draft.put_machine(moved)
 
@@ -150,7 +152,12 @@ def _group_for(draft: Draft, spec: MachineSpec, machine: MachineId) -> GroupName
     """Return the declared group, or make the group of its own that a standalone machine is."""
     if spec.group is not None:
         return spec.group
-    own = Group(name=GroupName(f"standalone/{machine}"), project=spec.project, kind=GroupKind.STANDALONE)
+    own = Group(
+        name=GroupName(f"standalone/{machine}"),
+        project=spec.project,
+        kind=GroupKind.STANDALONE,
+        born=draft.number + 1,
+    )
     return draft.put_group(own).name
 
 

@@ -5,7 +5,7 @@ Everything is frozen; a change makes a new value. Times are aware and UTC.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
@@ -146,6 +146,14 @@ class ApprovedBy(StrEnum):
     POLICY = "policy"
 
 
+class ApprovalRule(StrEnum):
+    """Whose word a group's events need to start early."""
+
+    ANY = "any"  # any machine of the group, as on Azure
+    ALL = "all"  # every machine named in the event
+    LEADER = "leader"  # the first machine named in the event
+
+
 class Kind(StrEnum):
     """What a record says has happened."""
 
@@ -162,6 +170,10 @@ class Kind(StrEnum):
     EVENT_CANCELLED = "event-cancelled"
     EVENT_WITHDRAWN = "event-withdrawn"
     EVENT_LEFT = "event-left"  # a machine's name was taken out of an event
+    EVENT_DEFERRED = "event-deferred"  # a guest asked for more time
+    PROMISE_BROKEN = "promise-broken"  # an operator's emergency shortened the notice
+    HOLD_SET = "hold-set"
+    HOLD_RELEASED = "hold-released"
     STEP_BEGUN = "step-begun"
     STEP_DONE = "step-done"
     STEP_FAILED = "step-failed"
@@ -177,6 +189,8 @@ class Kind(StrEnum):
     HOST_ADDED = "host-added"
     HOST_CHANGED = "host-changed"
     HOST_REMOVED = "host-removed"
+    PROJECT_ADDED = "project-added"
+    PROJECT_REMOVED = "project-removed"
     FLEET_APPLIED = "fleet-applied"
     CLOCK_JUMPED = "clock-jumped"
 
@@ -186,6 +200,21 @@ class Project:
     """A tenant: groups, machines and people."""
 
     name: ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPolicy:
+    """What a group asks for beyond the contract; None and zero mean that it asks for nothing."""
+
+    approval: ApprovalRule = ApprovalRule.ANY
+    auto_approve: bool = False  # its users' own orders start at once
+    notice: timedelta | None = (
+        None  # at least so much for every platform event and users' restart or redeploy
+    )
+    terminate_notice: timedelta | None = None
+    degrade_notice: timedelta | None = None  # how long ahead its guests are told of a degraded host
+    budget: int = 0  # how many healthy machines it needs while it is being maintained
+    defer: timedelta = timedelta()  # how far a guest may put an event off, once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +238,7 @@ class Group:
     enabled_at: datetime | None = None  # the first poll; None while the feature is off
     ready_at: datetime | None = None  # when polls are answered: enabled_at and the enable delay
     last_active: datetime | None = None  # the newest poll that has been saved
+    policy: GroupPolicy = GroupPolicy()
 
     @property
     def enabled(self) -> bool:
@@ -275,6 +305,16 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What was asked for beside the action itself."""
+
+    emergency: str = ""  # why the promised notice is not kept; only an operator may say so
+    notice: timedelta | None = None  # the notice of an emergency
+    at_once: bool = False  # the owner of the machine does not want to wait for its guests
+    heartbeat: timedelta | None = None  # how long an external driver may be silent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """What is going to be done, by whom and why."""
 
@@ -290,6 +330,7 @@ class Order:
     by: str
     reason: str = ""
     driver: str = "simulated"
+    terms: Terms = Terms()
     state: OrderState = OrderState.QUEUED
     stages: tuple[Stage, ...] = ()
     waiting: tuple[Waiting, ...] = ()
@@ -328,6 +369,15 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deferral:
+    """The word of a guest that it needs more time; each event can be put off once."""
+
+    by: MachineName
+    at: datetime
+    until: datetime  # the NotBefore that came of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """The notice of a stage to one group: what guests see."""
 
@@ -349,11 +399,28 @@ class Event:
     ended_at: datetime | None = None
     why: str = ""  # why it left the document
     approvals: tuple[Approval, ...] = ()
+    rule: ApprovalRule = ApprovalRule.ANY
+    deferred: Deferral | None = None
 
     @property
     def approved(self) -> bool:
         """Whether it may start before its time."""
-        return bool(self.approvals)
+        return not self.awaited
+
+    @property
+    def awaited(self) -> tuple[MachineName, ...]:
+        """Whose word it still needs; where any machine's will do, all that are named."""
+        guests = {word.by for word in self.approvals if word.kind is ApprovedBy.GUEST}
+        names = tuple(named.name for named in self.resources)
+        if any(word.kind is not ApprovedBy.GUEST for word in self.approvals):
+            return ()
+        match self.rule:
+            case ApprovalRule.ANY:
+                return () if guests else names
+            case ApprovalRule.ALL:
+                return tuple(name for name in names if name not in guests)
+            case ApprovalRule.LEADER:
+                return () if names[0] in guests else names[:1]
 
     @property
     def listed(self) -> bool:
@@ -380,6 +447,18 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
+    """An operator's word that nothing new is announced or started: anywhere, in a project, or on a host."""
+
+    id: str
+    reason: str
+    by: str
+    at: datetime
+    project: ProjectName | None = None
+    host: HostName | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grace:
     """Unapproved starts are put off: the clock jumped, and guests lost that much of their notice."""
 
     until: datetime

@@ -21,17 +21,22 @@ from forewarn.core.model import (
     Source,
     StageState,
     StepState,
+    Terms,
     Work,
 )
-from forewarn.core.policy import LEAVING, ONLY_IF_ENABLED, WORK, Policy, source_of
+from forewarn.core.policy import EXTERNAL, LEAVING, ONLY_IF_ENABLED, WORK, Policy, source_of
+
+NO_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mandate:
-    """Who asks, and why."""
+    """Who asks, why, who shall do it, and on what terms."""
 
     by: str
     reason: str = ""
+    driver: str = "simulated"
+    terms: Terms = NO_TERMS
 
 
 MAINTENANCE_WORK = frozenset({Work.FREEZE, Work.REBOOT, Work.REDEPLOY})
@@ -42,7 +47,7 @@ def on_machine(
 ) -> Order:
     """Place an order on one machine; `scheduled` is how many of its project's wait to start."""
     target = draft.machines[machine]
-    _check_state(target, action)
+    _check_state(draft, target, action)
     _check_first(draft, target, action)
     _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
     order = _place(
@@ -59,6 +64,8 @@ def on_machine(
             host=None,
             by=mandate.by,
             reason=mandate.reason,
+            driver=mandate.driver,
+            terms=mandate.terms,
             created_at=draft.now,
         ),
     )
@@ -97,12 +104,15 @@ def on_host(
             host=host,
             by=mandate.by,
             reason=mandate.reason,
+            driver=mandate.driver,
+            terms=mandate.terms,
             created_at=draft.now,
         ),
     )
     _clear_the_way(draft, order, host)
     _change_host(draft, target, action, by=mandate.by)
     if order.work is None:
+        draft.record(Kind.ORDER_DONE, order, by=order.by)
         return draft.put_order(departures.ended(draft, order, OrderState.DONE))
     return lifecycle.advance(draft, order.id, policy=policy)
 
@@ -138,9 +148,45 @@ def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
     if any(step.state is StepState.RUNNING for step in mine.steps):
         raise Conflict(f"order {order} still has steps running: abandon it when they have ended")
     why = f"abandoned: {mine.waiting[0].reason}" if mine.waiting else "abandoned"
-    draft.record(Kind.ORDER_ABANDONED, mine, by=by, reason=why)
-    departures.close(draft, mine, why=why, by=by)
+    departures.close(draft, mine, why=why, by=by, kind=Kind.ORDER_ABANDONED)
     return draft.put_order(replace(draft.orders[order], state=OrderState.FAILED))
+
+
+def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
+    """Take the word of whoever does the work outside that it is done."""
+    mine = _under_way_outside(draft, order)
+    for step in mine.steps:
+        if step.state is StepState.RUNNING:
+            lifecycle.step_done(draft, order, step.machine)
+    return lifecycle.advance(draft, order, policy=policy)
+
+
+def report_failed(draft: Draft, order: OrderId, *, why: str, policy: Policy) -> Order:
+    """Take the word of whoever does the work outside that it failed."""
+    mine = _under_way_outside(draft, order)
+    for step in mine.steps:
+        if step.state is StepState.RUNNING:
+            lifecycle.step_failed(draft, order, step.machine, why=why)
+    return lifecycle.advance(draft, order, policy=policy)
+
+
+def heartbeat(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
+    """Take the word of whoever does the work outside that it is still being done."""
+    mine = _under_way_outside(draft, order)
+    look_at = draft.now + (mine.terms.heartbeat or policy.external_silence)
+    for step in mine.steps:
+        if step.state is StepState.RUNNING:
+            lifecycle.step_running(draft, order, step.machine, look_at=look_at)
+    return lifecycle.advance(draft, order, policy=policy)
+
+
+def _under_way_outside(draft: Draft, order: OrderId) -> Order:
+    mine = draft.orders[order]
+    if mine.driver != EXTERNAL:
+        raise Conflict(f"order {order} is carried out by driver {mine.driver}: nobody else has a say")
+    if not any(step.state is StepState.RUNNING for step in mine.steps):
+        raise Conflict(f"order {order} is {mine.state}: none of its work is under way")
+    return mine
 
 
 def _place(draft: Draft, order: Order) -> Order:
@@ -151,7 +197,12 @@ def _place(draft: Draft, order: Order) -> Order:
     return draft.put_order(order)
 
 
-def _check_state(machine: Machine, action: Action) -> None:
+def _check_state(draft: Draft, machine: Machine, action: Action) -> None:
+    host = draft.hosts.get(machine.host) if machine.host else None
+    if host is not None and host.state is HostState.FAILED and action is not Action.TERMINATE:
+        raise Conflict(
+            f'machine "{machine.name}" is on host "{host.name}", which is failed: it is recovered first'
+        )
     stopped = machine.state is MachineState.STOPPED
     if action is Action.START and not stopped:
         raise Conflict(f'machine "{machine.name}" is {machine.state}, there is nothing to start')
@@ -203,7 +254,8 @@ def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
         case Action.FAIL:
             carried = {machine.id for machine in draft.machines_on(host)}
             for other in list(draft.orders.values()):
-                if other.open and other.id != order.id and (other.host == host or other.machine in carried):
+                mine = other.host == host or other.machine in carried
+                if other.open and other.id != order.id and mine and not _is_leaving(other):
                     departures.close(draft, other, why=f"host {host} failed (order {order.id})")
         case Action.RESTORE:
             for other in _orders_on(draft, host):
@@ -211,6 +263,12 @@ def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
                     cancel(draft, other.id, by=order.by, why=f"host {host} was restored")
         case _:
             pass
+
+
+def _is_leaving(order: Order) -> bool:
+    """Say whether a machine is being evicted or terminated right now: it goes, wherever it was."""
+    begun = (StepState.RUNNING, StepState.DONE)
+    return order.action in LEAVING and any(step.state in begun for step in order.steps)
 
 
 def _change_host(draft: Draft, host: Host, action: Action, *, by: str) -> None:

@@ -3,10 +3,12 @@
 The defaults are Azure's (its documentation, and published medians); every one can be set.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from forewarn.core.model import Action, EventType, Order, Source, Work
+from forewarn.core.errors import Invalid
+from forewarn.core.model import Action, EventType, Group, GroupPolicy, Order, Source, Work
 
 # The texts of real responses: some clients tell causes apart by them.
 DESCRIPTIONS = {
@@ -20,11 +22,6 @@ DESCRIPTIONS = {
 
 UNKNOWN_DURATION = -1
 
-MACHINE_ACTIONS = frozenset(
-    {Action.RESTART, Action.REDEPLOY, Action.FREEZE, Action.EVICT, Action.TERMINATE, Action.START}
-)
-HOST_ACTIONS = frozenset(Action) - MACHINE_ACTIONS
-
 # After one of these the machine is gone, so nothing else is worth announcing for it.
 LEAVING = frozenset({Action.EVICT, Action.TERMINATE})
 
@@ -33,6 +30,9 @@ CAN_WAIT = frozenset({Action.MAINTENANCE, Action.DEGRADE})
 
 # A user's own orders that make an event only for guests that listen.
 ONLY_IF_ENABLED = frozenset({Action.RESTART, Action.REDEPLOY})
+
+# The driver of orders whose work somebody else does, who says when it is done.
+EXTERNAL = "external"
 
 # Work after which the machine is on another host.
 MOVES = frozenset({Work.REDEPLOY, Work.RECOVER, Work.START})
@@ -58,7 +58,14 @@ class Policy:
     enable_delay: timedelta = timedelta()
     idle_after: timedelta = timedelta(hours=24)
     save_activity_every: timedelta = timedelta(minutes=10)
+    # Whoever does the work outside and is silent for so long is taken to have failed.
+    external_silence: timedelta = timedelta(minutes=10)
     user_orders: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("stale_after", "save_activity_every", "external_silence"):
+            if getattr(self, name) <= timedelta():
+                raise Invalid(f"{name.replace('_', '-')}: expected more than no time")
 
     def notice(self, type_: EventType) -> timedelta:
         """Return the notice that an event of a type is given at least."""
@@ -82,22 +89,50 @@ class Notice:
     type: EventType
     source: Source
     ahead: timedelta
+    promised: timedelta  # what it would be but for an emergency
     description: str = ""
     duration_seconds: int = UNKNOWN_DURATION
 
 
-def notice_of(order: Order, policy: Policy) -> Notice:
-    """Say what the guests of an order that disturbs machines are told."""
-    work = work_of(order)
-    type_ = EVENT_TYPES[work]
-    ahead = policy.degrade_notice if order.action is Action.DEGRADE else policy.notice(type_)
+def notice_of(order: Order, groups: Iterable[Group], policy: Policy) -> Notice:
+    """Say what the guests of an order that disturbs machines are told.
+
+    They are told together, so the group that asks for most notice decides for all.
+    """
+    type_ = EVENT_TYPES[work_of(order)]
+    promised = max(_ahead(order, type_, group.policy, policy) for group in groups)
+    shortened = order.terms.notice or timedelta()
     return Notice(
         type=type_,
         source=order.source,
-        ahead=timedelta() if order.action is Action.FAIL else ahead,
+        ahead=min(promised, shortened) if order.terms.emergency else promised,
+        promised=promised,
         description=DESCRIPTIONS.get(order.action, ""),
         duration_seconds=_duration(order, policy),
     )
+
+
+def _ahead(order: Order, type_: EventType, asked: GroupPolicy, policy: Policy) -> timedelta:
+    """The notice that one group is given: what it asks for, but never less than the minimum."""
+    least = policy.notice(type_)
+    match order.action:
+        case Action.FAIL:
+            return timedelta()
+        case Action.DEGRADE:
+            return max(least, asked.degrade_notice or policy.degrade_notice)
+        case Action.TERMINATE:
+            return max(least, asked.terminate_notice or least)
+        case Action.EVICT:
+            return least
+        case _:
+            return max(least, asked.notice or least)
+
+
+def told_at(order: Order, groups: Iterable[Group], policy: Policy) -> datetime:
+    """Say when guests are told: at once, but of a degraded host only as long ahead as they ask."""
+    if order.action is not Action.DEGRADE or order.terms.emergency:
+        return order.created_at
+    return order.created_at + policy.degrade_notice - notice_of(order, groups, policy).ahead
 
 
 EVENT_TYPES = {

@@ -15,32 +15,31 @@ from forewarn.core.model import (
     StepState,
     Work,
 )
-from forewarn.core.policy import MOVES, work_of
+from forewarn.core.policy import EXTERNAL, MOVES, work_of
 
+# What a machine is while work is done to it; other work leaves it as it is until it is over.
 STATE_DURING = {
     Work.FREEZE: MachineState.FROZEN,
     Work.REBOOT: MachineState.RESTARTING,
     Work.REDEPLOY: MachineState.MOVING,
-    Work.EVICT: MachineState.RUNNING,
-    Work.TERMINATE: MachineState.RUNNING,
-    Work.START: MachineState.STOPPED,
     Work.RECOVER: MachineState.RESTARTING,
 }
+SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
 
 
 def begin(draft: Draft, order: Order, step: Step) -> Step:
     """Mark a step as begun, before any driver is asked to do it."""
     work = work_of(order)
     machine = draft.machines[step.machine]
-    target = _target(draft, machine) if work in MOVES else None
-    if work in MOVES and target is None:
-        return fail(
-            draft,
-            order,
-            step,
-            why=f'no sound host can take "{machine.name}": add or uncordon one, then retry',
-        )
-    draft.put_machine(replace(machine, state=STATE_DURING[work]))
+    if work is Work.RECOVER:
+        machine = draft.put_machine(_down(machine))  # whether or not there is a host for it
+    # Whoever does the work outside knows where it moves a machine, and says so when it has.
+    placed_here = work in MOVES and order.driver != EXTERNAL
+    target = _target(draft, machine, work) if placed_here else None
+    if placed_here and target is None:
+        why = f'no sound host can take "{machine.name}": add or uncordon one, then retry'
+        return fail(draft, order, step, why=why)
+    draft.put_machine(replace(machine, state=STATE_DURING.get(work, machine.state)))
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, target))
     return replace(
         step, state=StepState.RUNNING, target=target, begun_at=draft.now, look_at=draft.now, why=""
@@ -74,8 +73,11 @@ def _without(machine: Machine, work: Work) -> Machine:
     """Take a machine in the middle of a step to run; one whose host failed under it is down."""
     if work is Work.RECOVER:
         return replace(machine, state=MachineState.STOPPED, host=None)
-    stopped = machine.state is MachineState.STOPPED
-    return machine if stopped else replace(machine, state=MachineState.RUNNING)
+    return machine if machine.state in SETTLED else replace(machine, state=MachineState.RUNNING)
+
+
+def _down(machine: Machine) -> Machine:
+    return replace(machine, state=MachineState.RESTARTING)
 
 
 def running_elsewhere(draft: Draft, machine: MachineId, order: Order) -> Order | None:
@@ -97,16 +99,18 @@ def _become(machine: Machine, work: Work, target: HostName | None) -> Machine:
         case Work.TERMINATE:
             return replace(machine, state=MachineState.STOPPED)
         case Work.REDEPLOY | Work.RECOVER | Work.START:
-            return replace(machine, state=MachineState.RUNNING, host=target)
+            return replace(machine, state=MachineState.RUNNING, host=target or machine.host)
         case Work.FREEZE | Work.REBOOT:
             return replace(machine, state=MachineState.RUNNING)
 
 
-def _target(draft: Draft, machine: Machine) -> HostName | None:
-    """Choose the sound host with the fewest machines, ties by name, and count the machine there."""
-    sound = [
-        (count, name) for name, count in draft.room.items() if name != machine.host and _is_sound(draft, name)
-    ]
+def _target(draft: Draft, machine: Machine, work: Work) -> HostName | None:
+    """Choose the sound host with the fewest machines, ties by name, and count the machine there.
+
+    It is another one than its own, unless that failed under it and has been restored since.
+    """
+    own = None if work is Work.RECOVER else machine.host
+    sound = [(count, name) for name, count in draft.room.items() if name != own and _is_sound(draft, name)]
     if not sound:
         return None
     _, name = min(sound)

@@ -16,6 +16,8 @@ from forewarn.control.feed import Feed
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Driver
 from forewarn.control.views import Views
+from forewarn.core.policy import EXTERNAL
+from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board import Board
 from forewarn.guest.server import GuestServer
@@ -35,7 +37,10 @@ def new_id() -> str:
 
 def drivers(settings: Settings) -> Mapping[str, Driver]:
     """Make what does the steps."""
-    return {"simulated": SimulatedDriver(settings.simulated)}
+    return {
+        "simulated": SimulatedDriver(settings.simulated),
+        EXTERNAL: ExternalDriver(settings.times.external_silence),
+    }
 
 
 def guest_settings(settings: Settings) -> GuestSettings:
@@ -44,7 +49,7 @@ def guest_settings(settings: Settings) -> GuestSettings:
         rate=settings.guest.rate,
         instance=InstanceMetadata(settings.guest.instance),
         lenient_header_on_post=settings.guest.lenient_header_on_post,
-        names=settings.guest.names,
+        names=tuple(name.lower() for name in settings.guest.names),
     )
 
 

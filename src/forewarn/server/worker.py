@@ -44,6 +44,7 @@ class Worker:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="forewarn-worker", daemon=True)
         self._next_due: datetime | None = None
+        self._more = False  # whether the last tick left something for the next
         self._trouble: str | None = None
         self._jumped = timedelta()  # of the system's clock, as far as it is not saved yet
 
@@ -89,6 +90,8 @@ class Worker:
 
     def _do(self, job: Job) -> None:
         try:
+            # First: a job may start what a jump of the clock has made due.
+            self._watch_time(self._clock.now())
             result = job.work()
         except BaseException as error:  # noqa: BLE001 - the one who waits gets it, whatever it is
             job.answer.set_exception(error)
@@ -102,19 +105,22 @@ class Worker:
             self._feed.catch_up()
         except Unavailable as error:
             log.warning("boards are behind: %s", error)
+        except Exception:
+            # The next tick tries again; a worker that ends would take the whole service with it.
+            log.exception("boards are behind")
 
     def _tick(self) -> None:
         try:
             now = self._clock.now()
             self._watch_time(now)
-            self._engine.tick(now)
+            self._more = self._engine.tick(now)
             self._feed.catch_up()
             self._next_due = self._engine.next_due(now)
             self._recovered()
-        except Unavailable as error:
-            self._stumbled(f"nothing can be saved, polls go on being answered: {error}")
         except Stuck as error:
             self._stumbled(str(error))
+        except Unavailable as error:
+            self._stumbled(f"nothing can be saved, polls go on being answered: {error}")
         except Exception:
             log.exception("a tick failed")
             self._stumbled("a tick failed; the log says why")
@@ -127,7 +133,7 @@ class Worker:
                 self._jumped += jump
             if self._jumped:
                 # A system that wakes up may find its database still away: then this is tried again.
-                self._engine.hold(self._jumped, self._clock.now())
+                self._engine.grant_grace(self._jumped, self._clock.now())
                 self._jumped = timedelta()
         elif isinstance(self._clock, ScaledClock):
             # Saved ahead of itself, so that time does not go back if this process is killed.
@@ -139,6 +145,8 @@ class Worker:
         """Say how many real seconds to wait for a job at most."""
         if self._trouble is not None:
             return RETRY_AFTER
+        if self._more:
+            return 0.0
         if not self._clock.speed:
             return None
         longest = LONGEST_SLEEP if isinstance(self._clock, SystemClock) else SAVE_TIME_EVERY

@@ -12,6 +12,7 @@ from forewarn.core.model import (
     Group,
     GroupKind,
     GroupName,
+    Hold,
     Host,
     HostName,
     HostState,
@@ -21,16 +22,20 @@ from forewarn.core.model import (
     ProjectName,
 )
 from forewarn.store import tables
-from forewarn.store.times import micros_or_none, moment_or_none
+from forewarn.store.terms import policy_json, policy_of
+from forewarn.store.times import micros, micros_or_none, moment, moment_or_none
 
 Kept = Sequence[Any]
 Columns = dict[str, Any]
 
 HOST_COLUMNS = (tables.hosts.c.name, tables.hosts.c.state)
 
+_L = tables.holds.c
+HOLD_COLUMNS = (_L.id, _L.reason, _L.by, _L.at, _L.project, _L.host)
+
 _G = tables.groups.c
 GROUP_COLUMNS = (
-    *(_G.name, _G.project, _G.kind, _G.update_domains, _G.born, _G.incarnation),
+    *(_G.name, _G.project, _G.kind, _G.update_domains, _G.born, _G.policy, _G.incarnation),
     *(_G.enabled_at, _G.ready_at, _G.last_active),
 )
 
@@ -58,15 +63,35 @@ def host_row(host: Host) -> Columns:
     return {"name": host.name, "state": host.state.value}
 
 
+def hold_of(row: Kept) -> Hold:
+    """Read a hold."""
+    id_, reason, by, at, project, host = row
+    return Hold(id=id_, reason=reason, by=by, at=moment(at), project=project, host=host)
+
+
+def hold_row(hold: Hold) -> Columns:
+    """Write a hold."""
+    return {
+        "id": hold.id.upper(),
+        "reason": hold.reason,
+        "by": hold.by,
+        "at": micros(hold.at),
+        "project": hold.project,
+        "host": hold.host,
+    }
+
+
 def group_of(row: Kept) -> Group:
     """Read a group."""
-    name, project, kind, update_domains, born, incarnation, enabled_at, ready_at, last_active = row
+    name, project, kind, update_domains, born, policy, incarnation, *times = row
+    enabled_at, ready_at, last_active = times
     return Group(
         name=name,
         project=project,
         kind=GroupKind(kind),
         update_domains=update_domains,
         born=born,
+        policy=policy_of(policy),
         incarnation=incarnation,
         enabled_at=moment_or_none(enabled_at),
         ready_at=moment_or_none(ready_at),
@@ -82,6 +107,7 @@ def group_row(group: Group) -> Columns:
         "kind": group.kind.value,
         "update_domains": group.update_domains,
         "born": group.born,
+        "policy": policy_json(group.policy),
         "incarnation": group.incarnation,
         "enabled_at": micros_or_none(group.enabled_at),
         "ready_at": micros_or_none(group.ready_at),

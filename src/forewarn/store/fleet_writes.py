@@ -10,7 +10,7 @@ from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict
 from forewarn.core.model import Group, GroupName, Machine
 from forewarn.store import tables
-from forewarn.store.fleet_rows import Columns, group_row, host_row, machine_row
+from forewarn.store.fleet_rows import Columns, group_row, hold_row, host_row, machine_row
 from forewarn.store.reading import Reader, among, chunks
 from forewarn.store.upserts import upsert
 
@@ -45,6 +45,8 @@ class FleetWrites(Reader):
         self._delete(tables.machines.c.id, [machine.lower() for machine in changes.removed_machines])
         self._put(tables.projects, [{"name": project.name} for project in changes.projects])
         self._put(tables.hosts, [host_row(host) for host in changes.hosts], keep=("carried",))
+        self._put(tables.holds, [hold_row(hold) for hold in changes.holds])
+        self._delete(tables.holds.c.id, changes.removed_holds)
         self._save_groups(changes.groups, number=number)
         self._save_machines(changes.machines, number=number)
         for chunk in chunks(moved):

@@ -12,9 +12,9 @@ from forewarn.core.model import (
     Event,
     EventId,
     EventStatus,
+    Grace,
     Group,
     GroupName,
-    Hold,
     Host,
     HostName,
     HostState,
@@ -135,9 +135,9 @@ class Lookups(Reader):
         """Say what service time has been reached; None in a new store."""
         return self._meta.reached
 
-    def hold(self) -> Hold | None:
+    def grace(self) -> Grace | None:
         """Say whether unapproved starts are put off."""
-        return self._meta.hold
+        return self._meta.grace
 
     def applied_fleet(self) -> str | None:
         """Return the digest of the fleet file last applied."""

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Select, bindparam, select
 from sqlalchemy.sql.elements import ColumnElement, KeyedColumnElement
 
-from forewarn.core.model import Group, GroupName, Hold
+from forewarn.core.model import Grace, Group, GroupName
 from forewarn.store import tables
 from forewarn.store.fleet_rows import GROUP_COLUMNS, Kept, group_of
 from forewarn.store.times import moment, moment_or_none
@@ -27,7 +27,7 @@ class Meta:
 
     number: int
     reached: datetime | None
-    hold: Hold | None
+    grace: Grace | None
     applied_fleet: str | None
     lineage: str
 
@@ -61,13 +61,13 @@ class Reader:
     def _load_meta(self, *, lock: bool) -> Meta:
         # SQLite knows no row locks and needs none: its writers have begun with BEGIN IMMEDIATE.
         row = self._connection.execute(_META.with_for_update() if lock else _META).one()
-        hold = None
-        if row.hold_until is not None:
-            hold = Hold(until=moment(row.hold_until), announced_before=moment(row.hold_announced_before))
+        grace = None
+        if row.grace_until is not None:
+            grace = Grace(until=moment(row.grace_until), announced_before=moment(row.grace_announced_before))
         return Meta(
             number=row.number,
             reached=moment_or_none(row.reached),
-            hold=hold,
+            grace=grace,
             applied_fleet=row.applied_fleet,
             lineage=row.lineage,
         )

@@ -10,6 +10,7 @@ from forewarn.core.model import (
     Event,
     Group,
     GroupName,
+    Hold,
     Host,
     HostName,
     HostState,
@@ -21,7 +22,14 @@ from forewarn.core.model import (
     ProjectName,
 )
 from forewarn.store import tables
-from forewarn.store.fleet_rows import HOST_COLUMNS, MACHINE_COLUMNS, host_of, machine_of
+from forewarn.store.fleet_rows import (
+    HOLD_COLUMNS,
+    HOST_COLUMNS,
+    MACHINE_COLUMNS,
+    hold_of,
+    host_of,
+    machine_of,
+)
 from forewarn.store.reading import VERSIONED_GROUP, Reader, among
 from forewarn.store.work_rows import EVENT_COLUMNS, ORDER_COLUMNS, event_of, order_of
 
@@ -119,7 +127,8 @@ class Slices(Reader):
             listed=self._count_listed(loaded_groups),
             # Each machine takes the emptiest host but its own: more hosts than these cannot be chosen.
             room=Room(partial(self._read_room, most=len(machines_by_id) + len(all_hosts) + 1)),
-            hold=self._meta.hold,
+            grace=self._meta.grace,
+            holds=self._load_holds(),
         )
 
     def everything(self) -> Slice:
@@ -144,7 +153,8 @@ class Slices(Reader):
             events={event.id: event for event in events},
             listed=_listed(events),
             room=_room(hosts, machines),
-            hold=self._meta.hold,
+            grace=self._meta.grace,
+            holds=self._load_holds(),
         )
 
     def _orders_around(
@@ -174,6 +184,10 @@ class Slices(Reader):
         for group, domain, count in self._among(_LISTED_COUNTS, groups):
             listed.setdefault(group, {})[domain] = count
         return listed
+
+    def _load_holds(self) -> dict[str, Hold]:
+        rows = self._all(select(*HOLD_COLUMNS).order_by(tables.holds.c.at, tables.holds.c.id))
+        return {hold.id: hold for hold in map(hold_of, rows)}
 
     def _read_room(self, *, most: int) -> dict[HostName, int]:
         rows = self._connection.execute(_ROOMIEST, {"most": most})

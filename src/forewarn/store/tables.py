@@ -40,8 +40,8 @@ meta = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("number", BigInteger, nullable=False),
     Column("reached", TIME),
-    Column("hold_until", TIME),
-    Column("hold_announced_before", TIME),
+    Column("grace_until", TIME),
+    Column("grace_announced_before", TIME),
     Column("applied_fleet", Text),
     Column("lineage", Text, nullable=False),
 )
@@ -66,6 +66,7 @@ groups = Table(
     Column("kind", Text, nullable=False),
     Column("update_domains", Integer, nullable=False),
     Column("born", BigInteger, nullable=False),
+    Column("policy", JSON, nullable=False, server_default="{}"),
     Column("incarnation", BigInteger, nullable=False),
     Column("enabled_at", TIME),
     Column("ready_at", TIME),
@@ -128,6 +129,7 @@ orders = Table(
     Column("by", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("driver", Text, nullable=False),
+    Column("terms", JSON, nullable=False, server_default="{}"),
     Column("state", Text, nullable=False),
     Column("stages", JSON, nullable=False),
     Column("waiting", JSON, nullable=False),
@@ -143,7 +145,7 @@ _where("orders_open", orders.c.state, orders.c.source, orders.c.project, only=_o
 _where("orders_host", orders.c.host, only=_open)
 _where("orders_due", orders.c.due_at, orders.c.number, only=orders.c.due_at.is_not(None))
 
-# Which machines an open order may still touch.
+# Which machines an open order is still about: its events may name those it is done with.
 order_machines = Table(
     "order_machines",
     metadata,
@@ -184,6 +186,8 @@ events = Table(
     Column("ended_at", TIME),
     Column("why", Text, nullable=False),
     Column("approvals", JSON, nullable=False),
+    Column("rule", Text, nullable=False, server_default="any"),
+    Column("deferred", JSON(none_as_null=True)),
     Index("events_order", "order_id"),
 )
 _listed = events.c.ended_at.is_(None)
@@ -220,6 +224,18 @@ records = Table(
     Index("records_machine", "machine_key", "number"),
     Index("records_event", "event_id", "number"),
     Index("records_order", "order_id", "number"),
+)
+
+# Where nothing new is announced or started for now.
+holds = Table(
+    "holds",
+    metadata,
+    Column("id", NAME, primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("at", TIME, nullable=False),
+    Column("project", NAME),
+    Column("host", NAME),
 )
 
 # What was removed, and at which number, so that readers of the feed learn of it.

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, case, null, or_, update
 
 from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict
-from forewarn.core.model import GroupName, Hold, MachineId
+from forewarn.core.model import Grace, GroupName, MachineId
 from forewarn.store import tables
 from forewarn.store.fleet_writes import FleetWrites
 from forewarn.store.reading import Meta
@@ -73,9 +73,9 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites):
         """Keep the service time reached; it never goes back."""
         self._save_meta(replace(self._meta, reached=self._not_before(now)))
 
-    def set_hold(self, hold: Hold | None) -> None:
+    def set_grace(self, grace: Grace | None) -> None:
         """Keep or clear the hold on unapproved starts."""
-        self._save_meta(replace(self._meta, hold=hold))
+        self._save_meta(replace(self._meta, grace=grace))
 
     def set_applied_fleet(self, digest: str) -> None:
         """Keep the digest of the fleet file that is being applied."""
@@ -90,8 +90,8 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites):
             {
                 "number": meta.number,
                 "reached": micros_or_none(meta.reached),
-                "hold_until": None if meta.hold is None else micros(meta.hold.until),
-                "hold_announced_before": None if meta.hold is None else micros(meta.hold.announced_before),
+                "grace_until": None if meta.grace is None else micros(meta.grace.until),
+                "grace_announced_before": None if meta.grace is None else micros(meta.grace.announced_before),
                 "applied_fleet": meta.applied_fleet,
             },
         )

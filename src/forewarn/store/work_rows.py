@@ -1,6 +1,17 @@
 """Orders, events and records as rows, and back; see `fleet_rows` for the manner."""
 
-from forewarn.core.model import Action, Event, EventStatus, EventType, Order, OrderState, Record, Source, Work
+from forewarn.core.model import (
+    Action,
+    ApprovalRule,
+    Event,
+    EventStatus,
+    EventType,
+    Order,
+    OrderState,
+    Record,
+    Source,
+    Work,
+)
 from forewarn.store import tables
 from forewarn.store.fleet_rows import Columns, Kept, name_key
 from forewarn.store.nested import (
@@ -13,12 +24,13 @@ from forewarn.store.nested import (
     waiting_json,
     waiting_of,
 )
+from forewarn.store.terms import deferral_json, deferral_of, terms_json, terms_of
 from forewarn.store.times import micros, micros_or_none, moment, moment_or_none
 
 _O = tables.orders.c
 ORDER_COLUMNS = (
     *(_O.id, _O.number, _O.action, _O.work, _O.source, _O.project, _O.machine, _O.machine_name, _O.host),
-    *(_O.by, _O.reason, _O.driver, _O.state, _O.stages, _O.waiting),
+    *(_O.by, _O.reason, _O.driver, _O.terms, _O.state, _O.stages, _O.waiting),
     *(_O.created_at, _O.ended_at, _O.why, _O.due_at),
 )
 
@@ -27,6 +39,7 @@ EVENT_COLUMNS = (
     *(_E.id, _E.number, _E.order_id, _E.stage, _E.group_name, _E.domain, _E.type, _E.status, _E.source),
     *(_E.description, _E.duration_seconds, _E.resources),
     *(_E.announced_at, _E.not_before, _E.started_at, _E.ended_at, _E.why, _E.approvals),
+    *(_E.rule, _E.deferred),
 )
 
 _R = tables.records.c
@@ -39,7 +52,7 @@ RECORD_COLUMNS = (
 def order_of(row: Kept) -> Order:
     """Read an order."""
     id_, number, action, work, source, project, machine, machine_name, host, by, reason, driver, *rest = row
-    state, stages, waiting, created_at, ended_at, why, due_at = rest
+    terms, state, stages, waiting, created_at, ended_at, why, due_at = rest
     return Order(
         id=id_,
         number=number,
@@ -53,6 +66,7 @@ def order_of(row: Kept) -> Order:
         by=by,
         reason=reason,
         driver=driver,
+        terms=terms_of(terms),
         state=OrderState(state),
         stages=stages_of(stages),
         waiting=waiting_of(waiting),
@@ -78,6 +92,7 @@ def order_row(order: Order) -> Columns:
         "by": order.by,
         "reason": order.reason,
         "driver": order.driver,
+        "terms": terms_json(order.terms),
         "state": order.state.value,
         "stages": stages_json(order.stages),
         "waiting": waiting_json(order.waiting),
@@ -91,7 +106,7 @@ def order_row(order: Order) -> Columns:
 def event_of(row: Kept) -> Event:
     """Read an event."""
     id_, number, order, stage, group, domain, type_, status, source, description, duration, *rest = row
-    resources, announced_at, not_before, started_at, ended_at, why, approvals = rest
+    resources, announced_at, not_before, started_at, ended_at, why, approvals, rule, deferred = rest
     return Event(
         id=id_,
         number=number,
@@ -111,6 +126,8 @@ def event_of(row: Kept) -> Event:
         ended_at=moment_or_none(ended_at),
         why=why,
         approvals=approvals_of(approvals),
+        rule=ApprovalRule(rule),
+        deferred=deferral_of(deferred),
     )
 
 
@@ -135,6 +152,8 @@ def event_row(event: Event) -> Columns:
         "ended_at": micros_or_none(event.ended_at),
         "why": event.why,
         "approvals": approvals_json(event.approvals),
+        "rule": event.rule.value,
+        "deferred": deferral_json(event.deferred),
     }
 
 

@@ -6,16 +6,13 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Table, bindparam, delete, insert, or_, select, update
 
-from forewarn.core.model import Event, GroupName, HostName, Order, Record, StepState
+from forewarn.core.model import Event, GroupName, HostName, Order, Record, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.fleet_rows import name_key
 from forewarn.store.reading import Reader, among, chunks
 from forewarn.store.times import micros
 from forewarn.store.upserts import upsert
 from forewarn.store.work_rows import event_row, order_row, record_row
-
-# A machine of such a step may still be touched, or must be seen to.
-_UNSETTLED = frozenset({StepState.WAITING, StepState.RUNNING, StepState.FAILED})
 
 _O = tables.orders.c
 _NOW = bindparam("now", type_=tables.TIME)
@@ -89,7 +86,10 @@ class WorkWrites(Reader):
 def _touched(order: Order) -> Iterable[str]:
     if not order.open:
         return set()
-    touched = {step.machine.lower() for step in order.steps if step.state in _UNSETTLED}
+    live = (stage for stage in order.stages if stage.state is not StageState.DONE)
+    touched = {
+        step.machine.lower() for stage in live for step in stage.steps if step.state is not StepState.MOOT
+    }
     return touched if order.machine is None else touched | {order.machine.lower()}
 
 

@@ -29,8 +29,8 @@ def _make_meta() -> None:
         sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("number", sa.BigInteger, nullable=False),
         sa.Column("reached", sa.BigInteger),
-        sa.Column("hold_until", sa.BigInteger),
-        sa.Column("hold_announced_before", sa.BigInteger),
+        sa.Column("grace_until", sa.BigInteger),
+        sa.Column("grace_announced_before", sa.BigInteger),
         sa.Column("applied_fleet", sa.Text),
         sa.Column("lineage", sa.Text, nullable=False),
     )
