@@ -7,6 +7,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
+from forewarn.api.services import ApiSettings
 from forewarn.core.errors import Unavailable
 from tests.harness import Service, sqlite_url
 from tests.served import Api, Health, app_of, sample, serving
@@ -107,13 +108,16 @@ def test_a_body_is_json_whatever_it_is_labelled(api: Api) -> None:
 
 
 def test_a_body_that_is_too_large_is_not_read(api: Api) -> None:
-    assert error_of(api("PUT", "/v1/fleet", content=b" " * (4 * 1024 * 1024 + 1))) == (413, "TooLarge")
+    assert error_of(api("PUT", "/v1/fleet", content=b" " * (ApiSettings().body_bytes + 1))) == (
+        413,
+        "TooLarge",
+    )
 
 
 def test_a_body_that_grows_too_large_is_not_read_to_its_end(app: ASGIApp) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(80):
-            yield b" " * 65536
+            yield b" " * (1024 * 1024)
 
     with serving(app) as url, httpx.Client(trust_env=False) as client:
         assert error_of(client.put(f"{url}/v1/fleet", content=endless())) == (413, "TooLarge")

@@ -195,8 +195,9 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
             "groups.web: project: expected one of the projects, got 'shop'",
         ),
         (
-            {"groups": {"web": {"kind": "scale-set", "policy": {"notice": 5}}}},
-            "groups.web: policy: notice: not supported yet: leave it out",
+            {"groups": {"web": {"kind": "scale-set", "policy": {"notice": "soon"}}}},
+            "groups.web: policy.notice: expected a time from 0:00:00 to 30 days, 0:00:00, "
+            'as 90 or 15m, got "soon"',
         ),
         (
             {"projects": {"default": {"subscription-id": "x"}}},

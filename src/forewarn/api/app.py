@@ -2,7 +2,20 @@
 
 from fastapi import FastAPI
 
-from forewarn.api import clock, errors, events, fleet, guards, history, hosts, machines, orders, probes
+from forewarn.api import (
+    clock,
+    errors,
+    events,
+    fleet,
+    guards,
+    history,
+    holds,
+    hosts,
+    machines,
+    orders,
+    probes,
+    reports,
+)
 from forewarn.api.services import ApiSettings, Services
 
 ABOUT = """An open Scheduled Events service for any fleet of virtual machines.
@@ -27,6 +40,6 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> FastA
     app.state.services = services
     app.state.meter = probes.Meter(services.guest_counters)
     errors.install(app)
-    for part in (machines, hosts, orders, events, history, fleet, clock, probes):
+    for part in (machines, hosts, orders, reports, events, holds, history, fleet, clock, probes):
         app.include_router(part.router)
     return app

@@ -99,10 +99,61 @@ class OrderBody(Body):
     reason: Line = Field("", description="Why, for the records.")
 
 
-class MaintenanceBody(OrderBody):
+class OperatorOrderBody(OrderBody):
+    """What an operator may ask for beside the action."""
+
+    emergency: Line | None = Field(
+        None, min_length=1, description="Why the promised notice is not kept; recorded as a broken promise."
+    )
+    notice_seconds: float | None = Field(
+        None, ge=0, le=86400 * 30, description="The notice of an emergency; none if left out."
+    )
+
+
+class HostOrderBody(OperatorOrderBody):
+    """Who does the work, and how long they may be silent."""
+
+    driver: Literal["simulated", "external"] | None = Field(
+        None, description="external: somebody else does it, and reports."
+    )
+    heartbeat_seconds: float | None = Field(
+        None, gt=0, le=86400, description="How long an external driver may be silent before it has failed."
+    )
+
+
+class MaintenanceBody(HostOrderBody):
     """What is to be done to a host's machines."""
 
     action: Literal["freeze", "reboot", "redeploy"]
+
+
+class MachineOrderBody(HostOrderBody):
+    """Why something is ordered, and on what terms."""
+
+    now: bool = Field(
+        default=False,
+        description="Do not wait for the guests: the word of the machine's owner is approval enough.",
+    )
+
+
+class FailureBody(Body):
+    """Why work outside failed."""
+
+    reason: Line = "failed"
+
+
+class HoldBody(Body):
+    """Where nothing new is to be announced or started; neither project nor host: anywhere."""
+
+    reason: Line = Field(min_length=1, description="Why, shown everywhere.")
+    project: Name | None = None
+    host: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_reach(self) -> "HoldBody":
+        if self.project is not None and self.host is not None:
+            raise ValueError("expected a project or a host, not both")
+        return self
 
 
 class AdvanceBody(Body):

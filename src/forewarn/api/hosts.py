@@ -6,13 +6,13 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from forewarn.api import shapes
-from forewarn.api.bodies import MaintenanceBody, OrderBody, PageQuery
+from forewarn.api.bodies import HostOrderBody, MaintenanceBody, PageQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed
 from forewarn.api.services import Caller, Service
+from forewarn.api.terms import mandate_of
 from forewarn.control.plane import Placed
 from forewarn.core.model import Action, Work
-from forewarn.core.orders import Mandate
 from forewarn.wire import operator
 
 router = APIRouter()
@@ -76,7 +76,7 @@ async def show_host(name: Name, service: Service) -> JSONResponse:
 )
 async def maintain_host(name: Name, body: MaintenanceBody, service: Service, caller: Caller) -> JSONResponse:
     """Freeze, reboot or redeploy all that a host carries, one update domain of a group at a time."""
-    name, mandate = known_name(name, "host"), Mandate(by=caller, reason=body.reason)
+    name, mandate = known_name(name, "host"), mandate_of(caller, body)
     work = Work(body.action)
     placed = await service.run(lambda: service.plane.order_host(name, Action.MAINTENANCE, mandate, work=work))
     return answered(placed, status=202)
@@ -108,9 +108,9 @@ def _add_order(action: Action, summary: str) -> None:
         responses=documented(404, 409, 413),
     )
     async def order_host(
-        name: Name, service: Service, caller: Caller, body: OrderBody | None = None
+        name: Name, service: Service, caller: Caller, body: HostOrderBody | None = None
     ) -> JSONResponse:
-        name, mandate = known_name(name, "host"), Mandate(by=caller, reason=body.reason if body else "")
+        name, mandate = known_name(name, "host"), mandate_of(caller, body)
         placed = await service.run(lambda: service.plane.order_host(name, action, mandate))
         return answered(placed, status=202)
 

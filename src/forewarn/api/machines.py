@@ -7,16 +7,16 @@ from fastapi.responses import JSONResponse
 from pydantic import WithJsonSchema
 
 from forewarn.api import declarations, shapes
-from forewarn.api.bodies import OrderBody, PageQuery, ProjectQuery
+from forewarn.api.bodies import MachineOrderBody, PageQuery, ProjectQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed, project_name
 from forewarn.api.services import Caller, Service, Services
+from forewarn.api.terms import mandate_of
 from forewarn.control.plane import Placed
 from forewarn.control.views import MachineView
 from forewarn.core.errors import Invalid
 from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Action, ProjectName
-from forewarn.core.orders import Mandate
 from forewarn.core.policy import ONLY_IF_ENABLED
 from forewarn.wire import fleet, operator
 
@@ -153,10 +153,10 @@ def _add_order(action: Action, summary: str) -> None:
         responses=documented(404, 409, 413, 429),
     )
     async def order_machine(
-        name: Name, query: Project, service: Service, caller: Caller, body: OrderBody | None = None
+        name: Name, query: Project, service: Service, caller: Caller, body: MachineOrderBody | None = None
     ) -> JSONResponse:
         name, project = known_name(name, "machine"), project_name(query.project)
-        mandate = Mandate(by=caller, reason=body.reason if body else "")
+        mandate = mandate_of(caller, body)
         placed = await service.run(
             lambda: service.plane.order_machine(name, action, mandate, project=project)
         )

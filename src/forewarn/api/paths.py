@@ -36,6 +36,11 @@ def event_id(text: str) -> EventId:
     return EventId(_guid(text, "event"))
 
 
+def hold_id(text: str) -> str:
+    """Take a hold's id from a path."""
+    return _guid(text, "hold")
+
+
 def project_name(text: str | None) -> ProjectName | None:
     """Take a project's name from a query."""
     return None if text is None else ProjectName(known_name(text, "project"))

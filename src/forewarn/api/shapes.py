@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from forewarn.core.model import (
     Action,
+    ApprovalRule,
     ApprovedBy,
     EventStatus,
     EventType,
@@ -61,6 +62,7 @@ class Group(Shape):
     incarnation: int
     enabled: bool
     enabled_at: datetime | None
+    policy: dict[str, object]
 
 
 class Host(Shape):
@@ -97,6 +99,8 @@ class Event(Shape):
     description: str
     duration_seconds: int
     approved: bool
+    approval: ApprovalRule
+    awaited: list[str]
     approvals: list[Approval]
     group: str | None
     update_domain: int
@@ -148,6 +152,7 @@ class Order(Shape):
     by: str
     reason: str | None
     driver: str
+    emergency: str | None
     created_at: datetime
     ended_at: datetime | None
     why: str | None
@@ -244,6 +249,31 @@ class OrderOnMachine(Shape):
     order: Order
     event: Event | None
     reason: str | None
+
+
+class Hold(Shape):
+    """Where nothing new is announced or started."""
+
+    id: str
+    reach: str
+    project: str | None
+    host: str | None
+    reason: str
+    by: str
+    at: datetime
+
+
+class OneHold(Shape):
+    """A hold."""
+
+    hold: Hold
+
+
+class Holds(Shape):
+    """All holds."""
+
+    holds: list[Hold]
+    next: None
 
 
 class OrderWithEvents(Shape):

@@ -1,6 +1,6 @@
 """`forewarn host`: show hosts, and order something to be done to one."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -13,9 +13,13 @@ app = noun("Show hosts, maintain them, and say how they are.")
 
 Name = Annotated[str, typer.Argument(metavar="HOST", show_default=False)]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
+Emergency = Annotated[
+    str | None,
+    typer.Option("--emergency", metavar="REASON", help="Give no notice; recorded as a broken promise."),
+]
 Action = Annotated[
-    str,
-    typer.Option("--action", metavar="ACTION", help="freeze, reboot or redeploy.", show_default=False),
+    Literal["freeze", "reboot", "redeploy"],
+    typer.Option("--action", help="What is done to its machines.", show_default=False),
 ]
 
 
@@ -37,9 +41,12 @@ def show(session: Session, name: Name) -> None:
 
 @app.command()
 @with_session
-def maintenance(session: Session, name: Name, action: Action, reason: Reason = None) -> None:
+def maintenance(
+    session: Session, name: Name, action: Action, reason: Reason = None, emergency: Emergency = None
+) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
-    _order(session, name, "maintenance", reason, action=action)
+    terms = {"emergency": emergency} if emergency else {}
+    _order(session, name, "maintenance", reason, action=action, **terms)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from forewarn.cli.session import Session, noun, with_session
 app = noun("Show machines, and order something to be done to one.")
 
 Name = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False)]
+Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Text = Annotated[str | None, typer.Option(metavar="TEXT")]
 
@@ -101,9 +102,9 @@ def delete(session: Session, name: Name) -> None:
 
 @app.command()
 @with_session
-def restart(session: Session, name: Name, reason: Reason = None) -> None:
+def restart(session: Session, name: Name, reason: Reason = None, now: Now = False) -> None:
     """Restart a machine."""
-    _order(session, name, "restart", reason)
+    _order(session, name, "restart", reason, now=now)
 
 
 @app.command()
@@ -141,8 +142,8 @@ def start(session: Session, name: Name, reason: Reason = None) -> None:
     _order(session, name, "start", reason)
 
 
-def _order(session: Session, name: str, action: str, reason: str | None) -> None:
-    body = {"reason": reason} if reason else None
+def _order(session: Session, name: str, action: str, reason: str | None, *, now: bool = False) -> None:
+    body = {"reason": reason or "", "now": now}
     answer = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)
     session.answer(answer, lambda: show_order_on_machine(session, answer))
 

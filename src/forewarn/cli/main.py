@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from forewarn.cli import clock, event, fleet, group, history, host, machine, order, serve, session
+from forewarn.cli import (
+    clock,
+    event,
+    fleet,
+    gate,
+    group,
+    history,
+    hold,
+    host,
+    machine,
+    order,
+    serve,
+    session,
+)
 from forewarn.cli.session import Json, Project, Server
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
@@ -31,10 +44,14 @@ for _noun, _part in {
     "event": event,
     "fleet": fleet,
     "clock": clock,
+    "gate": gate,
 }.items():
     app.add_typer(_part.app, name=_noun)
 
 app.command("history")(history.history)
+app.command("hold")(hold.hold)
+app.command("release")(hold.release)
+app.command("holds")(hold.holds)
 app.command("serve", rich_help_panel=SERVER_PANEL)(serve.serve)
 app.command("backup", rich_help_panel=SERVER_PANEL)(serve.backup)
 

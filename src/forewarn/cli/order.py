@@ -56,6 +56,27 @@ def retry(session: Session, id_: Id) -> None:
 
 @app.command()
 @with_session
+def complete(session: Session, id_: Id) -> None:
+    """Report that the work of an order with an external driver is done."""
+    _do(session, id_, "complete", "its work is reported as done")
+
+
+@app.command()
+@with_session
+def fail(session: Session, id_: Id) -> None:
+    """Report that the work of an order with an external driver failed."""
+    _do(session, id_, "fail", "its work is reported as failed")
+
+
+@app.command()
+@with_session
+def heartbeat(session: Session, id_: Id) -> None:
+    """Report that the work of an order with an external driver goes on."""
+    _do(session, id_, "heartbeat", "its work goes on")
+
+
+@app.command()
+@with_session
 def abandon(session: Session, id_: Id) -> None:
     """Give up an order that failed."""
     _do(session, id_, "abandon", "given up; what was not done stays undone")

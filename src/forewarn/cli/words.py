@@ -25,6 +25,11 @@ def countdown(moment: str, now: str) -> str:
     return f"in {span(seconds)}" if seconds > 0 else f"{span(seconds)} ago"
 
 
+def between(start: str, end: str | None) -> str:
+    """Say how long it was from one moment to another."""
+    return "-" if end is None else span((_time(end) - _time(start)).total_seconds())
+
+
 def at(moment: str | None) -> str | None:
     """Write a moment for people, in UTC."""
     return None if moment is None else f"{_time(moment):%Y-%m-%d %H:%M:%S} UTC"

@@ -136,6 +136,7 @@ class Engine:
         with self._store.write() as tx:
             draft = Draft(tx.around(), now=now, new_id=self._new_id)
             draft.record(Kind.CLOCK_JUMPED, None, reason=f"forward by {jump}; unapproved starts wait as long")
+            draft.wake_all()
             granted = tx.grace()
             # What an earlier jump took is still owed.
             owed_until = now if granted is None else max(now, granted.until)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from forewarn.control.ports import Clock, Snapshot, Store, Transaction
-from forewarn.core import fleet, lifecycle, listening, machines, orders
+from forewarn.core import fleet, holds, lifecycle, listening, machines, orders
 from forewarn.core.draft import Draft, Slice
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.fleet import FleetSpec
@@ -18,6 +18,7 @@ from forewarn.core.model import (
     EventId,
     EventStatus,
     GroupName,
+    Hold,
     HostName,
     Kind,
     Machine,
@@ -91,6 +92,50 @@ class Plane:
         with self._on_order(order) as draft:
             ended = orders.abandon(draft, order, by=by)
         return Placed(order=ended, events=())
+
+    def complete_order(self, order: OrderId, *, by: str) -> Placed:
+        """Take the word of whoever does the work outside that it is done."""
+        with self._on_order(order) as draft:
+            after = orders.report_done(draft, order, by=by, policy=self._policy)
+        return Placed(order=after, events=draft.events_of(order))
+
+    def fail_order(self, order: OrderId, *, why: str) -> Placed:
+        """Take the word of whoever does the work outside that it failed."""
+        with self._on_order(order) as draft:
+            after = orders.report_failed(draft, order, why=why, policy=self._policy)
+        return Placed(order=after, events=draft.events_of(order))
+
+    def heartbeat(self, order: OrderId) -> Placed:
+        """Take the word of whoever does the work outside that it goes on."""
+        with self._on_order(order) as draft:
+            after = orders.heartbeat(draft, order, policy=self._policy)
+        return Placed(order=after, events=draft.events_of(order))
+
+    # Holds
+
+    def hold(self, mandate: Mandate, *, project: ProjectName | None, host: HostName | None) -> Hold:
+        """Let nothing new be announced or started: anywhere, in a project, or on a host."""
+        with self._store.write() as tx:
+            around = tx.around(hosts=[] if host is None else [host])
+            if host is not None and host not in around.hosts:
+                raise NotFound(f'host "{host}" does not exist')
+            if project is not None and project not in {known.name for known in tx.projects()}:
+                raise NotFound(f'project "{project}" does not exist')
+            with self._saving(tx, around) as draft:
+                wanted = Hold(
+                    id=self._new_id(),
+                    reason=mandate.reason,
+                    by=mandate.by,
+                    at=draft.now,
+                    project=project,
+                    host=host,
+                )
+                return holds.put(draft, wanted)
+
+    def release(self, hold: str, *, by: str) -> Hold:
+        """Lift a hold."""
+        with self._store.write() as tx, self._saving(tx, tx.around()) as draft:
+            return holds.release(draft, hold, by=by)
 
     # Events
 

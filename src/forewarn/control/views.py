@@ -14,6 +14,7 @@ from forewarn.core.model import (
     Group,
     GroupKind,
     GroupName,
+    Hold,
     Host,
     HostName,
     Machine,
@@ -136,6 +137,11 @@ class Views:
             ),
         )
 
+    def holds(self) -> Sequence[Hold]:
+        """List what is held, oldest first."""
+        with self._store.read() as snapshot:
+            return list(snapshot.around().holds.values())
+
     def counts(self) -> Mapping[str, Mapping[str, int]]:
         """Count what there is, for the metrics."""
         with self._store.read() as snapshot:
@@ -163,5 +169,9 @@ def _newest(
 
 def _group_spec(group: Group) -> GroupSpec:
     return GroupSpec(
-        name=group.name, kind=group.kind, update_domains=group.update_domains, project=group.project
+        name=group.name,
+        kind=group.kind,
+        update_domains=group.update_domains,
+        project=group.project,
+        policy=group.policy,
     )

@@ -80,6 +80,8 @@ class Changes:
     eased: frozenset[GroupName] = frozenset()
     # Hosts that gained a machine: an order on one must give it its own notice.
     joined: frozenset[HostName] = frozenset()
+    # Something that concerns every open order has changed.
+    wake_all: bool = False
 
 
 class Draft:
@@ -101,6 +103,7 @@ class Draft:
         self._room: dict[HostName, int] | None = None
         self._listed = {group: dict(domains) for group, domains in base.listed.items()}
         self._records: list[Record] = []
+        self._wake_all = False
 
     @property
     def number(self) -> int:
@@ -177,6 +180,10 @@ class Draft:
         for order in orders:
             self.put_order(replace(self.orders[order.id], due_at=self.now))
 
+    def wake_all(self) -> None:
+        """Have the engine look at every open order, also those that are not loaded here."""
+        self._wake_all = True
+
     def listed_domains(self, group: GroupName) -> tuple[int, ...]:
         """The update domains of which the group has an event listed, lowest first."""
         return tuple(sorted(domain for domain, count in self._listed.get(group, {}).items() if count > 0))
@@ -214,6 +221,7 @@ class Draft:
             removed_machines=_removed(base.machines, self.machines),
             eased=frozenset(event.group for event in events if not event.listed),
             joined=frozenset(self._joined()),
+            wake_all=self._wake_all,
         )
 
     def _joined(self) -> Iterable[HostName]:

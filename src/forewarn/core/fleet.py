@@ -3,6 +3,7 @@
 A machine's host in a declaration is its first one: where it is now is what orders have made of it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -15,12 +16,15 @@ from forewarn.core.model import (
     Group,
     GroupKind,
     GroupName,
+    GroupPolicy,
     Host,
     HostName,
     Kind,
     Project,
     ProjectName,
 )
+
+NO_POLICY = GroupPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,7 @@ class GroupSpec:
     kind: GroupKind
     update_domains: int = 1
     project: ProjectName = DEFAULT_PROJECT
+    policy: GroupPolicy = NO_POLICY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,7 @@ def validate(spec: FleetSpec) -> None:
             raise Invalid(
                 f"groups.{group.name}: project: expected one of the projects, got {group.project!r}"
             )
+    _check_budgets(spec)
     seen: dict[tuple[str, object], str] = {}
     for place, machine in enumerate(spec.machines):
         where = f'machines[{place}] "{machine.name}"'
@@ -97,6 +103,15 @@ def _check_machine(
         raise Invalid(
             f"{where}: update-domain: expected 0 to {group.update_domains - 1}, got {machine.update_domain}"
         )
+
+
+def _check_budgets(spec: FleetSpec) -> None:
+    sizes = Counter(machine.group for machine in spec.machines)
+    for group in spec.groups:
+        # With as many as there are, none could ever be maintained.
+        if group.policy.budget and group.policy.budget >= sizes[group.name]:
+            least = f"expected fewer than its {sizes[group.name]} machines, got {group.policy.budget}"
+            raise Invalid(f"groups.{group.name}: policy.budget: {least}")
 
 
 def _keys(machine: MachineSpec) -> Iterable[tuple[str, object]]:
@@ -131,13 +146,18 @@ def _apply_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
                 born=draft.number + 1,
                 project=wanted.project,
                 kind=wanted.kind,
+                policy=wanted.policy,
                 update_domains=wanted.update_domains,
             )
             draft.record(Kind.GROUP_ADDED, draft.put_group(made), by=by)
             yield f"+ group {wanted.name}"
             continue
         changed = replace(
-            known, project=wanted.project, kind=wanted.kind, update_domains=wanted.update_domains
+            known,
+            project=wanted.project,
+            kind=wanted.kind,
+            update_domains=wanted.update_domains,
+            policy=wanted.policy,
         )
         if changed != known:
             _refuse_while_told(draft, known, changed)

@@ -14,6 +14,7 @@ def put(draft: Draft, hold: Hold) -> Hold:
             raise Conflict(f"{reach(hold)} is held already by {other.by} (hold {other.id}): {other.reason}")
     draft.holds[hold.id] = hold
     draft.record(Kind.HOLD_SET, None, by=hold.by, reason=f"{reach(hold)}: {hold.reason}")
+    draft.wake_all()
     return hold
 
 
@@ -23,7 +24,7 @@ def release(draft: Draft, hold: str, *, by: str) -> Hold:
     if known is None:
         raise NotFound(f"hold {hold} does not exist")
     draft.record(Kind.HOLD_RELEASED, None, by=by, reason=f"{reach(known)}: {known.reason}")
-    draft.wake(order for order in list(draft.orders.values()) if order.open)
+    draft.wake_all()
     return known
 
 

@@ -57,7 +57,7 @@ def step_running(draft: Draft, order: OrderId, machine: MachineId, *, look_at: d
         draft.put_order(stages.put_step(draft.orders[order], place, replace(step, look_at=look_at)))
 
 
-def step_done(draft: Draft, order: OrderId, machine: MachineId) -> None:
+def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "") -> None:
     """Take a driver's word that a step has been carried out."""
     mine = draft.orders[order]
     place, step = _running_step(mine, machine)
@@ -68,7 +68,7 @@ def step_done(draft: Draft, order: OrderId, machine: MachineId) -> None:
         step_failed(draft, order, machine, why=why)
         return
     before = draft.machines[machine]
-    draft.put_order(stages.put_step(mine, place, steps.done(draft, mine, step)))
+    draft.put_order(stages.put_step(mine, place, steps.done(draft, mine, step, by=by)))
     host = draft.machines[machine].host
     if host != before.host:
         departures.leave_host(draft, before, why=f"moved to {host}" if host else "evicted", keep=order)

@@ -8,6 +8,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model import (
     DEFAULT_PROJECT,
+    STANDALONE,
     Group,
     GroupKind,
     GroupName,
@@ -153,7 +154,7 @@ def _group_for(draft: Draft, spec: MachineSpec, machine: MachineId) -> GroupName
     if spec.group is not None:
         return spec.group
     own = Group(
-        name=GroupName(f"standalone/{machine}"),
+        name=GroupName(f"{STANDALONE}{machine}"),
         project=spec.project,
         kind=GroupKind.STANDALONE,
         born=draft.number + 1,

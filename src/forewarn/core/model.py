@@ -18,6 +18,8 @@ OrderId = NewType("OrderId", str)  # an upper-case GUID
 EventId = NewType("EventId", str)  # an upper-case GUID
 
 DEFAULT_PROJECT = ProjectName("default")
+# What precedes the id of a standalone machine in the name of its own group; no declared name has a slash.
+STANDALONE = "standalone/"
 
 
 class GroupKind(StrEnum):

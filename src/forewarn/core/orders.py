@@ -157,7 +157,7 @@ def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Ord
     mine = _under_way_outside(draft, order)
     for step in mine.steps:
         if step.state is StepState.RUNNING:
-            lifecycle.step_done(draft, order, step.machine)
+            lifecycle.step_done(draft, order, step.machine, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
 

@@ -46,11 +46,11 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
     )
 
 
-def done(draft: Draft, order: Order, step: Step) -> Step:
+def done(draft: Draft, order: Order, step: Step, *, by: str = "") -> Step:
     """Mark a step as carried out, and its machine as what it has become."""
     before = draft.machines[step.machine]
     after = draft.put_machine(_become(before, work_of(order), step.target))
-    draft.record(Kind.STEP_DONE, after, order=order.id, by=order.by, reason=_said(order, step.target))
+    draft.record(Kind.STEP_DONE, after, order=order.id, by=by or order.by, reason=_said(order, step.target))
     return replace(step, state=StepState.DONE, ended_at=draft.now, look_at=None)
 
 

@@ -44,6 +44,8 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites):
         self._save_events(changes.events)
         self._save_records(changes.records)
         self._wake(waiting_for=changes.eased, on=changes.joined, now=changes.now)
+        if changes.wake_all:
+            self._wake_all(now=changes.now)
         self._save_meta(replace(self._meta, number=number, reached=self._not_before(changes.now)))
 
     def _number_for(self, changes: Changes) -> int:

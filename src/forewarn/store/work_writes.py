@@ -82,6 +82,10 @@ class WorkWrites(Reader):
             for chunk in chunks(keys):
                 self._connection.execute(statement, {"keys": chunk, "now": micros(now)})
 
+    def _wake_all(self, *, now: datetime) -> None:
+        """Have the engine look at every open order."""
+        self._connection.execute(_WAKE, {"now": micros(now)})
+
 
 def _touched(order: Order) -> Iterable[str]:
     if not order.open:

@@ -7,6 +7,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from enum import StrEnum
 from ipaddress import IPv6Address, ip_address
 from typing import Any, TypeAlias
@@ -20,14 +21,15 @@ Readers: TypeAlias = Mapping[str, Reader]
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 NAME_RULE = "1 to 64 letters, digits, dots, underscores and hyphens"
 LONGEST_TEXT = 256
+SPAN_PART = re.compile(r"(\d{1,9})([smhd])")
+SPAN = re.compile(r"(?:\d{1,9}[smhd])+")
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+MOST_SECONDS = 1e9
 # Azure allows twenty; no rule of ours needs a bound, but a slip of the finger should be caught.
 MOST_DOMAINS = 10_000
 
 # Keys that have a meaning already, so that whoever writes them today should not wait for an effect.
-LATER = frozenset(
-    {"subscription_id", "limits", "windows", "approval", "auto_approve", "notice", "terminate_notice"}
-    | {"budget", "defer"}
-)
+LATER = frozenset({"subscription_id", "limits", "windows"})
 
 
 def read(table_: Mapping[str, object], readers: Readers, where: str) -> dict[str, Any]:
@@ -117,10 +119,32 @@ def table(value: object, where: str = "") -> Mapping[str, object]:
     return value
 
 
-def empty_table(value: object) -> Mapping[str, object]:
-    """Read a table that has no keys yet."""
-    read(table(value), {}, "")
-    return {}
+def flag(value: object) -> bool:
+    """Read true or false."""
+    if not isinstance(value, bool):
+        raise Invalid(f"expected true or false, got {shown(value)}")
+    return value
+
+
+def span(least: timedelta, most: timedelta) -> Reader:
+    """Make a reader of times between two: seconds, or a text such as 15m."""
+
+    def reader(value: object) -> timedelta:
+        taken = _span(value)
+        if taken is None or not least <= taken <= most:
+            raise Invalid(f"expected a time from {least} to {most}, as 90 or 15m, got {shown(value)}")
+        return taken
+
+    return reader
+
+
+def _span(value: object) -> timedelta | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST_SECONDS:
+        return timedelta(seconds=value)
+    if not isinstance(value, str) or not SPAN.fullmatch(value):
+        return None
+    parts = SPAN_PART.findall(value)
+    return timedelta(seconds=sum(int(count) * UNITS[unit] for count, unit in parts))
 
 
 def sequence(value: object) -> Sequence[object]:

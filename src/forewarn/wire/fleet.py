@@ -6,13 +6,23 @@ can find the line.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from forewarn.core import fleet
 from forewarn.core.errors import Invalid
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
-from forewarn.core.model import DEFAULT_PROJECT, GroupKind, GroupName, HostName, Priority, ProjectName
+from forewarn.core.model import (
+    DEFAULT_PROJECT,
+    ApprovalRule,
+    GroupKind,
+    GroupName,
+    GroupPolicy,
+    HostName,
+    Priority,
+    ProjectName,
+)
 from forewarn.wire import fields
 from forewarn.wire.fields import Readers
 
@@ -32,7 +42,21 @@ _GROUP: Readers = {
     "kind": fields.choice(_GROUP_KINDS),
     "update_domains": fields.whole_number(1, fields.MOST_DOMAINS),
     "project": fields.name,
-    "policy": fields.empty_table,
+    "policy": fields.table,
+}
+
+# Azure lets a group choose between five and fifteen minutes.
+_TERMINATE_NOTICE = (timedelta(minutes=5), timedelta(minutes=15))
+_LONGEST = timedelta(days=30)
+
+_POLICY: Readers = {
+    "approval": fields.choice(tuple(ApprovalRule)),
+    "auto_approve": fields.flag,
+    "notice": fields.span(timedelta(), _LONGEST),
+    "terminate_notice": fields.span(*_TERMINATE_NOTICE),
+    "degrade_notice": fields.span(timedelta(), _LONGEST),
+    "budget": fields.whole_number(0, fields.MOST_DOMAINS * 100),
+    "defer": fields.span(timedelta(), _LONGEST),
 }
 
 _HOST: Readers = {}
@@ -122,6 +146,22 @@ def _write_group(group: GroupSpec) -> dict[str, object]:
         "kind": group.kind.value,
         "update_domains": group.update_domains,
         "project": group.project,
+        "policy": write_policy(group.policy),
+    }
+
+
+def write_policy(policy: GroupPolicy) -> dict[str, object]:
+    """Write what a group asks for, and leave out what it does not."""
+    return {
+        "approval": policy.approval.value,
+        "auto_approve": policy.auto_approve,
+        "budget": policy.budget,
+        "defer": policy.defer.total_seconds(),
+        **{
+            name: span.total_seconds()
+            for name in ("notice", "terminate_notice", "degrade_notice")
+            if (span := getattr(policy, name)) is not None
+        },
     }
 
 
@@ -139,7 +179,8 @@ def _groups(declared: Mapping[str, object]) -> dict[str, GroupSpec]:
 def _group(name: str, value: object) -> GroupSpec:
     where = f"groups.{fields.named(name, f'groups.{name}')}"
     given = fields.read(fields.table(value, where), _GROUP, f"{where}: ")
-    given.pop("policy", None)
+    if "policy" in given:
+        given["policy"] = GroupPolicy(**fields.read(given["policy"], _POLICY, f"{where}: policy."))
     if "kind" not in given:
         raise Invalid(f"{where}: kind: expected {fields.either(_GROUP_KINDS)}, but it is missing")
     return GroupSpec(name=GroupName(name), **given)

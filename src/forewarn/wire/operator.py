@@ -8,12 +8,15 @@ from datetime import UTC, datetime
 
 from forewarn.core.document import resource_names
 from forewarn.core.errors import Invalid
+from forewarn.core.holds import reach
 from forewarn.core.model import (
+    STANDALONE,
     Approval,
     Event,
     Group,
     GroupKind,
     GroupName,
+    Hold,
     Host,
     Machine,
     Order,
@@ -22,9 +25,7 @@ from forewarn.core.model import (
     Step,
     Waiting,
 )
-
-# What precedes the id of a standalone machine in the name of its own group; no declared name has a slash.
-_STANDALONE = "standalone/"
+from forewarn.wire.fleet import write_policy
 
 
 def time(moment: datetime) -> str:
@@ -82,6 +83,20 @@ def group(group_: Group) -> dict[str, object]:
         "incarnation": group_.incarnation,
         "enabled": group_.enabled,
         "enabled_at": _time_or_null(group_.enabled_at),
+        "policy": write_policy(group_.policy),
+    }
+
+
+def hold(hold_: Hold) -> dict[str, object]:
+    """Show a hold, and in words where it reaches."""
+    return {
+        "id": hold_.id,
+        "reach": reach(hold_),
+        "project": hold_.project,
+        "host": hold_.host,
+        "reason": hold_.reason,
+        "by": hold_.by,
+        "at": time(hold_.at),
     }
 
 
@@ -105,6 +120,8 @@ def event(event_: Event) -> dict[str, object]:
         "description": event_.description,
         "duration_seconds": event_.duration_seconds,
         "approved": event_.approved,
+        "approval": event_.rule.value,
+        "awaited": list(event_.awaited),
         "approvals": [_approval(each) for each in event_.approvals],
         "group": _listed_group(event_.group),
         "update_domain": event_.domain,
@@ -130,6 +147,7 @@ def order(order_: Order) -> dict[str, object]:
         "by": order_.by,
         "reason": order_.reason or None,
         "driver": order_.driver,
+        "emergency": order_.terms.emergency or None,
         "created_at": time(order_.created_at),
         "ended_at": _time_or_null(order_.ended_at),
         "why": order_.why or None,
@@ -190,7 +208,7 @@ def _step(step: Step) -> dict[str, object]:
 
 
 def _listed_group(name: GroupName) -> GroupName | None:
-    return None if name.startswith(_STANDALONE) else name
+    return None if name.startswith(STANDALONE) else name
 
 
 def _time_or_null(moment: datetime | None) -> str | None:

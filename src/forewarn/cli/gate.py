@@ -1,0 +1,191 @@
+"""`forewarn gate`: your own runbook does the work; forewarn tells the guests first and says when to begin.
+
+It announces, shows who has approved and who is awaited, waits until the stage may start, runs the command,
+and completes or fails the order by the command's exit code.
+"""
+
+import subprocess
+import threading
+from typing import Annotated, Any, Literal
+
+import typer
+
+from forewarn.cli import console, words
+from forewarn.cli.client import Refused, Unreachable
+from forewarn.cli.session import Session, noun, with_session
+
+app = noun("Announce, wait for the guests, then run your own command.")
+
+# As often as a guest polls.
+LOOK_EVERY = 1.0
+# Well within the limit after which silence is a failure.
+BEATS_IN_LIMIT = 4
+DEFAULT_SILENCE = 600.0
+
+HostName = Annotated[str, typer.Argument(metavar="HOST", show_default=False)]
+MachineName = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False)]
+HostAction = Annotated[
+    Literal["freeze", "reboot", "redeploy"],
+    typer.Option("--action", help="What the command does to the machines.", show_default=False),
+]
+MachineAction = Annotated[
+    Literal["restart", "redeploy", "freeze"],
+    typer.Option("--action", help="What the command does to the machine.", show_default=False),
+]
+Command = Annotated[
+    list[str] | None, typer.Argument(metavar="-- COMMAND...", help="Run when the work may begin.")
+]
+Wait = Annotated[bool, typer.Option("--wait", help="Only wait until the work may begin, and run nothing.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
+Emergency = Annotated[
+    str | None,
+    typer.Option("--emergency", metavar="REASON", help="Shorten the notice; recorded as a broken promise."),
+]
+
+
+@app.command()
+@with_session
+def host(
+    session: Session,
+    name: HostName,
+    action: HostAction,
+    command: Command = None,
+    wait: Wait = False,
+    reason: Reason = "",
+    emergency: Emergency = None,
+) -> None:
+    """Gate work on a host and all it carries."""
+    body = {"action": action, "driver": "external", "reason": reason, "emergency": emergency}
+    order = session.client.post(f"/v1/hosts/{name}/maintenance", body)["order"]
+    _run(session, order, command, wait=wait)
+
+
+@app.command()
+@with_session
+def machine(
+    session: Session,
+    name: MachineName,
+    action: MachineAction,
+    command: Command = None,
+    wait: Wait = False,
+    reason: Reason = "",
+) -> None:
+    """Gate work on one machine."""
+    body = {"driver": "external", "reason": reason}
+    order = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)["order"]
+    _run(session, order, command, wait=wait)
+
+
+def _run(session: Session, order: dict[str, Any], command: list[str] | None, *, wait: bool) -> None:
+    if not command and not wait:
+        session.client.post(f"/v1/orders/{order['id']}/cancel")
+        console.complain("Nothing to run: give a command after --, or --wait.")
+        raise typer.Exit(2)
+    console.say(f"Order {order['id']}:")
+    try:
+        _wait(session, order["id"])
+        if not command:
+            console.say("The work may begin. When it is done:")
+            console.say(f"  {session.command('order complete ' + order['id'])}")
+            return
+        code = _carry_out(session, order["id"], command)
+    except KeyboardInterrupt:
+        _call_off(session, order["id"])
+        raise typer.Exit(1) from None
+    raise typer.Exit(code)
+
+
+def _wait(session: Session, order: str) -> None:
+    """Wait until the work may begin, and tell each change of who is awaited once."""
+    said: list[str] = []
+    pause = threading.Event()
+    while True:
+        seen = session.client.get(f"/v1/orders/{order}")
+        state = seen["order"]["state"]
+        if state == "started":
+            return
+        if state in ("done", "cancelled", "failed"):
+            console.complain(
+                f"Order {order} is {state}: {seen['order']['why'] or 'there was nothing to do'}."
+            )
+            raise typer.Exit(0 if state == "done" else 1)
+        lines = _progress(seen)
+        for line in lines:
+            if line not in said:
+                console.say(f"  {line}")
+        said = lines
+        pause.wait(LOOK_EVERY)
+
+
+def _progress(seen: dict[str, Any]) -> list[str]:
+    lines = []
+    for event in seen["events"]:
+        if event["ended_at"] is not None:
+            continue
+        names = words.listing(event["resources"])
+        if event["approved"]:
+            by = words.listing([each["by"] for each in event["approvals"]])
+            lines.append(f"{event['type']} of {names}: approved by {by}")
+        else:
+            awaited = words.listing(event["awaited"])
+            lines.append(
+                f"{event['type']} of {names}: awaits {awaited}, until {words.at(event['not_before'])}"
+            )
+    if not lines:
+        lines = [f"{each['what']}: {each['reason']}" for each in seen["order"]["waiting"]]
+    return lines
+
+
+def _carry_out(session: Session, order: str, command: list[str]) -> int:
+    console.say(f"The work may begin: {' '.join(command)}")
+    stop = threading.Event()
+    beats = threading.Thread(target=_beat, args=(session, order, stop), daemon=True)
+    beats.start()
+    try:
+        code = subprocess.run(command, check=False).returncode  # noqa: S603 - the operator's own runbook
+    except OSError as error:
+        code, problem = 1, f"{command[0]} cannot be run: {error.strerror}"
+    else:
+        problem = f"{command[0]} ended with code {code}"
+    stop.set()
+    beats.join()
+    if code == 0:
+        after = session.client.post(f"/v1/orders/{order}/complete")
+        console.say(f"Done: order {order} is {after['order']['state']}.")
+        _show_notice(session, order)
+    else:
+        session.client.post(f"/v1/orders/{order}/fail", {"reason": problem})
+        console.complain(
+            f"{problem}: order {order} has failed, and its events stay listed.\n"
+            f"Try again with `{session.command('order retry ' + order)}`, "
+            f"or give up with `{session.command('order abandon ' + order)}`."
+        )
+    return code
+
+
+def _beat(session: Session, order: str, stop: threading.Event) -> None:
+    """Say now and then that the work goes on; a lost beat does no harm while the next one comes."""
+    while not stop.wait(DEFAULT_SILENCE / BEATS_IN_LIMIT):
+        try:
+            session.client.post(f"/v1/orders/{order}/heartbeat")
+        except (Refused, Unreachable):
+            continue
+
+
+def _show_notice(session: Session, order: str) -> None:
+    """Tell what was promised and what was given."""
+    for event in session.client.get(f"/v1/orders/{order}")["events"]:
+        promised = words.between(event["announced_at"], event["not_before"])
+        given = words.between(event["announced_at"], event["started_at"])
+        early = " (approved early)" if event["approved"] else ""
+        console.say(
+            f"  {words.listing(event['resources'])}: promised {promised}, started after {given}{early}"
+        )
+
+
+def _call_off(session: Session, order: str) -> None:
+    try:
+        session.client.post(f"/v1/orders/{order}/cancel")
+        console.complain(f"Called off: order {order} is cancelled.")
+    except Refused as refusal:
+        console.complain(f"Order {order} goes on: {refusal}")

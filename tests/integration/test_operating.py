@@ -1,0 +1,236 @@
+"""What operators and groups may ask for beyond the contract: holds, emergencies, policies, work done outside."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from forewarn.core.errors import Conflict
+from forewarn.core.fleet import FleetSpec
+from forewarn.core.model import (
+    Action,
+    ApprovalRule,
+    EventStatus,
+    GroupPolicy,
+    HostName,
+    OrderState,
+    ProjectName,
+    Terms,
+    Work,
+)
+from forewarn.core.orders import Mandate
+from forewarn.core.policy import EXTERNAL
+from forewarn.drivers.external import ExternalDriver
+from tests.harness import START, TEST, Service, fleet, group, machine, sqlite_url
+
+
+def web(policy: GroupPolicy | None = None) -> FleetSpec:
+    """Two machines of one update domain on host-1, one of another on host-2."""
+    return fleet(
+        replace(group("web"), policy=policy or GroupPolicy()),
+        machine("web-0", "host-1", group="web", domain=0),
+        machine("web-1", "host-1", group="web", domain=0),
+        machine("web-2", "host-2", group="web", domain=1),
+    )
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(web())
+    service.poll("web-0")
+    yield service
+    service.close()
+
+
+# Holds
+
+
+def test_nothing_is_announced_while_the_fleet_is_held(service: Service) -> None:
+    hold = service.plane.hold(Mandate(by="ops", reason="freeze week"), project=None, host=None)
+    placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    assert placed.order.state is OrderState.QUEUED
+    (reason,) = placed.order.waiting
+    assert (reason.what, reason.reason) == ("the whole fleet", "held by ops: freeze week")
+    service.plane.release(hold.id, by="ops")
+    service.tick()
+    assert service.reload(placed).state is OrderState.ANNOUNCED
+
+
+def test_an_approved_event_does_not_start_while_its_host_is_held(service: Service) -> None:
+    placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    hold = service.plane.hold(TEST, project=None, host=HostName("host-1"))
+    service.approve("web-2", *placed.events)
+    assert [event.status for event in service.events("web-0")] == [EventStatus.SCHEDULED]
+    service.plane.release(hold.id, by="ops")
+    service.tick()
+    assert [event.status for event in service.events("web-0")] == [EventStatus.STARTED]
+
+
+def test_an_event_that_a_hold_made_stale_is_told_anew_after_the_release(service: Service) -> None:
+    placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    hold = service.plane.hold(TEST, project=None, host=None)
+    service.advance(hours=2)
+    assert service.events("web-0") == []
+    service.plane.release(hold.id, by="ops")
+    service.tick()
+    (event,) = service.events("web-0")
+    assert event.id != placed.events[0].id
+    assert event.not_before == service.clock.now() + timedelta(minutes=15)
+
+
+def test_a_hold_reaches_no_further_than_it_says(service: Service) -> None:
+    service.plane.hold(TEST, project=None, host=HostName("host-2"))
+    assert service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
+    service.plane.hold(TEST, project=ProjectName("default"), host=None)
+    assert service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE).events == ()
+
+
+def test_a_failed_host_waits_for_no_hold(service: Service) -> None:
+    service.plane.hold(TEST, project=None, host=None)
+    assert service.host_order("host-1", Action.FAIL).events
+
+
+def test_a_second_hold_on_the_same_thing_names_the_first(service: Service) -> None:
+    first = service.plane.hold(TEST, project=None, host=None)
+    with pytest.raises(Conflict, match=first.id):
+        service.plane.hold(TEST, project=None, host=None)
+
+
+# Emergencies, and owners who do not want to wait
+
+
+def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(service: Service) -> None:
+    terms = Terms(emergency="coolant leak", notice=timedelta(minutes=2))
+    mandate = Mandate(by="ops", terms=terms)
+    (event,) = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REBOOT).events
+    assert event.not_before == START + timedelta(minutes=2)
+    (broken,) = [record for record in service.history() if record.kind == "promise-broken"]
+    assert broken.reason == "coolant leak: 0:02:00 of notice instead of 0:15:00"
+
+
+def test_the_owner_of_a_wedged_machine_need_not_wait_for_its_guests(service: Service) -> None:
+    mandate = Mandate(by="owner", terms=Terms(at_once=True))
+    (event,) = service.plane.order_machine("web-0", Action.RESTART, mandate).events
+    assert event.status is EventStatus.STARTED
+    assert [(word.by, word.kind) for word in event.approvals] == [("owner", "person")]
+
+
+# Policies
+
+
+def test_where_all_must_approve_one_is_not_enough(service: Service) -> None:
+    service.apply(web(GroupPolicy(approval=ApprovalRule.ALL)))
+    (told,) = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
+    service.approve("web-0", told)
+    service.approve("web-2", told)
+    (event,) = service.events("web-0")
+    assert (event.status, event.awaited) == (EventStatus.SCHEDULED, ("web-1",))
+    service.approve("web-1", told)
+    assert service.events("web-0")[0].status is EventStatus.STARTED
+
+
+def test_where_the_leader_approves_nobody_else_can(service: Service) -> None:
+    service.apply(web(GroupPolicy(approval=ApprovalRule.LEADER)))
+    (told,) = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
+    service.approve("web-1", told)
+    assert service.events("web-0")[0].awaited == ("web-0",)
+    service.approve("web-0", told)
+    assert service.events("web-0")[0].status is EventStatus.STARTED
+
+
+def test_a_persons_word_is_enough_whatever_the_policy(service: Service) -> None:
+    service.apply(web(GroupPolicy(approval=ApprovalRule.ALL)))
+    (told,) = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
+    assert service.plane.approve_event(told.id, by="owner").status is EventStatus.STARTED
+
+
+def test_a_policy_that_approves_by_itself_is_for_users_orders_only(service: Service) -> None:
+    service.apply(web(GroupPolicy(auto_approve=True)))
+    (mine,) = service.order("web-0", Action.RESTART).events
+    assert (mine.status, mine.approvals[0].kind) == (EventStatus.STARTED, "policy")
+    assert (
+        service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events[0].status
+        is EventStatus.SCHEDULED
+    )
+
+
+def test_a_group_may_ask_for_more_notice_and_all_of_the_host_get_it(service: Service) -> None:
+    spec = web(GroupPolicy(notice=timedelta(hours=1)))
+    service.apply(replace(spec, machines=(*spec.machines, machine("db", "host-1"))))
+    events = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
+    assert {event.not_before for event in events} == {START + timedelta(hours=1)}
+
+
+def test_guests_may_want_to_be_told_of_a_degraded_host_later_than_people(service: Service) -> None:
+    service.apply(web(GroupPolicy(degrade_notice=timedelta(days=1))))
+    placed = service.host_order("host-1", Action.DEGRADE)
+    assert placed.events == ()
+    assert placed.order.waiting[0].reason == "guests are told at 2026-01-11T12:00:00Z"
+    service.advance(days=6)
+    (event,) = service.events("web-0")
+    assert event.not_before == START + timedelta(days=7)
+
+
+# Work that somebody else does
+
+
+def outside(service: Service, *, heartbeat: timedelta | None = None) -> str:
+    """Place an order whose work is done outside, and let it start."""
+    service.engine._drivers = {EXTERNAL: ExternalDriver(service.policy.external_silence)}
+    mandate = Mandate(by="ops", driver=EXTERNAL, terms=Terms(heartbeat=heartbeat))
+    placed = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REDEPLOY)
+    service.approve("web-2", *placed.events)
+    return placed.order.id
+
+
+def test_work_outside_is_waited_for_until_it_is_reported_done(service: Service) -> None:
+    order = outside(service)
+    service.advance(minutes=9)
+    assert service.views.order(order).order.state is OrderState.STARTED
+    service.plane.complete_order(order, by="runbook")
+    service.tick()
+    assert service.views.order(order).order.state is OrderState.DONE
+    assert service.machine("web-0").host == "host-1"
+    done = [record for record in service.history(order=order) if record.kind == "step-done"]
+    assert {record.by for record in done} == {"runbook"}
+
+
+def test_silence_outside_for_too_long_is_a_failure(service: Service) -> None:
+    order = outside(service, heartbeat=timedelta(minutes=1))
+    service.advance(seconds=59)
+    service.plane.heartbeat(order)
+    service.advance(seconds=59)
+    assert service.views.order(order).order.state is OrderState.STARTED
+    service.advance(seconds=1)
+    failed = service.views.order(order).order
+    assert failed.state is OrderState.FAILED
+    assert failed.waiting[0].reason == "failed: nobody has reported for 0:01:00"
+
+
+def test_a_failure_outside_waits_for_a_person(service: Service) -> None:
+    order = outside(service)
+    service.plane.fail_order(order, why="the playbook broke")
+    assert service.views.order(order).order.waiting[0].reason == "failed: the playbook broke"
+    service.plane.retry_order(order, by="ops")
+    service.tick()
+    service.plane.complete_order(order, by="ops")
+    assert service.events("web-0")[0].status is EventStatus.STARTED
+
+
+def test_a_server_that_died_before_others_were_let_begin_lets_them_begin(service: Service) -> None:
+    service.engine._drivers = {}
+    mandate = Mandate(by="ops", driver=EXTERNAL)
+    placed = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REBOOT)
+    service.plane.approve(service.machine("web-2").id, [placed.events[0].id], address="")
+    service.engine._drivers = {EXTERNAL: ExternalDriver(service.policy.external_silence)}
+    service.tick()
+    assert service.reload(placed).state is OrderState.STARTED
+
+
+def test_nobody_reports_on_work_that_is_not_theirs(service: Service) -> None:
+    placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    with pytest.raises(Conflict, match="nobody else has a say"):
+        service.plane.complete_order(placed.order.id, by="ops")
