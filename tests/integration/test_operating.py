@@ -1,4 +1,4 @@
-"""What operators and groups may ask for beyond the contract: holds, emergencies, policies, work done outside."""
+"""What operators and groups may ask for beyond the contract: holds, emergencies, policies, work outside."""
 
 from collections.abc import Iterator
 from dataclasses import replace
