@@ -4,6 +4,7 @@ It announces, shows who has approved and who is awaited, waits until the stage m
 and completes or fails the order by the command's exit code.
 """
 
+import os
 import subprocess
 import threading
 from typing import Annotated, Any, Literal
@@ -83,32 +84,38 @@ def _run(session: Session, order: dict[str, Any], command: list[str] | None, *, 
         raise typer.Exit(2)
     console.say(f"Order {order['id']}:")
     try:
-        _wait(session, order["id"])
-        if not command:
-            console.say("The work may begin. When it is done:")
-            console.say(f"  {session.command('order complete ' + order['id'])}")
-            return
-        code = _carry_out(session, order["id"], command)
+        while (machines := _wait(session, order["id"])) is not None:
+            if not command:
+                console.say("The work may begin. When it is done:")
+                console.say(f"  {session.command('order complete ' + order['id'])}")
+                return
+            _carry_out(session, order["id"], command, machines)
     except KeyboardInterrupt:
         _call_off(session, order["id"])
         raise typer.Exit(1) from None
-    raise typer.Exit(code)
+    _show_notice(session, order["id"])
 
 
-def _wait(session: Session, order: str) -> None:
-    """Wait until the work may begin, and tell each change of who is awaited once."""
+def _wait(session: Session, order: str) -> list[str] | None:
+    """Wait until work may begin, and return on which machines; None if all of it is done.
+
+    A host that carries two update domains of a group is done in two parts. Each change of who is awaited is
+    told once.
+    """
     said: list[str] = []
     pause = threading.Event()
     while True:
         seen = session.client.get(f"/v1/orders/{order}")
-        state = seen["order"]["state"]
-        if state == "started":
-            return
-        if state in ("done", "cancelled", "failed"):
+        steps, state = seen["order"]["steps"], seen["order"]["state"]
+        if state in ("cancelled", "failed"):
             console.complain(
-                f"Order {order} is {state}: {seen['order']['why'] or 'there was nothing to do'}."
+                f"Order {order} is {state}: {seen['order']['why'] or 'see forewarn order show'}."
             )
-            raise typer.Exit(0 if state == "done" else 1)
+            raise typer.Exit(1)
+        if running := [step["machine"] for step in steps if step["state"] == "running"]:
+            return running
+        if state == "done" or not any(step["state"] == "waiting" for step in steps):
+            return None
         lines = _progress(seen)
         for line in lines:
             if line not in said:
@@ -136,31 +143,32 @@ def _progress(seen: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _carry_out(session: Session, order: str, command: list[str]) -> int:
-    console.say(f"The work may begin: {' '.join(command)}")
+def _carry_out(session: Session, order: str, command: list[str], machines: list[str]) -> None:
+    """Run the command, and report how it ended; a failure ends this program with the command's code."""
+    console.say(f"The work may begin on {words.listing(machines)}: {' '.join(command)}")
     stop = threading.Event()
     beats = threading.Thread(target=_beat, args=(session, order, stop), daemon=True)
     beats.start()
     try:
-        code = subprocess.run(command, check=False).returncode  # noqa: S603 - the operator's own runbook
+        environment = os.environ | {"FOREWARN_ORDER": order, "FOREWARN_MACHINES": ",".join(machines)}
+        code = subprocess.run(command, check=False, env=environment).returncode  # noqa: S603 - their runbook
+        problem = f"{command[0]} ended with code {code}"
     except OSError as error:
         code, problem = 1, f"{command[0]} cannot be run: {error.strerror}"
-    else:
-        problem = f"{command[0]} ended with code {code}"
-    stop.set()
-    beats.join()
+    finally:
+        stop.set()
+        beats.join()
     if code == 0:
-        after = session.client.post(f"/v1/orders/{order}/complete")
-        console.say(f"Done: order {order} is {after['order']['state']}.")
-        _show_notice(session, order)
-    else:
-        session.client.post(f"/v1/orders/{order}/fail", {"reason": problem})
-        console.complain(
-            f"{problem}: order {order} has failed, and its events stay listed.\n"
-            f"Try again with `{session.command('order retry ' + order)}`, "
-            f"or give up with `{session.command('order abandon ' + order)}`."
-        )
-    return code
+        session.client.post(f"/v1/orders/{order}/complete")
+        console.say(f"Done with {words.listing(machines)}.")
+        return
+    session.client.post(f"/v1/orders/{order}/fail", {"reason": problem})
+    console.complain(
+        f"{problem}: order {order} has failed, and its events stay listed.\n"
+        f"Try again with `{session.command('order retry ' + order)}`, "
+        f"or give up with `{session.command('order abandon ' + order)}`."
+    )
+    raise typer.Exit(code)
 
 
 def _beat(session: Session, order: str, stop: threading.Event) -> None:

@@ -266,7 +266,7 @@ def _moments(draft: Draft, order: Order, place: int, policy: Policy) -> list[dat
     if stage.state is StageState.ANNOUNCED:
         starts = [events.may_start_at(draft, event) for event in told]
         later = [moment for moment in starts if moment > draft.now]
-        return ([max(later)] if later else []) + ([_stale_at(told, policy)] if told else [])
+        return later + ([_stale_at(told, policy)] if told else [])
     looks = [step.look_at for step in stage.steps if step.look_at is not None]
     return looks + [_linger_until(event, policy) for event in told if _is_over(order, event)]
 

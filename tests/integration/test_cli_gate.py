@@ -1,0 +1,77 @@
+"""The gate: somebody's own command runs when the guests have been told and are ready."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.process import FOREWARN, Program, sample_fleet, started, until
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(tmp_path, "--fleet", sample_fleet(tmp_path))
+
+
+def gate(program: Program, folder: Path, *words: str) -> "subprocess.Popen[str]":
+    command = [FOREWARN, "--server", program.operators, "gate", *words]
+    return started(command, folder)
+
+
+def approve_everything(program: Program) -> bool:
+    """Approve as a person would, and say whether there was anything to approve."""
+    listed = [event for event in program.all("events") if event["status"] == "Scheduled"]
+    for event in listed:
+        program.post(f"/v1/events/{event['id']}/approve")
+    return bool(listed)
+
+
+def test_the_command_runs_once_for_each_stage_when_its_guests_are_ready(
+    program: Program, tmp_path: Path
+) -> None:
+    with program:
+        write = "echo $FOREWARN_MACHINES >> ran"
+        gated = gate(program, tmp_path, "host", "host-1", "--action", "freeze", "--", "sh", "-c", write)
+        until(lambda: approve_everything(program), what="the first stage to be announced")
+        until(lambda: (tmp_path / "ran").exists(), what="the command to be run")
+        until(lambda: not _running(program), what="the command's end to be reported")
+        program.advance(90)  # the events of the first stage linger
+        until(lambda: approve_everything(program), what="the second stage to be announced")
+        out, err = gated.communicate(timeout=60)
+        assert (gated.returncode, err) == (0, "")
+        ran = [set(line.split(",")) for line in (tmp_path / "ran").read_text().split()]
+        assert ran == [{"batch_0", "FrontEnd_IN_0", "web-0", "web-3"}, {"Worker_IN_1"}]
+        assert "promised" in out
+
+
+def test_a_command_that_fails_fails_the_order_and_says_what_to_do(program: Program, tmp_path: Path) -> None:
+    with program:
+        gated = gate(program, tmp_path, "machine", "db", "--action", "freeze", "--", "sh", "-c", "exit 7")
+        until(lambda: approve_everything(program), what="the event")
+        _, err = gated.communicate(timeout=60)
+        assert gated.returncode == 7
+        (order,) = program.all("orders")
+        assert order["state"] == "failed"
+        assert order["waiting"][0]["reason"] == "failed: sh ended with code 7"
+        assert f"order retry {order['id']}" in err
+
+
+def test_an_operator_can_hold_and_release_by_command(program: Program, tmp_path: Path) -> None:
+    def forewarn(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [FOREWARN, "--server", program.operators, *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    with program:
+        assert "held" in forewarn("hold", "--reason", "holidays", "--host", "host-1").stdout
+        (hold,) = json.loads(forewarn("holds", "--json").stdout)["holds"]
+        assert (hold["reach"], hold["reason"]) == ("host host-1", "holidays")
+        again = forewarn("hold", "--reason", "twice", "--host", "host-1")
+        assert again.returncode == 1
+        assert hold["id"] in again.stderr
+        assert forewarn("release").returncode == 0
+        assert forewarn("release").returncode == 1
+
+
+def _running(program: Program) -> bool:
+    return any(step["state"] == "running" for order in program.all("orders") for step in order["steps"])
