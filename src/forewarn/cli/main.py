@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from forewarn.cli import clock, event, fleet, group, history, host, machine, order, serve, session
+from forewarn.cli import clock, event, fleet, group, history, host, machine, order, rehearse, serve, session
 from forewarn.cli.session import Json, Project, Server
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
@@ -35,6 +35,7 @@ for _noun, _part in {
     app.add_typer(_part.app, name=_noun)
 
 app.command("history")(history.history)
+app.command("rehearse")(rehearse.rehearse)
 app.command("serve", rich_help_panel=SERVER_PANEL)(serve.serve)
 app.command("backup", rich_help_panel=SERVER_PANEL)(serve.backup)
 
