@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forewarn.cli import console, words
+from forewarn.cli.client import Refused
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,10 +55,10 @@ class Watcher:
         elapsed: Callable[[], timedelta],
     ) -> None:
         """Tell where the guests should poll."""
+        if self._url_file is not None:
+            _write(self._url_file, endpoints)
         for line in opening(self._scenario, endpoints):
             self._say(line)
-        if self._url_file is not None:
-            self._url_file.write_text(json.dumps(endpoints, indent=2) + "\n", encoding="utf-8")
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Tell what has happened."""
@@ -116,6 +117,16 @@ def watching(scenario: "Scenario", *, beside: bool, url_file: Path | None) -> It
     drawer = Drawer(scenario, url_file=url_file)
     with Live(get_renderable=drawer.drawn, refresh_per_second=REDRAWN):
         yield drawer
+
+
+def _write(path: Path, endpoints: Mapping[str, str]) -> None:
+    """Write the endpoints whole: somebody may be waiting for the file to appear."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(json.dumps(endpoints, indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror}") from None
 
 
 def opening(scenario: "Scenario", endpoints: Mapping[str, str]) -> list[str]:

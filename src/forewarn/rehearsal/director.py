@@ -12,7 +12,7 @@ from forewarn.rehearsal.service import PrivateService
 from forewarn.rehearsal.stage import LOOK_EVERY, Stage, until
 
 # For every guest to poll once more when all is over; real seconds.
-AFTERWARDS = 5.0
+AFTERWARDS = 3.0
 OVER = frozenset({"done", "failed", "cancelled"})
 SERVICE = "service"
 
