@@ -18,6 +18,7 @@ from forewarn.cli import (
     host,
     machine,
     order,
+    rehearse,
     serve,
     session,
 )

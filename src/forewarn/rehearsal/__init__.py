@@ -1,1 +1,1 @@
-"""Scenarios and faults of the metadata plane. Empty so far."""
+"""Scenarios that guests rehearse in a private service, and the faults of the metadata plane they meet."""

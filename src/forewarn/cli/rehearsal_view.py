@@ -1,0 +1,178 @@
+"""How a rehearsal is shown: drawn while it runs, or told in lines, and a report at the end."""
+
+import json
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from forewarn.cli import console, words
+from forewarn.cli.client import Refused
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from forewarn.rehearsal.ledger import Account
+    from forewarn.rehearsal.report import GuestReport, Report, Sight
+    from forewarn.rehearsal.scenario import Scenario
+
+# The latest of what happened, below the table of machines.
+LINES = 12
+REDRAWN = 8  # times a second
+
+GUESTS = console.Layout(
+    columns=(
+        "machine",
+        "polls",
+        "spoiled",
+        "event",
+        "told after",
+        "seen after",
+        "approved",
+        "notice",
+        "used",
+    ),
+    spare=("spoiled", "told after"),
+)
+
+
+class Watcher:
+    """Tells in lines what happens."""
+
+    def __init__(self, scenario: "Scenario", *, beside: bool, url_file: Path | None) -> None:
+        """Take whether to tell beside the output, which is for a program then."""
+        self._scenario = scenario
+        self._stream = sys.stderr if beside else sys.stdout
+        self._url_file = url_file
+
+    def opened(
+        self,
+        endpoints: Mapping[str, str],
+        accounts: "Mapping[str, Account]",
+        elapsed: Callable[[], timedelta],
+    ) -> None:
+        """Tell where the guests should poll."""
+        if self._url_file is not None:
+            _write(self._url_file, endpoints)
+        for line in opening(self._scenario, endpoints):
+            self._say(line)
+
+    def noted(self, at: timedelta, who: str, what: str) -> None:
+        """Tell what has happened."""
+        self._say(line_of(at, who, what))
+
+    def _say(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+class Drawer(Watcher):
+    """Draws the machines as they stand, and the latest of what happened."""
+
+    def __init__(self, scenario: "Scenario", *, url_file: Path | None) -> None:
+        super().__init__(scenario, beside=False, url_file=url_file)
+        self._accounts: Mapping[str, Account] = {}
+        self._elapsed: Callable[[], timedelta] = timedelta
+        self._lines: deque[str] = deque(maxlen=LINES)
+
+    def opened(
+        self,
+        endpoints: Mapping[str, str],
+        accounts: "Mapping[str, Account]",
+        elapsed: Callable[[], timedelta],
+    ) -> None:
+        """Tell where the guests should poll, and begin to draw."""
+        super().opened(endpoints, accounts, elapsed)
+        self._accounts, self._elapsed = accounts, elapsed
+
+    def noted(self, at: timedelta, who: str, what: str) -> None:
+        """Add a line to the drawing."""
+        self._lines.append(line_of(at, who, what))
+
+    def drawn(self) -> "RenderableType":
+        """Draw the present state."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=f"{self._scenario.name}, {words.span(self._elapsed().total_seconds())}")
+        for column in ("machine", "polls", "spoiled", "sees now", "approved"):
+            table.add_column(column)
+        for account in list(self._accounts.values()):
+            told = [str(len(each)) for each in (account.lists, account.approved)]
+            table.add_row(account.machine, str(account.polls), str(account.spoiled), *told)
+        return Group(table, *(Text(line, no_wrap=True, overflow="ellipsis") for line in list(self._lines)))
+
+
+@contextmanager
+def watching(scenario: "Scenario", *, beside: bool, url_file: Path | None) -> Iterator[Watcher]:
+    """Show a rehearsal while it runs."""
+    if beside or not console.is_terminal():
+        yield Watcher(scenario, beside=beside, url_file=url_file)
+        return
+    from rich.live import Live
+
+    drawer = Drawer(scenario, url_file=url_file)
+    with Live(get_renderable=drawer.drawn, refresh_per_second=REDRAWN):
+        yield drawer
+
+
+def _write(path: Path, endpoints: Mapping[str, str]) -> None:
+    """Write the endpoints whole: somebody may be waiting for the file to appear."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(json.dumps(endpoints, indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror}") from None
+
+
+def opening(scenario: "Scenario", endpoints: Mapping[str, str]) -> list[str]:
+    """Say what is rehearsed, and where the guests should poll."""
+    concerned = scenario.expect.machines
+    width = max(len(name) for name in endpoints)
+    awaited = words.listing(list(concerned))
+    began = (
+        "now"
+        if scenario.start == "now"
+        else f"when {awaited} {'has' if len(concerned) == 1 else 'have'} polled"
+    )
+    return [
+        f"Rehearsing {scenario.name} (clock {scenario.clock}). {scenario.about}",
+        *(f"  {name:{width}}  {url}/metadata/scheduledevents" for name, url in endpoints.items()),
+        f"Guests poll there. The scenario begins {began}.",
+    ]
+
+
+def line_of(at: timedelta, who: str, what: str) -> str:
+    """Write a line about something that happened."""
+    return f"{words.span(at.total_seconds()):>10}  {who:10}  {what}"
+
+
+def show_report(report: "Report") -> None:
+    """Show what each guest did, and whether that was what was expected."""
+    console.say()
+    rows = [row for guest in report.guests for row in _rows(guest)]
+    console.table(GUESTS, rows, empty="No guest polled.")
+    console.say()
+    for failure in report.failures:
+        console.say(f"  {failure}")
+    lasted = words.span(report.lasted)
+    console.say(f"{report.scenario}: {'as expected' if report.held else 'not as expected'}, after {lasted}")
+
+
+def _rows(guest: "GuestReport") -> list[tuple[object, ...]]:
+    own = [sight for sight in guest.events if sight.named]
+    counts = (guest.machine, str(guest.polls), str(guest.spoiled))
+    if not own:
+        return [(*counts, None, None, None, None, None, None)]
+    return [(*counts, *_cells(sight)) for sight in own]
+
+
+def _cells(sight: "Sight") -> tuple[object, ...]:
+    approved = None if sight.approved is None else f"after {words.span(sight.approved - sight.announced)}"
+    seen = None if sight.seen is None else words.span(sight.seen - sight.announced)
+    used = None if sight.used is None else words.span(sight.used)
+    return (sight.type, words.span(sight.announced), seen, approved, words.span(sight.notice), used)

@@ -1,0 +1,72 @@
+"""What each guest did, as its endpoint saw it, in service time."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+Note: TypeAlias = Callable[[str, str], None]  # who, and what they did
+
+
+@dataclass(slots=True, kw_only=True)
+class Account:
+    """What one guest did so far."""
+
+    machine: str
+    polls: int = 0
+    spoiled: int = 0  # requests that got no sound answer
+    first_poll: datetime | None = None
+    last_poll: datetime | None = None
+    last_sound: datetime | None = None  # the last answer that was as it should be
+    seen: dict[str, datetime] = field(default_factory=dict)  # by event
+    approved: dict[str, datetime] = field(default_factory=dict)
+    lists: tuple[str, ...] = ()  # the events it was told last
+    meets: str = ""  # what is wrong with its answers at present
+
+
+class Ledger:
+    """The accounts of all guests."""
+
+    def __init__(self, machines: Iterable[str], *, note: Note) -> None:
+        self.accounts = {name: Account(machine=name) for name in machines}
+        self._note = note
+
+    def polled(self, machine: str, *, now: datetime) -> None:
+        """Write down that a guest asked."""
+        account = self.accounts[machine]
+        account.polls += 1
+        account.last_poll = now
+        if account.first_poll is None:
+            account.first_poll = now
+            self._note(machine, "polls for the first time")
+
+    def spoiled(self, machine: str, what: str) -> None:
+        """Write down that a guest was not answered as it should be."""
+        account = self.accounts[machine]
+        account.spoiled += 1
+        if account.meets != what:
+            account.meets = what
+            self._note(machine, f"meets {what}")
+
+    def sound(self, machine: str, *, now: datetime) -> None:
+        """Write down that a guest was answered as it should be."""
+        account = self.accounts[machine]
+        account.last_sound, account.meets = now, ""
+
+    def told(self, machine: str, events: Sequence[tuple[str, str]], *, now: datetime) -> None:
+        """Write down the events a guest was shown, each an id and what it is."""
+        account = self.accounts[machine]
+        for event, what in events:
+            if account.seen.setdefault(event, now) is now:
+                self._note(machine, f"sees {what}")
+        ids = tuple(event for event, _ in events)
+        for gone in set(account.lists) - set(ids):
+            self._note(machine, f"sees that event {gone[:8]} is gone")
+        account.lists = ids
+
+    def approved(self, machine: str, events: Iterable[str], *, now: datetime) -> None:
+        """Write down the events that a guest let start."""
+        account = self.accounts[machine]
+        for event in events:
+            if account.approved.setdefault(event.upper(), now) is now:
+                self._note(machine, f"approves event {event.upper()[:8]}")

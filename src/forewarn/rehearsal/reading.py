@@ -1,0 +1,247 @@
+"""A scenario as people write it, read from TOML; what is wrong is refused with the name of the field."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from forewarn.clock import clock_of
+from forewarn.config import duration
+from forewarn.core.errors import Invalid
+from forewarn.core.fleet import FleetSpec
+from forewarn.core.model import Action, Work
+from forewarn.core.policy import HOST_ACTIONS, MACHINE_ACTIONS
+from forewarn.rehearsal.scenario import (
+    CancelStep,
+    Expectation,
+    Fault,
+    FaultKind,
+    GuestCommand,
+    OrderStep,
+    Scenario,
+    Start,
+    Step,
+)
+from forewarn.wire import fields
+from forewarn.wire.fields import Readers
+from forewarn.wire.fleet import read_fleet
+
+# What maintenance may do to the machines of a host.
+_WORKS = (Work.FREEZE, Work.REBOOT, Work.REDEPLOY)
+
+
+def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario:
+    """Read a scenario; Invalid names the first thing that is wrong."""
+    tables = fields.read(_parsed(text), _SCENARIO_FILE, "")
+    head = fields.read(tables.get("scenario", {}), _HEAD, "scenario.")
+    if "name" not in head:
+        raise Invalid("scenario.name: expected a name, but it is missing")
+    fleet = _fleet(tables.get("fleet", default_fleet))
+    steps = tuple(_step(value, f"steps[{place}]", fleet) for place, value in enumerate(tables["steps"]))
+    guests = tuple(
+        _guest(value, f"guests[{place}]", fleet) for place, value in enumerate(tables.get("guests", ()))
+    )
+    return Scenario(
+        **{"about": "", **head},
+        fleet=fleet,
+        steps=tuple(sorted(steps, key=lambda step: step.at)),
+        expect=_expectation(tables.get("expect", {}), fleet, steps),
+        guests=guests,
+    )
+
+
+def with_speed(scenario: Scenario, clock: str) -> Scenario:
+    """Run a scenario by another clock."""
+    return replace(scenario, clock=_clock(clock))
+
+
+def with_command(scenario: Scenario, command: Sequence[str]) -> Scenario:
+    """Run a command as the guest of each machine that something is expected of."""
+    told = tuple(GuestCommand(machine=name, command=tuple(command)) for name in scenario.expect.machines)
+    return replace(scenario, guests=told)
+
+
+# Readers of single fields
+
+
+def _duration(value: object) -> timedelta:
+    try:
+        given = duration(value)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise Invalid(f"{error}, got {fields.shown(value)}") from None
+    if given < timedelta():
+        raise Invalid(f"expected a time that is not negative, got {fields.shown(value)}")
+    return given
+
+
+def _clock(value: object) -> str:
+    kind = fields.text(value)
+    if kind == "manual":
+        raise Invalid("expected system or xN, for nobody turns a manual clock here")
+    clock_of(kind)
+    return kind
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(f"expected true or false, got {fields.shown(value)}")
+    return value
+
+
+def _true(value: object) -> bool:
+    if value is not True:
+        raise Invalid(f"expected true, got {fields.shown(value)}")
+    return True
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return tuple(fields.name(each) for each in fields.sequence(value))
+
+
+def _command(value: object) -> tuple[str, ...]:
+    words = fields.sequence(value)
+    if not words or not all(isinstance(word, str) for word in words):
+        raise Invalid('expected a list of words, as ["./my-agent", "{endpoint}"]')
+    return tuple(str(word) for word in words)
+
+
+_SCENARIO_FILE: Readers = {
+    "scenario": fields.table,
+    "fleet": fields.table,
+    "steps": fields.sequence,
+    "guests": fields.sequence,
+    "expect": fields.table,
+}
+
+_HEAD: Readers = {
+    "name": fields.name,
+    "about": fields.text,
+    "clock": _clock,
+    "start": fields.choice(tuple(Start)),
+    "limit": _duration,
+}
+
+_STEP: Readers = {"at": _duration, "order": fields.table, "cancel": _true, "fault": fields.table}
+
+_ORDER: Readers = {
+    "machine": fields.name,
+    "host": fields.name,
+    "action": fields.choice(tuple(Action)),
+    "work": fields.choice(_WORKS),
+}
+
+_FAULT: Readers = {
+    "kind": fields.choice(tuple(FaultKind)),
+    "machines": _names,
+    "for": _duration,
+    "calls": fields.whole_number(1, 1_000_000),
+    "delay": _duration,
+    "notice": _duration,
+}
+
+_GUEST: Readers = {"machine": fields.name, "command": _command}
+
+_EXPECT: Readers = {
+    "machines": _names,
+    "polled": _flag,
+    "saw": _flag,
+    "approved": _flag,
+    "within": _duration,
+    "recovered": _flag,
+}
+
+
+# Tables
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    try:
+        parsed = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Invalid(f"not TOML: {error}") from None
+    return {"steps": (), **parsed}
+
+
+def _fleet(declared: Mapping[str, object]) -> FleetSpec:
+    try:
+        fleet = read_fleet(declared)
+    except Invalid as refusal:
+        raise Invalid(f"fleet: {refusal}") from None
+    if not fleet.machines:
+        raise Invalid("fleet: machines: expected at least one")
+    return fleet
+
+
+def _step(value: object, where: str, fleet: FleetSpec) -> Step:
+    given = fields.read(fields.table(value, where), _STEP, f"{where}: ")
+    kinds = [kind for kind in ("order", "cancel", "fault") if kind in given]
+    if len(kinds) != 1:
+        raise Invalid(f"{where}: expected one of order, cancel or fault")
+    at = given.get("at", timedelta())
+    match kinds[0]:
+        case "order":
+            return Step(at=at, does=_order(given["order"], f"{where}: order", fleet))
+        case "fault":
+            return Step(at=at, does=_fault(given["fault"], f"{where}: fault", fleet))
+        case _:
+            return Step(at=at, does=CancelStep())
+
+
+def _order(table: Mapping[str, object], where: str, fleet: FleetSpec) -> OrderStep:
+    given = fields.read(table, _ORDER, f"{where}.")
+    if ("machine" in given) == ("host" in given):
+        raise Invalid(f"{where}: expected either machine or host")
+    known = MACHINE_ACTIONS if "machine" in given else HOST_ACTIONS
+    if given.get("action") not in known:
+        expected = fields.either(sorted(known))
+        raise Invalid(f"{where}.action: expected {expected}, got {fields.shown(given.get('action'))}")
+    if (given["action"] is Action.MAINTENANCE) != ("work" in given):
+        raise Invalid(f"{where}.work: expected {fields.either(_WORKS)} with maintenance, and nothing else")
+    if "host" in given and given["host"] not in fleet.hosts:
+        raise Invalid(f'{where}.host: expected a host of the fleet, got "{given["host"]}"')
+    if "machine" in given:
+        _known(fleet, [given["machine"]], f"{where}.machine")
+    return OrderStep(**given)
+
+
+def _fault(table: Mapping[str, object], where: str, fleet: FleetSpec) -> Fault:
+    given = fields.read(table, _FAULT, f"{where}.")
+    if "kind" not in given:
+        raise Invalid(f"{where}.kind: expected {fields.either(tuple(FaultKind))}, but it is missing")
+    _known(fleet, given.get("machines", ()), f"{where}.machines")
+    if "for" in given:
+        given["lasts"] = given.pop("for")
+    return Fault(**given)
+
+
+def _guest(value: object, where: str, fleet: FleetSpec) -> GuestCommand:
+    given = fields.read(fields.table(value, where), _GUEST, f"{where}: ")
+    for key in ("machine", "command"):
+        if key not in given:
+            raise Invalid(f"{where}: {key}: it is missing")
+    _known(fleet, [given["machine"]], f"{where}: machine")
+    return GuestCommand(**given)
+
+
+def _expectation(table: Mapping[str, object], fleet: FleetSpec, steps: Sequence[Step]) -> Expectation:
+    given = fields.read(table, _EXPECT, "expect.")
+    if "within" in given and given.get("approved") is not True:
+        raise Invalid("expect.within: expected approved = true beside it")
+    _known(fleet, given.get("machines", ()), "expect.machines")
+    return Expectation(**{"machines": _concerned(fleet, steps), **given})
+
+
+def _concerned(fleet: FleetSpec, steps: Sequence[Step]) -> tuple[str, ...]:
+    """Name the machines that orders name, or that a host carries which they name; all, if none does."""
+    orders = [step.does for step in steps if isinstance(step.does, OrderStep)]
+    machines, hosts = {order.machine for order in orders}, {order.host for order in orders}
+    named = [each.name for each in fleet.machines if each.name in machines or each.host in hosts]
+    return tuple(named or [each.name for each in fleet.machines])
+
+
+def _known(fleet: FleetSpec, names: Sequence[str], where: str) -> None:
+    known = {machine.name for machine in fleet.machines}
+    for name in names:
+        if name not in known:
+            raise Invalid(f'{where}: expected a machine of the fleet, got "{name}"')

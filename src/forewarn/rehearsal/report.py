@@ -1,0 +1,226 @@
+"""What each guest did and when, and whether that is what was expected of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from forewarn.rehearsal.ledger import Account
+from forewarn.rehearsal.scenario import Expectation, Fault, Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFacts:
+    """An event, as the service has it at the end."""
+
+    id: str
+    type: str
+    machines: tuple[str, ...]  # that it named when it was announced
+    announced: datetime
+    not_before: datetime
+    started: datetime | None = None
+    ended: datetime | None = None
+    why: str | None = None
+    approved: datetime | None = None  # by the first who did
+
+    @property
+    def approvable(self) -> bool:
+        """Whether guests had any notice."""
+        return self.not_before > self.announced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """One event, as one guest met it; times in seconds from the start of the scenario."""
+
+    event: str
+    type: str
+    named: bool  # whether it is an event of this guest's machine
+    announced: float
+    seen: float | None
+    approved: float | None  # by this guest
+    started: float | None
+    ended: float | None
+    notice: float  # seconds promised
+    used: float | None  # seconds of it that passed before the first approval, or the start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestReport:
+    """What one guest did."""
+
+    machine: str
+    polls: int
+    spoiled: int
+    first_poll: float | None
+    last_poll: float | None
+    events: tuple[Sight, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The outcome of a rehearsal."""
+
+    scenario: str
+    lasted: float  # seconds of service time
+    guests: tuple[GuestReport, ...]
+    failures: tuple[str, ...]
+
+    @property
+    def held(self) -> bool:
+        """Whether all that was expected came true."""
+        return not self.failures
+
+
+def report(
+    scenario: Scenario,
+    accounts: Mapping[str, Account],
+    events: Sequence[EventFacts],
+    *,
+    began: datetime,
+    ended: datetime,
+    troubles: Iterable[str] = (),
+) -> Report:
+    """Put together what is known; troubles are reasons of other kinds for it to have failed."""
+    shown = [
+        account
+        for account in accounts.values()
+        if account.polls or account.machine in scenario.expect.machines
+    ]
+    return Report(
+        scenario=scenario.name,
+        lasted=(ended - began).total_seconds(),
+        guests=tuple(_guest(account, events, began) for account in shown),
+        failures=(*troubles, *failures(scenario, accounts, events, began=began)),
+    )
+
+
+def _guest(account: Account, events: Sequence[EventFacts], began: datetime) -> GuestReport:
+    met = [event for event in events if event.id in account.seen or account.machine in event.machines]
+    return GuestReport(
+        machine=account.machine,
+        polls=account.polls,
+        spoiled=account.spoiled,
+        first_poll=_since(began, account.first_poll),
+        last_poll=_since(began, account.last_poll),
+        events=tuple(_sight(account, event, began) for event in met),
+    )
+
+
+def _sight(account: Account, event: EventFacts, began: datetime) -> Sight:
+    freed = event.approved or event.started
+    return Sight(
+        event=event.id,
+        type=event.type,
+        named=account.machine in event.machines,
+        announced=(event.announced - began).total_seconds(),
+        seen=_since(began, account.seen.get(event.id)),
+        approved=_since(began, account.approved.get(event.id)),
+        started=_since(began, event.started),
+        ended=_since(began, event.ended),
+        notice=(event.not_before - event.announced).total_seconds(),
+        used=_since(event.announced, freed),
+    )
+
+
+def _since(start: datetime, moment: datetime | None) -> float | None:
+    return None if moment is None else (moment - start).total_seconds()
+
+
+# Expectations
+
+
+def failures(
+    scenario: Scenario, accounts: Mapping[str, Account], events: Sequence[EventFacts], *, began: datetime
+) -> tuple[str, ...]:
+    """Say in a line each what was expected and did not come true."""
+    found: list[str] = []
+    for name in scenario.expect.machines:
+        account, own = accounts[name], [event for event in events if name in event.machines]
+        found += _of_polls(scenario.expect, account)
+        found += _of_sight(scenario.expect, account, own)
+        found += _of_approval(scenario.expect, account, own)
+        if scenario.expect.recovered and not _recovered(scenario, account, began):
+            found.append(f"{name} should have gone on to the end, but got no sound answer after the faults")
+    return tuple(found)
+
+
+def _of_polls(expect: Expectation, account: Account) -> list[str]:
+    if expect.polled is True and not account.polls:
+        return [f"{account.machine} should have polled, and never did"]
+    if expect.polled is False and account.polls:
+        return [f"{account.machine} should not have polled, and did {account.polls} times"]
+    return []
+
+
+def _of_sight(expect: Expectation, account: Account, own: Sequence[EventFacts]) -> list[str]:
+    if expect.saw is None:
+        return []
+    if not own:
+        return [f"{account.machine} had no event that it could have seen"] if expect.saw else []
+    return [
+        f"{account.machine} {'should have seen' if expect.saw else 'should not have seen'} the {event.type}"
+        for event in own
+        if (event.id in account.seen) is not expect.saw
+    ]
+
+
+def _of_approval(expect: Expectation, account: Account, own: Sequence[EventFacts]) -> list[str]:
+    if expect.approved is None:
+        return []
+    found = []
+    for event in own:
+        if not event.approvable:
+            continue
+        if expect.approved and event.approved is None:
+            found.append(f"the {event.type} of {account.machine} should have been approved, and was not")
+        elif not expect.approved and event.approved is not None:
+            found.append(f"the {event.type} of {account.machine} should not have been approved, and was")
+        elif expect.within and event.approved and event.approved - event.announced > expect.within:
+            took, most = (event.approved - event.announced).total_seconds(), expect.within.total_seconds()
+            late = f"after {took:.0f} s, not within {most:.0f} s"
+            found.append(f"the {event.type} of {account.machine} was approved {late}")
+    return found
+
+
+def _recovered(scenario: Scenario, account: Account, began: datetime) -> bool:
+    faults = [(step.at, step.does) for step in scenario.steps if isinstance(step.does, Fault)]
+    ends = [at + (fault.lasts or timedelta()) for at, fault in faults]
+    return account.last_sound is not None and account.last_sound >= began + max(ends, default=timedelta())
+
+
+def as_json(report_: Report) -> dict[str, Any]:
+    """Write a report for a program."""
+    return {
+        "scenario": report_.scenario,
+        "held": report_.held,
+        "failures": list(report_.failures),
+        "lasted_seconds": report_.lasted,
+        "guests": [_guest_json(guest) for guest in report_.guests],
+    }
+
+
+def _guest_json(guest: GuestReport) -> dict[str, Any]:
+    return {
+        "machine": guest.machine,
+        "polls": guest.polls,
+        "spoiled": guest.spoiled,
+        "first_poll_seconds": guest.first_poll,
+        "last_poll_seconds": guest.last_poll,
+        "events": [_sight_json(sight) for sight in guest.events],
+    }
+
+
+def _sight_json(sight: Sight) -> dict[str, Any]:
+    return {
+        "id": sight.event,
+        "type": sight.type,
+        "named": sight.named,
+        "announced_seconds": sight.announced,
+        "seen_seconds": sight.seen,
+        "approved_seconds": sight.approved,
+        "started_seconds": sight.started,
+        "ended_seconds": sight.ended,
+        "notice_seconds": sight.notice,
+        "used_seconds": sight.used,
+    }

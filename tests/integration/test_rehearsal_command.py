@@ -1,0 +1,74 @@
+"""`forewarn rehearse`, as people type it."""
+
+import json
+from pathlib import Path
+
+from tests.process import FOREWARN, Guest, Output, ending, free_port, run, started, until
+
+QUICK = '[scenario]\nname = "quick"\nclock = "x600"\n'
+RESTART = '[[steps]]\norder = { machine = "web-0", action = "restart" }\n'
+
+
+def test_the_scenarios_are_listed(tmp_path: Path) -> None:
+    told = json.loads(run(tmp_path, "rehearse", "--list", "--json").stdout)
+    assert "spot-eviction" in [each["name"] for each in told["scenarios"]]
+
+
+def test_a_rehearsal_that_is_not_as_expected_ends_with_1(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        QUICK + 'start = "now"\n[[steps]]\norder = {host="host-1", action="fail"}\n[expect]\nsaw = true\n'
+    )
+    ran = run(tmp_path, "rehearse", "mine.toml")
+    assert ran.returncode == 1
+    assert "web-0 should have seen the Reboot" in ran.stdout
+    assert "quick: not as expected" in ran.stdout
+
+
+def test_a_guest_of_ones_own_polls_where_it_is_told(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(QUICK + RESTART + "[expect]\nsaw = true\napproved = false\n")
+    command = [FOREWARN, "rehearse", "mine.toml"]
+    with ending(started(command, tmp_path)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        out, _ = Output(process.stdout), Output(process.stderr)
+        guest = Guest(out.wait_for("  web-0    ").partition("/metadata")[0])
+        with guest.client:
+            until(lambda: guest.document()["Events"], what="the event to be seen")
+            until(lambda: not guest.document()["Events"], what="the event to be over")
+            assert process.wait(60) == 0
+        out.finish()
+        assert "quick: as expected" in out.text
+
+
+def test_a_fleet_says_on_which_port_its_machines_poll(tmp_path: Path) -> None:
+    port = free_port()
+    fleet = f'[fleet.hosts.h]\n[[fleet.machines]]\nname = "db"\nhost = "h"\nport = {port}\n'
+    (tmp_path / "mine.toml").write_text(QUICK + 'start = "now"\n' + fleet)
+    assert f"http://127.0.0.1:{port}/" in run(tmp_path, "rehearse", "mine.toml").stdout
+
+
+def test_a_program_that_cannot_be_run_is_named(tmp_path: Path) -> None:
+    ran = run(tmp_path, "rehearse", "user-restart", "--", "no-such-agent")
+    assert ran.returncode == 1
+    assert "guest of web-0: 'no-such-agent' cannot be run: No such file or directory" in ran.stderr
+
+
+def test_what_a_program_says_and_how_it_ends_is_told(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(QUICK + 'start = "now"\n[[steps]]\nat = "30m"\ncancel = true\n')
+    script = "echo here is $FOREWARN_MACHINE; exit 7"
+    ran = run(tmp_path, "rehearse", "mine.toml", "--", "sh", "-c", script)
+    assert "| here is web-0" in ran.stdout
+    assert "its program has ended with 7" in ran.stdout
+
+
+def test_a_bad_scenario_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('[scenario]\nname = "mine"\nclok = "x60"\n')
+    ran = run(tmp_path, "rehearse", "mine.toml")
+    assert ran.returncode == 2
+    assert ran.stderr == ("forewarn: mine.toml: scenario.clok: there is no such field; did you mean clock?\n")
+
+
+def test_a_running_server_is_no_place_for_a_rehearsal(tmp_path: Path) -> None:
+    ran = run(tmp_path, "rehearse", "user-restart", "--server", "http://127.0.0.1:1")
+    assert ran.returncode == 1
+    assert "private service" in ran.stderr

@@ -1,0 +1,181 @@
+"""Every fault of the metadata plane, as a guest meets it."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TypeAlias
+
+import httpx
+import pytest
+
+from forewarn.clock import monotonic
+from tests.process import FOREWARN, PATIENCE, Guest, Output, ending, started, until
+
+# Faults that are on all the time, each for a machine of its own.
+KINDS = {
+    "slow": 'delay = "1m", calls = 1',
+    "hang": 'for = "30s"',
+    "429": "",
+    "500": "",
+    "503": "calls = 2",
+    "empty": "",
+    "text": "",
+}
+HEAD = '[scenario]\nname = "faults"\nclock = "x60"\nlimit = "10h"\n'
+# A minute in each second.
+SPEED = 60
+
+GuestOf: TypeAlias = Callable[[str], Guest]
+
+
+def all_at_once() -> str:
+    parts = [f'{HEAD}start = "now"', "[fleet.hosts.h]"]
+    for kind, more in KINDS.items():
+        settings = f'kind = "{kind}", machines = ["m-{kind}"]{f", {more}" if more else ""}'
+        parts.append(
+            f'[[fleet.machines]]\nname = "m-{kind}"\nhost = "h"\n[[steps]]\nfault = {{ {settings} }}'
+        )
+    # Nothing else keeps a scenario going whose faults have no end.
+    return "\n".join([*parts, '[[steps]]\nat = "9h"\ncancel = true'])
+
+
+@contextmanager
+def rehearsing(folder: Path, scenario: str) -> Iterator[dict[str, str]]:
+    """Run a scenario, and give the endpoints of its machines; it is ended before its time."""
+    (folder / "faults.toml").write_text(scenario)
+    command = [FOREWARN, "rehearse", "faults.toml", "--client-url-file", "urls.json"]
+    with ending(started(command, folder)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        out, _ = Output(process.stdout), Output(process.stderr)
+        out.wait_for("Guests poll there.")
+        yield json.loads((folder / "urls.json").read_text())
+        process.terminate()
+        assert process.wait(PATIENCE) == 1
+        out.finish()
+        assert "it was interrupted" in out.text
+
+
+@pytest.fixture(scope="module")
+def endpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with rehearsing(tmp_path_factory.mktemp("rehearsal"), all_at_once()) as urls:
+        yield urls
+
+
+@contextmanager
+def told(folder: Path, order: str, fault: str) -> Iterator[Guest]:
+    """Be the guest of a machine, for which everything begins with its first poll."""
+    fleet = '[fleet.hosts.h]\n[[fleet.machines]]\nname = "m"\nhost = "h"\npriority = "spot"\n'
+    steps = f'[[steps]]\norder = {{ machine = "m", action = "{order}" }}\n[[steps]]\n{fault}\n'
+    later = '[[steps]]\nat = "9h"\ncancel = true'
+    with rehearsing(folder, HEAD + fleet + steps + later) as urls:
+        guest = Guest(urls["m"])
+        with guest.client:
+            yield guest
+
+
+@pytest.fixture
+def guest(endpoints: dict[str, str]) -> Iterator[GuestOf]:
+    """Give the guest of the machine that meets a kind of fault."""
+    with ExitStack() as stack:
+
+        def of(kind: str) -> Guest:
+            made = Guest(endpoints[f"m-{kind}"])
+            stack.enter_context(made.client)
+            return made
+
+        yield of
+
+
+def test_a_first_call_may_be_slow_and_the_next_is_not(guest: GuestOf) -> None:
+    slow = guest("slow")
+    began = monotonic()
+    assert slow.document()["Events"] == []
+    took = monotonic() - began
+    assert took > 60 / SPEED * 0.9
+    began = monotonic()
+    slow.document()
+    assert monotonic() - began < took
+
+
+def test_an_endpoint_that_hangs_hangs_up_without_an_answer(guest: GuestOf) -> None:
+    hanging = guest("hang")
+
+    def answer() -> bool:
+        try:
+            return hanging.poll().status_code == 200
+        except httpx.RemoteProtocolError:
+            return False
+
+    until(answer, what="the endpoint to answer again")
+
+
+@pytest.mark.parametrize(("kind", "retry"), [("429", "1"), ("500", None)])
+def test_a_refusal_is_for_polls_and_approvals(guest: GuestOf, kind: str, retry: str | None) -> None:
+    refused = guest(kind)
+    for answer in (refused.poll(), refused.approve("602D9444-D2CD-49C7-8624-8643E7171297")):
+        assert answer.status_code == int(kind)
+        assert answer.headers.get("Retry-After") == retry
+        assert "error" in answer.json()
+
+
+def test_a_fault_may_spoil_a_number_of_calls(guest: GuestOf) -> None:
+    unlucky = guest("503")
+    assert [unlucky.poll().status_code for _ in range(3)] == [503, 503, 200]
+
+
+def test_an_answer_may_be_empty(guest: GuestOf) -> None:
+    answer = guest("empty").poll()
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+def test_a_document_may_be_called_plain_text(guest: GuestOf) -> None:
+    answer = guest("text").poll()
+    assert answer.headers["Content-Type"] == "text/plain"
+    assert answer.json()["Events"] == []
+
+
+def test_an_event_may_vanish_without_ever_having_started(tmp_path: Path) -> None:
+    with told(tmp_path, "freeze", 'at = "3m"\nfault = { kind = "vanished" }') as guest:
+        seen = until(lambda: (found := guest.document())["Events"] and found, what="the event to be seen")
+        gone = until(lambda: not (found := guest.document())["Events"] and found, what="it to vanish")
+    assert seen["Events"][0]["EventStatus"] == "Scheduled"
+    assert gone["DocumentIncarnation"] > seen["DocumentIncarnation"]
+
+
+def test_an_event_may_be_born_started(tmp_path: Path) -> None:
+    with told(tmp_path, "evict", 'fault = { kind = "born-started" }') as guest:
+        (event,) = until(lambda: guest.document()["Events"], what="the event to be seen")
+    assert (event["EventStatus"], event["NotBefore"]) == ("Started", "")
+
+
+def test_a_notice_may_be_shorter_than_promised(tmp_path: Path) -> None:
+    with told(tmp_path, "freeze", 'fault = { kind = "short-notice", notice = "10m" }') as guest:
+        first = until(lambda: (answer := guest.poll()).json()["Events"] and answer, what="the event")
+    (event,) = first.json()["Events"]
+    left = parsedate_to_datetime(event["NotBefore"]) - parsedate_to_datetime(first.headers["Date"])
+    assert event["EventStatus"] == "Scheduled"
+    # The header has whole seconds.
+    assert left <= timedelta(minutes=10, seconds=1)
+
+
+def test_an_incarnation_may_restart(tmp_path: Path) -> None:
+    with told(tmp_path, "freeze", 'at = "3m"\nfault = { kind = "incarnation-restart" }') as guest:
+        until(lambda: guest.document()["DocumentIncarnation"] > 1, what="the incarnation to move")
+        again = until(
+            lambda: (found := guest.document())["DocumentIncarnation"] == 1 and found,
+            what="the incarnation to restart",
+        )
+        assert len(again["Events"]) == 1
+        tag = guest.poll().headers["ETag"]
+        assert guest.poll(If_None_Match=tag).status_code == 304
+
+
+def test_what_is_no_scheduled_event_is_passed_on(guest: GuestOf) -> None:
+    refused = guest("500")
+    query = {"api-version": "2021-02-01", "format": "text"}
+    answer = refused.client.get("/metadata/instance/compute/name", params=query, headers={"Metadata": "true"})
+    assert answer.text == "m-500"
