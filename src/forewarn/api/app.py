@@ -2,13 +2,30 @@
 
 from fastapi import FastAPI
 
-from forewarn.api import clock, errors, events, fleet, guards, history, hosts, machines, orders, probes
+from forewarn.api import (
+    calendar,
+    clock,
+    errors,
+    events,
+    fleet,
+    guards,
+    history,
+    hosts,
+    machines,
+    orders,
+    probes,
+    stream,
+    webhooks,
+)
 from forewarn.api.services import ApiSettings, Services
 
 ABOUT = """An open Scheduled Events service for any fleet of virtual machines.
 
 Times are RFC 3339 with Z. Ids are upper-case GUIDs, accepted in any case. Lists are answered page by page:
 send `next` back as `after`. Errors of every kind are `{"error": {"code": …, "message": …}}`."""
+
+
+PARTS = (machines, hosts, orders, events, calendar, history, stream, webhooks, fleet, clock, probes)
 
 
 def create_app(services: Services, settings: ApiSettings | None = None) -> FastAPI:
@@ -27,6 +44,6 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> FastA
     app.state.services = services
     app.state.meter = probes.Meter(services.guest_counters)
     errors.install(app)
-    for part in (machines, hosts, orders, events, history, fleet, clock, probes):
+    for part in PARTS:
         app.include_router(part.router)
     return app

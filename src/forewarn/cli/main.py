@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from forewarn.cli import clock, event, fleet, group, history, host, machine, order, serve, session
+from forewarn.cli import clock, event, fleet, group, history, host, machine, order, serve, session, webhook
 from forewarn.cli.session import Json, Project, Server
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
@@ -30,6 +30,7 @@ for _noun, _part in {
     "order": order,
     "event": event,
     "fleet": fleet,
+    "webhook": webhook,
     "clock": clock,
 }.items():
     app.add_typer(_part.app, name=_noun)
