@@ -6,7 +6,7 @@ import hmac
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -69,10 +69,8 @@ def receiving() -> Iterator[Receiver]:
             pass
 
         def handle(self) -> None:
-            try:
+            with suppress(ConnectionError):  # the sender may have lost its patience
                 super().handle()
-            except ConnectionError:
-                pass  # the sender has lost its patience
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

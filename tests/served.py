@@ -65,6 +65,7 @@ def app_of(
     health: Health | None = None,
     names: tuple[str, ...] = (),
     fault: Exception | None = None,
+    settings: ApiSettings | None = None,
 ) -> ASGIApp:
     services = Services(
         plane=service.plane,
@@ -77,7 +78,7 @@ def app_of(
         probes=health or Health(),
         guest_counters=lambda: {"polls": 7},
     )
-    return create_app(services, ApiSettings(names=names))
+    return create_app(services, settings or ApiSettings(names=names))
 
 
 class Api:

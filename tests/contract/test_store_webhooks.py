@@ -19,9 +19,7 @@ def webhook(number: int, **more: Any) -> Webhook:
         "created_at": NOW,
         "delivered": number,
     }
-    return Webhook(
-        id=WebhookId(f"BBBBBBBB-0000-4000-8000-{number:012X}"), number=number, **defaults | more
-    )
+    return Webhook(id=WebhookId(f"BBBBBBBB-0000-4000-8000-{number:012X}"), number=number, **defaults | more)
 
 
 def save(store: SqlStore, *webhooks: Webhook) -> None:

@@ -42,6 +42,7 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> FastA
         middleware=guards.guards(names=settings.names, body_bytes=settings.body_bytes),
     )
     app.state.services = services
+    app.state.settings = settings
     app.state.meter = probes.Meter(services.guest_counters)
     errors.install(app)
     for part in PARTS:

@@ -76,6 +76,10 @@ class ApiSettings:
 
     names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
     body_bytes: int = 4 * 1024 * 1024
+    # Of the stream, in real seconds. Sooner than proxies give up on a silent connection.
+    heartbeat: float = 15.0
+    # A reader that has taken nothing for so long is cut off; it can resume.
+    patience: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

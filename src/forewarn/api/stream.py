@@ -6,14 +6,14 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Send
 
 from forewarn.api.bodies import LARGEST, StreamQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import project_name
-from forewarn.api.services import Service, Services
+from forewarn.api.services import ApiSettings, Service, Services
 from forewarn.control.bell import waking
 from forewarn.control.ports import Following, RecordFilter
 from forewarn.core.errors import Conflict, Invalid, Unavailable
@@ -24,10 +24,6 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(tags=["history"])
 
-# Real seconds. Sooner than proxies give up on a silent connection.
-HEARTBEAT = 15.0
-# A reader that has taken nothing for so long is cut off; it can resume.
-SLOWEST = 60.0
 PAGE = 200
 
 LastEventId = Annotated[str | None, Header(description="The `id` of the last event that was seen.")]
@@ -38,23 +34,24 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, blocks: AsyncGenerator[bytes, None]) -> None:
+    def __init__(self, blocks: AsyncGenerator[bytes, None], *, patience: float) -> None:
         # No proxy on the way may keep anything, or wait for more.
         super().__init__(blocks, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self._blocks = blocks
+        self._patience = patience
 
     async def stream_response(self, send: Send) -> None:
         """Send until the stream ends, or the reader takes nothing any more."""
 
         async def bounded(message: Message) -> None:
-            async with asyncio.timeout(SLOWEST):
+            async with asyncio.timeout(self._patience):
                 await send(message)
 
         try:
             async with aclosing(self._blocks):
                 await super().stream_response(bounded)
         except TimeoutError:
-            log.warning("a reader of the stream took nothing for %g s and was cut off", SLOWEST)
+            log.warning("a reader of the stream took nothing for %g s and was cut off", self._patience)
 
 
 @router.get(
@@ -65,7 +62,10 @@ class EventStream(StreamingResponse):
     responses=documented(409),
 )
 async def follow(
-    query: Annotated[StreamQuery, Query()], service: Service, last_event_id: LastEventId = None
+    request: Request,
+    query: Annotated[StreamQuery, Query()],
+    service: Service,
+    last_event_id: LastEventId = None,
 ) -> EventStream:
     """Send every record as a server-sent event, from now on or from after a number."""
     wanted = RecordFilter(
@@ -76,7 +76,9 @@ async def follow(
     if service.tail.closed:
         raise Unavailable("stopping")
     number = await _start(query, last_event_id, service)
-    return EventStream(_Reader(service, wanted).events(number))
+    settings: ApiSettings = request.app.state.settings
+    reader = _Reader(service, wanted, heartbeat=settings.heartbeat)
+    return EventStream(reader.events(number), patience=settings.patience)
 
 
 async def _start(query: StreamQuery, last_event_id: str | None, service: Services) -> int:
@@ -101,9 +103,10 @@ def _number(text: str) -> int:
 class _Reader:
     """One who follows: reads on from a number when woken."""
 
-    def __init__(self, service: Services, wanted: RecordFilter) -> None:
+    def __init__(self, service: Services, wanted: RecordFilter, *, heartbeat: float) -> None:
         self._service = service
         self._wanted = wanted
+        self._heartbeat = heartbeat
         self._woken = asyncio.Event()
 
     async def events(self, number: int) -> AsyncGenerator[bytes, None]:
@@ -136,7 +139,7 @@ class _Reader:
     async def _news(self) -> bool:
         """Wait for news; say whether there are any, or it is time for a heartbeat."""
         try:
-            async with asyncio.timeout(HEARTBEAT):
+            async with asyncio.timeout(self._heartbeat):
                 await self._woken.wait()
         except TimeoutError:
             return False

@@ -22,8 +22,9 @@ KEPT = 1000
 class Tail:
     """What happened last, and a bell that says when there is more."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, kept: int = KEPT) -> None:
         self._store = store
+        self._most = kept
         self._bell = Bell()
         self._lock = threading.Lock()
         self._kept: deque[Record] = deque()
@@ -80,14 +81,14 @@ class Tail:
     def _take_in(self) -> None:
         with self._store.read() as snapshot:
             newest = snapshot.newest()
-            if self._first is None or newest - self._last > KEPT:
+            if self._first is None or newest - self._last > self._most:
                 self._start_at(newest)
                 return
-            found = snapshot.following(self._last, RecordFilter(), limit=KEPT + 1)
+            found = snapshot.following(self._last, RecordFilter(), limit=self._most + 1)
         with self._lock:
             self._kept.extend(found.records)
             self._last = found.number
-            while len(self._kept) > KEPT:
+            while len(self._kept) > self._most:
                 self._first = self._kept.popleft().number
 
     def _start_at(self, number: int) -> None:
