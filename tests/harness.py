@@ -9,7 +9,9 @@ from forewarn.config import SimulatedTimes
 from forewarn.control.engine import Engine
 from forewarn.control.plane import Placed, Plane
 from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Task
+from forewarn.control.tail import Tail
 from forewarn.control.views import Views
+from forewarn.control.webhooks import Webhooks
 from forewarn.core.draft import Slice
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
@@ -119,6 +121,10 @@ class Service:
             new_id=self.ids,
         )
         self.time = Timekeeper(self.clock, self.engine)
+        self.tail = Tail(store)
+        self.webhooks = Webhooks(
+            store=store, clock=self.clock, new_id=self.ids, new_secret=lambda: f"whsec_{'A' * 32}"
+        )
 
     def close(self) -> None:
         self.store.close()

@@ -15,6 +15,7 @@ from forewarn.api.app import create_app
 from forewarn.api.services import ApiSettings, Services
 from forewarn.core.fleet import FleetSpec
 from forewarn.core.model import Priority
+from forewarn.core.webhooks import Webhook, WebhookId
 from tests.harness import Service, fleet, group, machine
 
 T = TypeVar("T")
@@ -32,6 +33,16 @@ class Health:
         return self.unwell
 
 
+class Nobody:
+    """Pushes nothing to anybody."""
+
+    def next_try(self, id_: WebhookId, /) -> float | None:
+        return None
+
+    async def try_out(self, webhook: Webhook, /) -> str | None:
+        return "nobody pushes"
+
+
 class Worker:
     """Runs each use case at once, and then what it makes due; or fails as the test wants."""
 
@@ -44,6 +55,7 @@ class Worker:
             raise self._fault
         answer = job()
         self._service.tick()
+        self._service.tail.catch_up()
         return answer
 
 
@@ -53,16 +65,20 @@ def app_of(
     health: Health | None = None,
     names: tuple[str, ...] = (),
     fault: Exception | None = None,
+    settings: ApiSettings | None = None,
 ) -> ASGIApp:
     services = Services(
         plane=service.plane,
         views=service.views,
+        tail=service.tail,
+        webhooks=service.webhooks,
+        pushing=Nobody(),
         timekeeper=service.time,
         run=Worker(service, fault),
         probes=health or Health(),
         guest_counters=lambda: {"polls": 7},
     )
-    return create_app(services, ApiSettings(names=names))
+    return create_app(services, settings or ApiSettings(names=names))
 
 
 class Api:

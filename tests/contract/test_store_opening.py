@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
@@ -17,7 +18,7 @@ from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.store import tables
 from forewarn.store.database import database_of, engines_of
 from forewarn.store.lock import hold
-from forewarn.store.schema import VERSION_TABLE, newest_revision
+from forewarn.store.schema import VERSION_TABLE, alembic_config, newest_revision
 from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import everything, machine, save_fleet
 
@@ -60,9 +61,20 @@ def test_an_older_schema_is_brought_up_to_date(url: str) -> None:
     opened.close()
 
 
+def test_a_store_of_the_first_schema_is_brought_up_to_date(url: str) -> None:
+    engines = engines_of(database_of(url))
+    with engines.writing.begin() as connection:
+        command.upgrade(alembic_config(connection), "0001")
+    engines.dispose()
+    opened = open_store(url, new_id=lambda: "NEW")
+    with opened.read() as snapshot:
+        assert snapshot.count_webhooks() == 0
+    opened.close()
+
+
 def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:
     run(url, f"UPDATE {VERSION_TABLE} SET version_num = '0042'")
-    with pytest.raises(Conflict, match=r"newer forewarn \(schema 0042, this one knows up to 0002\): upgrade"):
+    with pytest.raises(Conflict, match=r"newer forewarn \(schema 0042, this one knows up to 0003\): upgrade"):
         open_store(url, new_id=never)
 
 
@@ -84,7 +96,7 @@ def test_somebody_elses_database_is_left_alone(url: str) -> None:
 
 
 def test_the_newest_schema_is_known() -> None:
-    assert newest_revision() == "0002"
+    assert newest_revision() == "0003"
 
 
 @pytest.mark.parametrize(

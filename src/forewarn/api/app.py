@@ -3,6 +3,7 @@
 from fastapi import FastAPI
 
 from forewarn.api import (
+    calendar,
     clock,
     errors,
     events,
@@ -15,6 +16,8 @@ from forewarn.api import (
     orders,
     probes,
     reports,
+    stream,
+    webhooks,
 )
 from forewarn.api.services import ApiSettings, Services
 
@@ -22,6 +25,12 @@ ABOUT = """An open Scheduled Events service for any fleet of virtual machines.
 
 Times are RFC 3339 with Z. Ids are upper-case GUIDs, accepted in any case. Lists are answered page by page:
 send `next` back as `after`. Errors of every kind are `{"error": {"code": …, "message": …}}`."""
+
+
+PARTS = (
+    *(machines, hosts, orders, reports, events, holds),
+    *(calendar, history, stream, webhooks, fleet, clock, probes),
+)
 
 
 def create_app(services: Services, settings: ApiSettings | None = None) -> FastAPI:
@@ -38,8 +47,9 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> FastA
         middleware=guards.guards(names=settings.names, body_bytes=settings.body_bytes),
     )
     app.state.services = services
+    app.state.settings = settings
     app.state.meter = probes.Meter(services.guest_counters)
     errors.install(app)
-    for part in (machines, hosts, orders, reports, events, holds, history, fleet, clock, probes):
+    for part in PARTS:
         app.include_router(part.router)
     return app

@@ -5,12 +5,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from forewarn.core.model import OrderState
+from forewarn.core.model import Kind, OrderState
 from forewarn.wire.fields import NAME, NAME_RULE, is_name
 
 # As many as a person or a script reads at once; a fleet of any size is read page by page.
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
+
+# What a column can hold.
+LARGEST = 2**63 - 1
 
 
 # No line breaks and nothing invisible, nor halves of characters, which no database can hold.
@@ -49,7 +52,7 @@ class Query(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_empty(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in given.items() if value != ""}
+        return {name: value for name, value in given.items() if value not in ("", [""])}
 
 
 class PageQuery(Query):
@@ -75,10 +78,34 @@ class HistoryQuery(PageQuery):
     since: Time | None = Field(None, description="Only from this time on (RFC 3339).")
 
 
+class StreamQuery(Query):
+    """Which records, and from where on."""
+
+    project: Name | None = Field(None, description="Only of this project.")
+    machine: Name | None = Field(None, description="Only of this machine.")
+    kind: list[Kind] = Field(default_factory=list, description="Only of these kinds.")
+    last_event_id: int | None = Field(
+        None, ge=0, le=LARGEST, description="As the header, for readers that cannot send it."
+    )
+    since: int | None = Field(None, ge=0, le=LARGEST, description="Only after this number; 0 for all.")
+
+
 class ProjectQuery(Query):
     """Whose machine."""
 
     project: Name | None = Field(None, description="Its project; needed where several have the name.")
+
+
+class WebhooksQuery(PageQuery):
+    """Which webhooks."""
+
+    project: Name | None = Field(None, description="Only of this project.")
+
+
+class CalendarQuery(Query):
+    """Whose events."""
+
+    project: Name | None = Field(None, description="Its project; left out: the whole fleet.")
 
 
 class FleetQuery(Query):
@@ -160,3 +187,16 @@ class AdvanceBody(Body):
     """How far the clock is to be turned."""
 
     seconds: float = Field(ge=0, allow_inf_nan=False)
+
+
+class WebhookBody(Body):
+    """Where records are to be pushed to."""
+
+    url: Annotated[str, AfterValidator(_line), Field(max_length=2000, json_schema_extra={"format": "uri"})]
+    project: Name | None = Field(None, description="Only records of this project; left out: all.")
+    kinds: list[Annotated[Kind, Field(strict=False)]] = Field(
+        default_factory=list, max_length=100, description="Only records of these kinds; none: all."
+    )
+    secret: Line | None = Field(
+        None, description="What signs the calls, `whsec_` and 24 to 64 bytes in base64; left out: made."
+    )

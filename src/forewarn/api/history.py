@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from forewarn.api import shapes
-from forewarn.api.bodies import HistoryQuery
+from forewarn.api.bodies import LARGEST, HistoryQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import event_id, listed, order_id, project_name
 from forewarn.api.services import Service
@@ -19,9 +19,6 @@ from forewarn.wire import operator
 router = APIRouter(tags=["history"])
 
 T = TypeVar("T")
-
-# What a column can hold.
-_LARGEST = 2**63 - 1
 
 
 @router.get("/v1/history", summary="List records", response_model=shapes.Records, responses=documented())
@@ -55,6 +52,6 @@ def _read(name: str, text: str | None, reader: Callable[[str], T]) -> T | None:
 
 
 def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text[:20]) > _LARGEST:
+    if not (text.isascii() and text.isdigit()) or int(text[:20]) > LARGEST:
         raise Invalid(f"expected the `next` of the page before, got {text!r}")
     return int(text)

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 
 from forewarn.core.errors import NotFound
 from forewarn.core.model import EventId, OrderId, ProjectName
+from forewarn.core.webhooks import WebhookId
 from forewarn.wire.fields import is_name
 
 T = TypeVar("T")
@@ -39,6 +40,11 @@ def event_id(text: str) -> EventId:
 def hold_id(text: str) -> str:
     """Take a hold's id from a path."""
     return _guid(text, "hold")
+
+
+def webhook_id(text: str) -> WebhookId:
+    """Take a webhook's id from a path."""
+    return WebhookId(_guid(text, "webhook"))
 
 
 def project_name(text: str | None) -> ProjectName | None:

@@ -1,6 +1,6 @@
 """Probes and metrics, for whatever watches over the service."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -11,6 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from forewarn.api import shapes
 from forewarn.api.errors import documented
 from forewarn.api.services import Service
+from forewarn.control.webhooks import WebhookView
 from forewarn.core.errors import Unavailable
 
 router = APIRouter(tags=["probes"])
@@ -48,13 +49,15 @@ async def readyz(service: Service) -> JSONResponse:
 async def metrics(request: Request, service: Service) -> Response:
     """Show counts of everything, in the text format of Prometheus."""
     counts: Counts | None
+    views: Sequence[WebhookView]
     try:
         counts = await service.run(service.views.counts)
+        views, _ = await service.run(service.webhooks.webhooks)
     except Unavailable:
         # Whoever watches must see the rest all the same, and that this is missing.
-        counts = None
+        counts, views = None, ()
     meter: Meter = request.app.state.meter
-    return Response(meter.text(counts), media_type=CONTENT_TYPE_LATEST)
+    return Response(meter.text(counts, views), media_type=CONTENT_TYPE_LATEST)
 
 
 class Meter:
@@ -63,15 +66,17 @@ class Meter:
     def __init__(self, guest_counters: Callable[[], Mapping[str, float]]) -> None:
         self._guest_counters = guest_counters
         self._counts: Counts | None = None
+        self._webhooks: Sequence[WebhookView] = ()
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
         GCCollector(registry=self._registry)
         self._registry.register(self)
 
-    def text(self, counts: Counts | None) -> bytes:
+    def text(self, counts: Counts | None, webhooks: Sequence[WebhookView] = ()) -> bytes:
         """Write all metrics; no counts means that the store could not be read."""
         self._counts = counts
+        self._webhooks = webhooks
         return generate_latest(self._registry)
 
     def describe(self) -> Iterator[Metric]:
@@ -88,6 +93,22 @@ class Meter:
             for state, count in by_state.items():
                 gauge.add_metric([state], count)
             yield gauge
+        yield from self._of_webhooks()
         for name, value in self._guest_counters().items():
             said = f"Guest endpoint: {name.replace('_', ' ')}."
             yield CounterMetricFamily(f"forewarn_guest_{name}", said, value=value)
+
+    def _of_webhooks(self) -> Iterator[Metric]:
+        labels = ["webhook", "project"]
+        behind = GaugeMetricFamily(
+            "forewarn_webhook_behind", "Records that a webhook has not been sent yet.", labels=labels
+        )
+        failures = GaugeMetricFamily(
+            "forewarn_webhook_failures", "Tries in vain since a webhook last took a record.", labels=labels
+        )
+        for view in self._webhooks:
+            names = [view.webhook.id, view.webhook.project or ""]
+            behind.add_metric(names, view.behind)
+            failures.add_metric(names, view.webhook.failures)
+        yield behind
+        yield failures

@@ -8,7 +8,10 @@ from typing import Annotated, Protocol, TypeVar
 from fastapi import Depends, Request
 
 from forewarn.control.plane import Plane
+from forewarn.control.tail import Tail
 from forewarn.control.views import Views
+from forewarn.control.webhooks import Webhooks
+from forewarn.core.webhooks import Webhook, WebhookId
 
 T = TypeVar("T")
 
@@ -43,6 +46,18 @@ class Timekeeper(Protocol):
         ...
 
 
+class Pushing(Protocol):
+    """Pushes records to webhooks."""
+
+    def next_try(self, id_: WebhookId, /) -> float | None:
+        """Say in how many real seconds a failing webhook is tried again; None if it is not failing."""
+        ...
+
+    async def try_out(self, webhook: Webhook, /) -> str | None:
+        """Call a webhook with something that is no record; returns what went wrong."""
+        ...
+
+
 class Probes(Protocol):
     """What the server knows about its own health."""
 
@@ -62,6 +77,10 @@ class ApiSettings:
     names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
     # The declaration of a hundred thousand machines must fit.
     body_bytes: int = 64 * 1024 * 1024
+    # Of the stream, in real seconds. Sooner than proxies give up on a silent connection.
+    heartbeat: float = 15.0
+    # A reader that has taken nothing for so long is cut off; it can resume.
+    patience: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +89,9 @@ class Services:
 
     plane: Plane
     views: Views
+    tail: Tail
+    webhooks: Webhooks
+    pushing: Pushing
     timekeeper: Timekeeper
     run: Run
     probes: Probes

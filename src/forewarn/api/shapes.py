@@ -12,6 +12,7 @@ from forewarn.core.model import (
     EventType,
     GroupKind,
     HostState,
+    Kind,
     MachineState,
     OrderState,
     Priority,
@@ -177,6 +178,23 @@ class Record(Shape):
     reason: str | None
 
 
+class Webhook(Shape):
+    """Where records are pushed to, and how that fares."""
+
+    id: str
+    url: str
+    project: str | None
+    kinds: list[Kind]
+    by: str
+    created_at: datetime
+    delivered: int
+    behind: int
+    failures: int
+    failing_since: datetime | None
+    error: str | None
+    next_try_seconds: float | None
+
+
 class Page(Shape):
     """A page of a list."""
 
@@ -217,6 +235,31 @@ class Records(Page):
     """Records, newest first."""
 
     records: list[Record]
+
+
+class Webhooks(Page):
+    """Webhooks, oldest first."""
+
+    webhooks: list[Webhook]
+
+
+class OneWebhook(Shape):
+    """One webhook."""
+
+    webhook: Webhook
+
+
+class NewWebhook(OneWebhook):
+    """A webhook, and the secret that is shown once."""
+
+    secret: str
+
+
+class Trial(Shape):
+    """What came of a call."""
+
+    delivered: bool
+    error: str | None
 
 
 class OneMachine(Shape):

@@ -21,6 +21,7 @@ from forewarn.cli import (
     rehearse,
     serve,
     session,
+    webhook,
 )
 from forewarn.cli.session import Json, Project, Server
 
@@ -44,12 +45,14 @@ for _noun, _part in {
     "order": order,
     "event": event,
     "fleet": fleet,
+    "webhook": webhook,
     "clock": clock,
     "gate": gate,
 }.items():
     app.add_typer(_part.app, name=_noun)
 
 app.command("history")(history.history)
+app.command("rehearse")(rehearse.rehearse)
 app.command("hold")(hold.hold)
 app.command("release")(hold.release)
 app.command("holds")(hold.holds)

@@ -32,6 +32,7 @@ from forewarn.core.model import (
     Step,
     Work,
 )
+from forewarn.core.webhooks import Webhook, WebhookId
 
 
 class Clock(Protocol):
@@ -53,6 +54,25 @@ class HistoryFilter:
     since: datetime | None = None
     below: int | None = None  # only numbers below this one: the cursor of a page
     limit: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFilter:
+    """Which records somebody follows; None and nothing mean any."""
+
+    project: ProjectName | None = None
+    machine: MachineName | None = None
+    kinds: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()  # kinds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """The next records after some number, oldest first."""
+
+    records: tuple[Record, ...]
+    number: int  # where to go on: there is nothing else up to it
+    more: bool  # whether there may be more at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +174,38 @@ class Snapshot(Protocol):
         """Find which of these ids are or ever were events of the group; ids in any case."""
         ...
 
+    def listed_events(self, project: ProjectName | None) -> Sequence[Event]:
+        """List all listed events of a project, or of the whole fleet, by creation."""
+        ...
+
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first."""
+        ...
+
+    def newest(self) -> int:
+        """Return the number of the newest change."""
+        ...
+
+    def following(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
+        """Read records after a number, oldest first."""
+        ...
+
+    def count_following(self, number: int, wanted: RecordFilter) -> int:
+        """Count the records after a number."""
+        ...
+
+    def webhook(self, webhook: WebhookId) -> Webhook | None:
+        """Find a webhook; ids in any case."""
+        ...
+
+    def webhooks(
+        self, *, project: ProjectName | None, after: str | None, limit: int
+    ) -> tuple[Sequence[Webhook], str | None]:
+        """List webhooks, oldest first; None lists those of all projects and of none."""
+        ...
+
+    def count_webhooks(self) -> int:
+        """Count all webhooks."""
         ...
 
     def scheduled_user_orders(self, project: ProjectName) -> int:
@@ -224,6 +274,14 @@ class Transaction(Snapshot, Protocol):
 
     def save_last_seen(self, seen: Mapping[MachineId, datetime]) -> None:
         """Save when machines were last seen."""
+        ...
+
+    def save_webhook(self, webhook: Webhook) -> None:
+        """Save a webhook, new or known."""
+        ...
+
+    def remove_webhook(self, webhook: WebhookId) -> None:
+        """Forget a webhook."""
         ...
 
     def set_reached(self, now: datetime) -> None:

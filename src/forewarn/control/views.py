@@ -9,6 +9,7 @@ from forewarn.core import machines
 from forewarn.core.errors import NotFound
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.model import (
+    DEFAULT_PROJECT,
     Event,
     EventId,
     Group,
@@ -109,6 +110,13 @@ class Views:
         with self._store.read() as snapshot:
             return snapshot.events(after=after, limit=limit)
 
+    def coming(self, project: ProjectName | None) -> Sequence[Event]:
+        """List all that guests of a project, or of the whole fleet, are being told."""
+        with self._store.read() as snapshot:
+            if project is not None:
+                check_project(snapshot, project)
+            return snapshot.listed_events(project)
+
     def event(self, event: EventId) -> Event:
         """Show one event, listed or over."""
         with self._store.read() as snapshot:
@@ -159,6 +167,12 @@ class Views:
             )
             for machine in page
         ]
+
+
+def check_project(snapshot: Snapshot, project: ProjectName) -> None:
+    """Refuse a project that does not exist; there is always a default one."""
+    if project != DEFAULT_PROJECT and project not in {each.name for each in snapshot.projects()}:
+        raise NotFound(f'project "{project}" does not exist')
 
 
 def _newest(

@@ -27,8 +27,9 @@ from forewarn.core.model import (
     ProjectName,
     Record,
 )
+from forewarn.core.webhooks import Webhook
 
-About: TypeAlias = Machine | Event | Order | Group | Host | None
+About: TypeAlias = Machine | Event | Order | Group | Host | Webhook | None
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -129,8 +130,6 @@ class Draft:
         match about:
             case Machine(name=name, project=project, group=group, host=host):
                 return replace(line, project=project, group=group, machine=name, host=host)
-            case Event(resources=(only,)):
-                return replace(self._named_event(line, about), machine=only.name)
             case Event():
                 return self._named_event(line, about)
             case Order(id=order, project=project, machine_name=name, host=host):
@@ -139,12 +138,17 @@ class Draft:
                 return replace(line, project=project, group=group)
             case Host(name=host):
                 return replace(line, host=host)
+            case Webhook(project=project):
+                return replace(line, project=project)
             case None:
                 return line
 
     def _named_event(self, line: Record, event: Event) -> Record:
         project = self.groups[event.group].project
-        return replace(line, project=project, group=event.group, event=event.id, order=event.order)
+        machine = event.resources[0].name if len(event.resources) == 1 else None
+        return replace(
+            line, project=project, group=event.group, machine=machine, event=event.id, order=event.order
+        )
 
     def put_event(self, event: Event) -> Event:
         """Add or replace an event."""

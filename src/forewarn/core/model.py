@@ -195,6 +195,10 @@ class Kind(StrEnum):
     PROJECT_REMOVED = "project-removed"
     FLEET_APPLIED = "fleet-applied"
     CLOCK_JUMPED = "clock-jumped"
+    WEBHOOK_ADDED = "webhook-added"
+    WEBHOOK_REMOVED = "webhook-removed"
+    WEBHOOK_FAILING = "webhook-failing"
+    WEBHOOK_RECOVERED = "webhook-recovered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

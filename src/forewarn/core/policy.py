@@ -22,6 +22,11 @@ DESCRIPTIONS = {
 
 UNKNOWN_DURATION = -1
 
+MACHINE_ACTIONS = frozenset(
+    {Action.RESTART, Action.REDEPLOY, Action.FREEZE, Action.EVICT, Action.TERMINATE, Action.START}
+)
+HOST_ACTIONS = frozenset(Action) - MACHINE_ACTIONS
+
 # After one of these the machine is gone, so nothing else is worth announcing for it.
 LEAVING = frozenset({Action.EVICT, Action.TERMINATE})
 

@@ -98,6 +98,7 @@ async def _serve(core: Core, places: _Places, held: Lock) -> None:
     parts = wire(core)
     await parts.guest.start(places.guests)
     parts.worker.start()
+    parts.pusher.start()
     operator = OperatorServer(parts.app, bound)
     await asyncio.to_thread(operator.start)
     _greet(core, parts, operators=addresses.shown(*bound.getsockname()[:2]))
@@ -105,8 +106,10 @@ async def _serve(core: Core, places: _Places, held: Lock) -> None:
     await stopping.wait()
     say("Stopping …")
     parts.health.leaving = True
+    parts.tail.close()
     await asyncio.to_thread(operator.stop)
     await parts.guest.stop()
+    await asyncio.to_thread(parts.pusher.stop)
     # Not on this loop: the worker's last word to the boards needs it.
     await asyncio.to_thread(parts.worker.stop)
     if losing.done():

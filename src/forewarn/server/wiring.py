@@ -1,7 +1,9 @@
 """How the parts fit together: the only place that names concrete adapters, and that makes ids."""
 
 import asyncio
+import secrets
 import uuid
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,8 +16,10 @@ from forewarn.config import Settings
 from forewarn.control.engine import Engine
 from forewarn.control.feed import Feed
 from forewarn.control.plane import Plane
-from forewarn.control.ports import Driver
+from forewarn.control.ports import Delta, Driver
+from forewarn.control.tail import Tail
 from forewarn.control.views import Views
+from forewarn.control.webhooks import SECRET_PREFIX, Webhooks
 from forewarn.core.policy import EXTERNAL
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver
@@ -23,7 +27,9 @@ from forewarn.guest.board import Board
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import GuestSettings
 from forewarn.server.bridge import Boards, FrontDesk, Runner
+from forewarn.server.delivery import Delivery
 from forewarn.server.health import Health
+from forewarn.server.pusher import Pusher
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.server.worker import Worker
 from forewarn.store.sql import SqlStore, open_store
@@ -33,6 +39,11 @@ from forewarn.wire.instance import InstanceMetadata
 def new_id() -> str:
     """Make an upper-case GUID."""
     return str(uuid.uuid4()).upper()
+
+
+def new_secret() -> str:
+    """Make a secret as Standard Webhooks writes it."""
+    return SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
 
 
 def drivers(settings: Settings) -> Mapping[str, Driver]:
@@ -84,6 +95,8 @@ class Parts:
     worker: Worker
     app: ASGIApp
     health: Health
+    tail: Tail
+    pusher: Pusher
 
 
 def wire(core: Core) -> Parts:
@@ -103,17 +116,39 @@ def wire(core: Core) -> Parts:
         activity=boards,
         new_id=new_id,
     )
-    feed = Feed(core.store, boards.publish, number=all_of_it.number)
+    tail = Tail(core.store)
+
+    def publish(delta: Delta) -> None:
+        boards.publish(delta)
+        tail.catch_up()
+
+    feed = Feed(core.store, publish, number=all_of_it.number)
     worker = Worker(engine=engine, clock=core.clock, feed=feed)
     desk.open(core.plane, worker)
     health = Health(worker)
+    webhooks = Webhooks(store=core.store, clock=core.clock, new_id=new_id, new_secret=new_secret)
+    pusher = _pusher(core, webhooks, tail, Runner(worker))
     services = Services(
         plane=core.plane,
         views=Views(store=core.store, activity=boards),
+        tail=tail,
+        webhooks=webhooks,
+        pushing=pusher,
         timekeeper=Timekeeper(core.clock, engine, moved=boards.time_moved),
         run=Runner(worker),
         probes=health,
         guest_counters=guest.counters,
     )
     app = create_app(services, ApiSettings(names=settings.operator.names))
-    return Parts(board=board, guest=guest, worker=worker, app=app, health=health)
+    return Parts(board=board, guest=guest, worker=worker, app=app, health=health, tail=tail, pusher=pusher)
+
+
+def _pusher(core: Core, webhooks: Webhooks, tail: Tail, run: Runner) -> Pusher:
+    with core.store.read() as snapshot:
+        lineage = snapshot.lineage()
+    wall = SystemClock()
+
+    def delivery() -> Delivery:
+        return Delivery(lineage=lineage, wall=wall.now, new_id=new_id)
+
+    return Pusher(webhooks=webhooks, tail=tail, run=run, delivery=delivery)

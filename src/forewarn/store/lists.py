@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Select, func, or_, select
 
 from forewarn.control.ports import HistoryFilter
-from forewarn.core.model import Event, Group, Host, Machine, Order, OrderState, Project, Record
+from forewarn.core.model import Event, Group, Host, Machine, Order, OrderState, Project, ProjectName, Record
 from forewarn.store import tables
 from forewarn.store.cursors import beyond, decode, page
 from forewarn.store.fleet_rows import HOST_COLUMNS, MACHINE_COLUMNS, host_of, machine_of, name_key
@@ -73,6 +73,15 @@ class Lists(Reader):
         found = [event_of(row) for row in self._all(beyond(query, columns, place, limit=limit, newest=False))]
         return page(found, limit=limit, place=lambda event: (event.number, event.id))
 
+    def listed_events(self, project: ProjectName | None) -> Sequence[Event]:
+        """List all listed events of a project, or of the whole fleet, by creation."""
+        query = select(*EVENT_COLUMNS).where(tables.events.c.ended_at.is_(None))
+        if project is not None:
+            groups = select(tables.groups.c.name).where(tables.groups.c.project == project)
+            query = query.where(tables.events.c.group_name.in_(groups))
+        by_creation = query.order_by(tables.events.c.number, tables.events.c.id)
+        return [event_of(row) for row in self._all(by_creation)]
+
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first."""
         query = select(*RECORD_COLUMNS).where(*_conditions(wanted))
@@ -86,7 +95,7 @@ def _conditions(wanted: HistoryFilter) -> list[ColumnElement[bool]]:
     if wanted.project is not None:
         conditions.append(records.project == wanted.project)
     if wanted.machine is not None:
-        conditions.append(_concerns(name_key(wanted.machine)))
+        conditions.append(concerns(name_key(wanted.machine)))
     if wanted.event is not None:
         conditions.append(records.event_id == wanted.event.upper())
     if wanted.order is not None:
@@ -98,7 +107,7 @@ def _conditions(wanted: HistoryFilter) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _concerns(machine_key: str) -> ColumnElement[bool]:
+def concerns(machine_key: str) -> ColumnElement[bool]:
     """A record is about a machine if it names it, or is about an event that named it."""
     named = tables.event_machines.c
     events = select(named.event_id).where(named.machine_key == machine_key)

@@ -21,7 +21,7 @@ def migrate(connection: Connection, *, name: str) -> None:
     """Bring the schema up to date, within the connection's transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-    config = _config(connection)
+    config = alembic_config(connection)
     script = ScriptDirectory.from_config(config)
     current, newest = revision(connection), script.get_current_head()
     if current == newest:
@@ -48,7 +48,8 @@ def revision(connection: Connection) -> str | None:
     ).get_current_revision()
 
 
-def _config(connection: Connection) -> Config:
+def alembic_config(connection: Connection) -> Config:
+    """Say where the migrations are, and on which connection they run."""
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection

@@ -248,3 +248,21 @@ tombstones = Table(
     PrimaryKeyConstraint("kind", "key"),
     Index("tombstones_number", "kind", "number"),
 )
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", NAME, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("project", NAME),
+    Column("kinds", JSON, nullable=False),
+    Column("secret", Text, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("created_at", TIME, nullable=False),
+    Column("delivered", BigInteger, nullable=False),  # the number up to which all is delivered
+    Column("failures", Integer, nullable=False),
+    Column("failing_since", TIME),
+    Column("error", Text, nullable=False),
+    Index("webhooks_number", "number", "id"),
+)

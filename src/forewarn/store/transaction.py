@@ -14,6 +14,7 @@ from forewarn.store.fleet_writes import FleetWrites
 from forewarn.store.reading import Meta
 from forewarn.store.snapshot import SqlSnapshot
 from forewarn.store.times import micros, micros_or_none
+from forewarn.store.webhooks import WebhookWrites
 from forewarn.store.work_writes import WorkWrites
 
 _G, _M = tables.groups.c, tables.machines.c
@@ -30,7 +31,7 @@ _SAVE_LAST_SEEN = (
 )
 
 
-class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites):
+class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites):
     """Reads and writes, one transaction at a time: it holds the lock on the counter from the start."""
 
     def __init__(self, connection: Connection) -> None:

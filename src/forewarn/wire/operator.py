@@ -25,6 +25,7 @@ from forewarn.core.model import (
     Step,
     Waiting,
 )
+from forewarn.core.webhooks import Webhook
 from forewarn.wire.fleet import write_policy
 
 
@@ -171,6 +172,24 @@ def record(record_: Record) -> dict[str, object]:
         "order": record_.order,
         "by": record_.by or None,
         "reason": record_.reason or None,
+    }
+
+
+def webhook(webhook_: Webhook, *, behind: int, next_try: float | None) -> dict[str, object]:
+    """Show a webhook without its secret; the next try is in so many real seconds."""
+    return {
+        "id": webhook_.id,
+        "url": webhook_.url,
+        "project": webhook_.project,
+        "kinds": sorted(kind.value for kind in webhook_.kinds),
+        "by": webhook_.by,
+        "created_at": time(webhook_.created_at),
+        "delivered": webhook_.delivered,
+        "behind": behind,
+        "failures": webhook_.failures,
+        "failing_since": _time_or_null(webhook_.failing_since),
+        "error": webhook_.error or None,
+        "next_try_seconds": None if next_try is None else round(next_try, 1),
     }
 
 

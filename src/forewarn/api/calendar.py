@@ -1,0 +1,35 @@
+"""The calendar feed: what is coming, where people look anyway."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+
+from forewarn.api.bodies import CalendarQuery
+from forewarn.api.errors import documented
+from forewarn.api.paths import project_name
+from forewarn.api.services import Service
+from forewarn.wire import calendar
+
+router = APIRouter(tags=["events"])
+
+
+class Calendar(Response):
+    """An iCalendar file."""
+
+    media_type = "text/calendar"
+
+
+@router.get(
+    "/v1/calendar.ics",
+    summary="Subscribe to coming events",
+    status_code=200,
+    response_class=Calendar,
+    responses=documented(404),
+)
+async def show_calendar(query: Annotated[CalendarQuery, Query()], service: Service) -> Calendar:
+    """Write the current events of a project, or of the whole fleet, as an iCalendar feed."""
+    project = project_name(query.project)
+    events = await service.run(lambda: service.views.coming(project))
+    name = "forewarn" if project is None else f"forewarn: {project}"
+    return Calendar(calendar.calendar(name, events))

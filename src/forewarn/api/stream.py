@@ -1,0 +1,146 @@
+"""The stream: every record as it happens, and everything since if the reader was away."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.types import Message, Send
+
+from forewarn.api.bodies import LARGEST, StreamQuery
+from forewarn.api.errors import documented
+from forewarn.api.paths import project_name
+from forewarn.api.services import ApiSettings, Service, Services
+from forewarn.control.bell import waking
+from forewarn.control.ports import Following, RecordFilter
+from forewarn.core.errors import Conflict, Invalid, Unavailable
+from forewarn.core.model import MachineName
+from forewarn.wire import sse
+
+log = logging.getLogger(__name__)
+
+router = APIRouter(tags=["history"])
+
+PAGE = 200
+
+LastEventId = Annotated[str | None, Header(description="The `id` of the last event that was seen.")]
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events, for a reader that takes them."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, blocks: AsyncGenerator[bytes, None], *, patience: float) -> None:
+        # No proxy on the way may keep anything, or wait for more.
+        super().__init__(blocks, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._blocks = blocks
+        self._patience = patience
+
+    async def stream_response(self, send: Send) -> None:
+        """Send until the stream ends, or the reader takes nothing any more."""
+
+        async def bounded(message: Message) -> None:
+            async with asyncio.timeout(self._patience):
+                await send(message)
+
+        try:
+            async with aclosing(self._blocks):
+                await super().stream_response(bounded)
+        except TimeoutError:
+            log.warning("a reader of the stream took nothing for %g s and was cut off", self._patience)
+
+
+@router.get(
+    "/v1/stream",
+    summary="Follow what happens",
+    status_code=200,
+    response_class=EventStream,
+    responses=documented(409),
+)
+async def follow(
+    request: Request,
+    query: Annotated[StreamQuery, Query()],
+    service: Service,
+    last_event_id: LastEventId = None,
+) -> EventStream:
+    """Send every record as a server-sent event, from now on or from after a number."""
+    wanted = RecordFilter(
+        project=project_name(query.project),
+        machine=None if query.machine is None else MachineName(query.machine),
+        kinds=frozenset(kind.value for kind in query.kind),
+    )
+    if service.tail.closed:
+        raise Unavailable("stopping")
+    number = await _start(query, last_event_id, service)
+    settings: ApiSettings = request.app.state.settings
+    reader = _Reader(service, wanted, heartbeat=settings.heartbeat)
+    return EventStream(reader.events(number), patience=settings.patience)
+
+
+async def _start(query: StreamQuery, last_event_id: str | None, service: Services) -> int:
+    """Say after which number to begin."""
+    newest = await service.run(service.tail.newest)
+    given = _number(last_event_id) if last_event_id else query.last_event_id
+    number = query.since if given is None else given
+    if number is None:
+        return newest
+    if number > newest:
+        # Another store's numbers, or this one's before a backup was restored.
+        raise Conflict(f"there is no record {number} yet, the newest is {newest}: begin with ?since={newest}")
+    return number
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text[:20]) > LARGEST:
+        raise Invalid(f"Last-Event-ID: expected the number of a record, got {text[:100]!r}")
+    return int(text)
+
+
+class _Reader:
+    """One who follows: reads on from a number when woken."""
+
+    def __init__(self, service: Services, wanted: RecordFilter, *, heartbeat: float) -> None:
+        self._service = service
+        self._wanted = wanted
+        self._heartbeat = heartbeat
+        self._woken = asyncio.Event()
+
+    async def events(self, number: int) -> AsyncGenerator[bytes, None]:
+        """Give blocks to send until the service stops."""
+        with self._service.tail.listening(waking(self._woken)):
+            yield sse.opening(number)
+            # The reader comes again, and is told then that the store is away.
+            with suppress(Unavailable):
+                async with aclosing(self._follow(number)) as blocks:
+                    async for block in blocks:
+                        yield block
+
+    async def _follow(self, number: int) -> AsyncGenerator[bytes, None]:
+        while not self._service.tail.closed:
+            self._woken.clear()
+            found = await self._after(number)
+            number = found.number
+            if found.records:
+                yield b"".join(map(sse.event, found.records))
+            if not found.more and not await self._news():
+                yield sse.heartbeat(number)
+
+    async def _after(self, number: int) -> Following:
+        tail = self._service.tail
+        known = tail.recent(number, self._wanted)
+        if known is not None:
+            return known
+        return await self._service.run(lambda: tail.page(number, self._wanted, limit=PAGE))
+
+    async def _news(self) -> bool:
+        """Wait for news; say whether there are any, or it is time for a heartbeat."""
+        try:
+            async with asyncio.timeout(self._heartbeat):
+                await self._woken.wait()
+        except TimeoutError:
+            return False
+        return True

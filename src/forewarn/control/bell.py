@@ -1,0 +1,50 @@
+"""A bell: tells other threads that there is something new to look at, and never waits for them."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+
+class Bell:
+    """Rings for everybody who listens; what they do then must be quick, for the ringer does it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: dict[object, Callable[[], None]] = {}
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listeners)
+
+    def ring(self) -> None:
+        """Call every listener."""
+        with self._lock:
+            listeners = list(self._listeners.values())
+        for listener in listeners:
+            listener()
+
+    @contextmanager
+    def listening(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Have a listener called, on the ringer's thread, as long as the block lasts."""
+        key = object()
+        with self._lock:
+            self._listeners[key] = listener
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._listeners[key]
+
+
+def waking(event: asyncio.Event) -> Callable[[], None]:
+    """Make a listener that sets an event of the running loop, from any thread."""
+    loop = asyncio.get_running_loop()
+
+    def listener() -> None:
+        # A loop that is closed has nobody left to wake.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(event.set)
+
+    return listener

@@ -1,0 +1,79 @@
+"""An iCalendar feed of events (RFC 5545), for the calendars that people look at anyway."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from forewarn.core.document import resource_names
+from forewarn.core.model import Event, EventStatus
+
+MEDIA_TYPE = "text/calendar; charset=utf-8"
+PRODUCT = "-//forewarn//forewarn//EN"
+# How often a calendar should look again (RFC 7986): within the shortest notice that a person could use.
+REFRESH = "PT5M"
+# RFC 5545, section 3.1: octets, without the line break.
+LONGEST_LINE = 75
+
+
+def calendar(name: str, events: Iterable[Event]) -> bytes:
+    """Write a calendar with one entry for each event."""
+    lines = [
+        "BEGIN:VCALENDAR",
+        "VERSION:2.0",
+        f"PRODID:{PRODUCT}",
+        "CALSCALE:GREGORIAN",
+        f"NAME:{escaped(name)}",
+        f"X-WR-CALNAME:{escaped(name)}",
+        f"REFRESH-INTERVAL;VALUE=DURATION:{REFRESH}",
+        *(line for event in events for line in _entry(event)),
+        "END:VCALENDAR",
+    ]
+    return b"".join(folded(line) + b"\r\n" for line in lines)
+
+
+def escaped(text: str) -> str:
+    """Write a text so that nothing in it is taken for a separator (section 3.3.11)."""
+    for special, written in (("\\", "\\\\"), (";", "\\;"), (",", "\\,"), ("\r\n", "\\n"), ("\n", "\\n")):
+        text = text.replace(special, written)
+    return text
+
+
+def folded(line: str) -> bytes:
+    """Cut a line that is too long, never within a character; what follows begins with a blank."""
+    pieces, piece = [], b""
+    for character in line:
+        octets = character.encode()
+        if len(piece) + len(octets) > LONGEST_LINE:
+            pieces.append(piece)
+            piece = b" "
+        piece += octets
+    return b"\r\n".join([*pieces, piece])
+
+
+def _entry(event: Event) -> Iterator[str]:
+    started = event.status is EventStatus.STARTED
+    names = ", ".join(resource_names(event))
+    yield "BEGIN:VEVENT"
+    yield f"UID:{event.id}"
+    yield f"DTSTAMP:{_moment(event.started_at or event.announced_at)}"
+    yield f"SEQUENCE:{int(started)}"
+    yield f"DTSTART:{_moment(event.started_at or event.not_before)}"
+    # Where nobody knows how long it takes, it is a moment.
+    if event.duration_seconds >= 0:
+        yield f"DURATION:PT{event.duration_seconds}S"
+    yield f"SUMMARY:{escaped(f'{event.type.value} of {names}')}"
+    yield f"DESCRIPTION:{escaped(_description(event))}"
+    yield f"CATEGORIES:{event.type.value}"
+    # It may still be called off until it has started.
+    yield f"STATUS:{'CONFIRMED' if started else 'TENTATIVE'}"
+    yield "TRANSP:TRANSPARENT"
+    yield "END:VEVENT"
+
+
+def _description(event: Event) -> str:
+    state = "Started" if event.started_at else "Approved" if event.approved else "Not approved yet"
+    said = [event.description] if event.description else []
+    return "\n".join([*said, f"{state}. Source: {event.source.value}. Event {event.id}."])
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"

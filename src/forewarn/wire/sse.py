@@ -1,0 +1,30 @@
+"""Server-sent events, as the WHATWG's HTML standard frames them.
+
+A block without data is no event, but moves the reader's `Last-Event-ID`: so a reader that was shown
+nothing yet, or nothing that its filter lets through, resumes from where it was all the same.
+"""
+
+import json
+
+from forewarn.core.model import Record
+from forewarn.wire import operator
+
+# How long a browser waits before it connects again, in milliseconds.
+RECONNECT = 1000
+
+
+def opening(number: int) -> bytes:
+    """Say from which number on records follow."""
+    return f"retry: {RECONNECT}\nid: {number}\n: records after {number} follow\n\n".encode()
+
+
+def heartbeat(number: int) -> bytes:
+    """Say that nothing has happened up to a number."""
+    return f": nothing up to {number}\nid: {number}\n\n".encode()
+
+
+def event(record: Record) -> bytes:
+    """Write a record as one event."""
+    # JSON on one line: a line break would end the field.
+    data = json.dumps(operator.record(record), ensure_ascii=False, separators=(",", ":"))
+    return f"id: {record.number}\nevent: {record.kind}\ndata: {data}\n\n".encode()

@@ -1,0 +1,72 @@
+"""What every store must do: webhooks."""
+
+from dataclasses import replace
+from typing import Any
+
+from forewarn.core.model import Kind, ProjectName
+from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import NOW, SECOND
+
+
+def webhook(number: int, **more: Any) -> Webhook:
+    defaults: dict[str, Any] = {
+        "url": "https://ops.example/hook",
+        "project": None,
+        "kinds": frozenset(),
+        "secret": "whsec_AAAA",
+        "by": "test",
+        "created_at": NOW,
+        "delivered": number,
+    }
+    return Webhook(id=WebhookId(f"BBBBBBBB-0000-4000-8000-{number:012X}"), number=number, **defaults | more)
+
+
+def save(store: SqlStore, *webhooks: Webhook) -> None:
+    with store.write() as tx:
+        for each in webhooks:
+            tx.save_webhook(each)
+
+
+def test_a_webhook_is_kept_whole(store: SqlStore) -> None:
+    whole = webhook(
+        1,
+        project=ProjectName("a"),
+        kinds=frozenset({Kind.EVENT_SCHEDULED, Kind.EVENT_STARTED}),
+        delivered=7,
+        failures=3,
+        failing_since=NOW + SECOND,
+        error="it answered 500",
+    )
+    save(store, whole)
+    with store.read() as snapshot:
+        assert snapshot.webhook(whole.id) == whole
+        assert snapshot.webhook(WebhookId(whole.id.lower())) == whole
+        assert snapshot.webhook(WebhookId("nobody")) is None
+
+
+def test_a_webhook_that_is_known_is_replaced(store: SqlStore) -> None:
+    first = webhook(1)
+    later = replace(first, delivered=9)
+    save(store, first, later)
+    with store.read() as snapshot:
+        assert snapshot.webhooks(project=None, after=None, limit=10) == ([later], None)
+        assert snapshot.count_webhooks() == 1
+
+
+def test_webhooks_are_listed_oldest_first_page_by_page(store: SqlStore) -> None:
+    one, two, three = webhook(1), webhook(2, project=ProjectName("a")), webhook(3)
+    save(store, three, one, two)
+    with store.read() as snapshot:
+        page, after = snapshot.webhooks(project=None, after=None, limit=2)
+        assert page == [one, two]
+        assert snapshot.webhooks(project=None, after=after, limit=2) == ([three], None)
+        assert snapshot.webhooks(project=ProjectName("a"), after=None, limit=2) == ([two], None)
+
+
+def test_a_webhook_that_is_removed_is_gone(store: SqlStore) -> None:
+    save(store, webhook(1), webhook(2))
+    with store.write() as tx:
+        tx.remove_webhook(webhook(1).id)
+    with store.read() as snapshot:
+        assert snapshot.webhooks(project=None, after=None, limit=10) == ([webhook(2)], None)

@@ -1,0 +1,45 @@
+"""The stream when nothing happens, and when nobody reads it."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from forewarn.api.services import ApiSettings
+from tests.contract.samples import record, save
+from tests.follower import Follower
+from tests.harness import Service, sqlite_url
+from tests.process import operator_client, until
+from tests.served import app_of, sample, serving
+
+# More than any socket between two ends of this machine holds.
+MANY = 40_000
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+def test_a_heartbeat_moves_on_what_a_filter_leaves_out(service: Service) -> None:
+    app = app_of(service, settings=ApiSettings(heartbeat=0.05))
+    with serving(app) as url, Follower(url, "?kind=clock-jumped") as follower:
+        with operator_client(url) as api:
+            assert api.post("/v1/machines/web-0/freeze").status_code == 202
+        follower.wait_for(service.tail.newest())
+        assert follower.records == []
+
+
+def test_a_reader_that_takes_nothing_is_cut_off(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    first = service.tail.newest() + 1
+    save(service.store, records=tuple(record(first + n, reason="x" * 200) for n in range(MANY)))
+    with serving(app_of(service, settings=ApiSettings(patience=0.1))) as url:
+        place = urlsplit(url)
+        with socket.create_connection((place.hostname, place.port)) as idle:
+            idle.sendall(f"GET /v1/stream?since=0 HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode())
+            until(lambda: "cut off" in caplog.text, what="the reader to be cut off")

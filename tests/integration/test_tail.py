@@ -1,0 +1,74 @@
+"""The newest records in memory say what the store says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from forewarn.control.ports import RecordFilter
+from forewarn.control.tail import Tail
+from forewarn.core.model import Action, MachineName, ProjectName
+from tests.harness import Service, sqlite_url
+from tests.served import sample
+
+FILTERS = [
+    RecordFilter(),
+    RecordFilter(project=ProjectName("default")),
+    RecordFilter(kinds=frozenset({"order-placed", "step-begun"})),
+    RecordFilter(without=frozenset({"order-placed"})),
+]
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+def work(service: Service) -> None:
+    service.order("web-0", Action.FREEZE)
+    service.advance(hours=1)
+
+
+@pytest.mark.parametrize("wanted", FILTERS)
+def test_memory_and_store_agree(service: Service, wanted: RecordFilter) -> None:
+    with service.tail.listening(lambda: None):
+        service.tail.catch_up()
+        first = service.tail.newest()
+        work(service)
+        service.tail.catch_up()
+        for number in range(first, service.tail.newest() + 1):
+            assert service.tail.recent(number, wanted) == service.tail.page(number, wanted, limit=1000)
+
+
+def test_what_is_older_or_about_a_machine_only_the_store_knows(service: Service) -> None:
+    with service.tail.listening(lambda: None):
+        service.tail.catch_up()
+        newest = service.tail.newest()
+        assert service.tail.recent(newest, RecordFilter()) is not None
+        assert service.tail.recent(newest - 1, RecordFilter()) is None
+        assert service.tail.recent(newest, RecordFilter(machine=MachineName("web-0"))) is None
+
+
+def test_only_so_many_are_kept(service: Service) -> None:
+    tail = Tail(service.store, kept=5)
+    with tail.listening(lambda: None):
+        tail.catch_up()
+        first = tail.newest()
+        for _ in range(3):
+            service.host_order("host-1", Action.CORDON)
+            service.host_order("host-1", Action.UNCORDON)
+            tail.catch_up()
+        newest = tail.newest()
+        assert tail.recent(first, RecordFilter()) is None
+        kept = tail.recent(newest - 2, RecordFilter())
+        assert kept == tail.page(newest - 2, RecordFilter(), limit=1000)
+
+
+def test_nothing_is_kept_while_nobody_listens(service: Service) -> None:
+    with service.tail.listening(lambda: None):
+        service.tail.catch_up()
+    service.tail.catch_up()
+    assert service.tail.recent(service.tail.newest(), RecordFilter()) is None

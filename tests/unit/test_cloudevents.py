@@ -1,0 +1,19 @@
+"""Signatures of webhook calls, against the example that Standard Webhooks publishes."""
+
+from forewarn.wire.cloudevents import signed_headers
+
+
+def test_a_call_is_signed_as_the_standards_own_example() -> None:
+    body = b'{"test": 2432232314}'
+    headers = signed_headers(
+        body,
+        id_="msg_p5jXN8AQM9LWM0D4loKWxJek",
+        seconds=1614265330,
+        secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    )
+    assert headers == {
+        "content-type": "application/cloudevents+json; charset=utf-8",
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
