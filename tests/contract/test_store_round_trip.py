@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import NoneType
 from typing import Any, get_args
@@ -14,14 +14,17 @@ from forewarn.control.ports import HistoryFilter
 from forewarn.core.draft import Changes
 from forewarn.core.model import (
     Approval,
+    Deferral,
     Event,
     Group,
+    GroupPolicy,
     Machine,
     Order,
     Record,
     Resource,
     Stage,
     Step,
+    Terms,
     Waiting,
 )
 from forewarn.store.sql import SqlStore
@@ -43,7 +46,13 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
         return st.one_of([anything(choice) for choice in choices])
     if isinstance(hint, type) and issubclass(hint, Enum):
         return st.sampled_from(hint)
-    known: dict[Any, st.SearchStrategy[Any]] = {NoneType: st.none(), datetime: moments, int: small}
+    known: dict[Any, st.SearchStrategy[Any]] = {
+        NoneType: st.none(),
+        bool: st.booleans(),
+        datetime: moments,
+        int: small,
+        timedelta: st.integers(0, 10**6).map(lambda seconds: timedelta(seconds=seconds)),
+    }
     return known.get(hint, texts)
 
 
@@ -69,6 +78,7 @@ orders = build(
     number=large,
     stages=several(build(Stage, steps=several(build(Step)))),
     waiting=several(build(Waiting)),
+    terms=build(Terms),
     ended_at=st.none(),
 )
 events = build(
@@ -78,9 +88,10 @@ events = build(
     order=upper_ids,
     resources=several(build(Resource)),
     approvals=several(build(Approval)),
+    deferred=st.none() | build(Deferral),
 )
 machines = build(Machine, id=ids, tags=st.dictionaries(texts, texts, max_size=3))
-groups = build(Group, incarnation=large)
+groups = build(Group, incarnation=large, policy=build(GroupPolicy))
 records = build(Record, number=large, event=st.none() | upper_ids, order=st.none() | upper_ids)
 
 changes = st.builds(

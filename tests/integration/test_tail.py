@@ -53,7 +53,7 @@ def test_what_is_older_or_about_a_machine_only_the_store_knows(service: Service)
 
 
 def test_only_so_many_are_kept(service: Service) -> None:
-    tail = Tail(service.store, kept=5)
+    tail = Tail(service.store, kept=8)
     with tail.listening(lambda: None):
         tail.catch_up()
         first = tail.newest()

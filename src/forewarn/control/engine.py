@@ -71,7 +71,7 @@ class Engine:
         self._unsaved: tuple[dict[GroupName, datetime], dict[MachineId, datetime]] = ({}, {})
 
     def tick(self, now: datetime) -> bool:
-        """Do what is due by now, but no more than a batch of it; say whether more is left.
+        """Do what is due by now, but no more than a batch of it; say whether more may be left.
 
         Between two batches others get their turn, and time goes on: what is announced last must not have
         lost notice to what was announced first.
@@ -83,7 +83,7 @@ class Engine:
         faults = [order for order in due if not self._try(order, now)]
         if faults:
             raise Stuck(f"order {faults[0]} cannot go on ({len(faults)} in all); the log says why")
-        return len(due) == BATCH
+        return bool(due)  # what was done may have made something else due
 
     def _try(self, order: OrderId, now: datetime) -> bool:
         """Work on an order; its fault must not keep the others waiting."""
