@@ -27,6 +27,8 @@ from forewarn.core.model import (
     Record,
 )
 
+# When each machine was first sent each event.
+Sent: TypeAlias = Mapping[EventId, Mapping[MachineId, datetime]]
 About: TypeAlias = Machine | Event | Order | Group | Host | None
 
 Key = TypeVar("Key")
@@ -52,6 +54,8 @@ class Slice:
     listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
     # How many machines the emptiest sound hosts carry: as many hosts as the machines could be moved to.
     room: Mapping[HostName, int] = field(default_factory=dict)
+    # When machines of the loaded events were first sent them.
+    sent: Sent = field(default_factory=dict)
     hold: Hold | None = None
 
 
@@ -76,6 +80,8 @@ class Changes:
     eased: frozenset[GroupName] = frozenset()
     # Hosts that gained a machine: an order on one must give it its own notice.
     joined: frozenset[HostName] = frozenset()
+    # How many more machines a kind of record has told of, for the metrics.
+    tallies: Mapping[Kind, int] = field(default_factory=dict)
 
 
 class Draft:
@@ -96,6 +102,7 @@ class Draft:
         self._room: dict[HostName, int] | None = None
         self._listed = {group: dict(domains) for group, domains in base.listed.items()}
         self._records: list[Record] = []
+        self._tallies: dict[Kind, int] = {}
 
     @property
     def number(self) -> int:
@@ -116,6 +123,10 @@ class Draft:
         line = Record(number=self.number + 1, at=self.now, kind=kind, order=order, by=by, reason=reason)
         self._records.append(self._named(line, about))
         return self.number
+
+    def count(self, kind: Kind, machines: int) -> None:
+        """Add the machines that a record tells of to the sum of its kind."""
+        self._tallies[kind] = self._tallies.get(kind, 0) + machines
 
     def _named(self, line: Record, about: About) -> Record:
         match about:
@@ -207,6 +218,7 @@ class Draft:
             removed_machines=_removed(base.machines, self.machines),
             eased=frozenset(event.group for event in events if not event.listed),
             joined=frozenset(self._joined()),
+            tallies=self._tallies,
         )
 
     def _joined(self) -> Iterable[HostName]:

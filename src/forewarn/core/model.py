@@ -179,6 +179,8 @@ class Kind(StrEnum):
     HOST_REMOVED = "host-removed"
     FLEET_APPLIED = "fleet-applied"
     CLOCK_JUMPED = "clock-jumped"
+    NOTICE_LATE = "notice-late"  # machines that were told of an event too short before its start
+    NOTICE_NEVER = "notice-never"  # machines that an event started without, untold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
