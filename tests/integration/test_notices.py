@@ -58,6 +58,7 @@ def test_an_event_that_all_were_told_of_in_time_is_not_flagged(service: Service)
 
 def test_what_was_sent_just_before_an_approval_counts_for_the_start_it_brings(service: Service) -> None:
     placed = maintenance(service)
+    service.advance(seconds=1)
     service.fetch("web-0", "web-1")
     service.plane.approve(service.machine("web-0").id, [placed.events[0].id], address="127.0.0.1")
     assert flags(service) == [("notice-never", "promised 900 s: web-2")]

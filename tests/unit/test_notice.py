@@ -119,6 +119,12 @@ def test_an_event_that_is_born_started_promised_nothing() -> None:
     assert delivered([(born, told(born, {}))]) == Delivered()
 
 
+def test_an_event_that_was_approved_when_it_was_announced_promised_nothing() -> None:
+    at_once = event(started=timedelta(), approved=True)
+    assert one(at_once, SECOND).late is False
+    assert delivered([(at_once, told(at_once, {}))]) == Delivered()
+
+
 def test_machines_are_named_in_the_order_of_the_document() -> None:
     assert [each.machine for each in told(event("b", "A", "c"), {})] == ["A", "b", "c"]
 

@@ -108,8 +108,10 @@ def _needed(event: Event) -> timedelta:
 
 
 def _is_judged(event: Event) -> bool:
-    """Say whether a promise fell due: what was withdrawn, or born Started, broke none."""
-    return event.started_at is not None and promised(event) > NOTHING
+    """Say whether a promise fell due: what was withdrawn, or started when it was announced, broke none."""
+    if event.started_at is None:
+        return False
+    return event.started_at > event.announced_at and promised(event) > NOTHING
 
 
 def _span(step: Step) -> timedelta | None:
