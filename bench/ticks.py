@@ -87,7 +87,7 @@ def _row(action: Action, rounds: Mapping[str, Sequence[float]], *, machines: int
 def _hour(core: Core, action: Action) -> float:
     """Order, and let an hour pass; returns milliseconds for a tick in which something was due."""
     engine = Engine(
-        store=core.store,
+        store=core.noting,
         policy=core.settings.times,
         drivers=drivers(core.settings),
         activity=Silence(),

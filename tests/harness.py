@@ -7,12 +7,13 @@ from pathlib import Path
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
 from forewarn.control.engine import Engine
+from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Placed, Plane
 from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Task
 from forewarn.control.tail import Tail
 from forewarn.control.views import Views
 from forewarn.control.webhooks import Webhooks
-from forewarn.core.draft import Slice
+from forewarn.core.draft import Sent, Slice
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
 from forewarn.core.model import (
@@ -56,6 +57,7 @@ class Polls:
     def __init__(self) -> None:
         self.groups: dict[GroupName, datetime] = {}
         self.machines: dict[MachineId, datetime] = {}
+        self.sent: dict[EventId, dict[MachineId, datetime]] = {}
 
     def pending(self) -> bool:
         return bool(self.groups or self.machines)
@@ -63,6 +65,13 @@ class Polls:
     def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
         taken = self.groups, self.machines
         self.groups, self.machines = {}, {}
+        return taken
+
+    def has_sent(self) -> bool:
+        return bool(self.sent)
+
+    def take_sent(self) -> Sent:
+        taken, self.sent = self.sent, {}
         return taken
 
     def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
@@ -111,10 +120,12 @@ class Service:
         self.wire(self.store)
 
     def wire(self, store: SqlStore) -> None:
-        self.plane = Plane(store=store, clock=self.clock, policy=self.policy, new_id=self.ids)
-        self.views = Views(store=store, activity=self.polls)
+        noting = NotingStore(store)
+        noting.attend(self.polls)
+        self.plane = Plane(store=noting, clock=self.clock, policy=self.policy, new_id=self.ids)
+        self.views = Views(store=noting, activity=self.polls)
         self.engine = Engine(
-            store=store,
+            store=noting,
             policy=self.policy,
             drivers={"simulated": self.driver},
             activity=self.polls,
@@ -133,6 +144,7 @@ class Service:
         """Stop as a killed process would, and start again on the same file."""
         self.close()
         self.polls.take()
+        self.polls.take_sent()
         self.open()
         self.tick()
 
@@ -147,6 +159,16 @@ class Service:
         self.plane.enable(machine.group)
         self.polls.groups[machine.group] = self.clock.now()
         self.polls.machines[machine.id] = self.clock.now()
+
+    def fetch(self, *names: str) -> None:
+        """Poll as guests of these machines would, and be sent all their events."""
+        for name in names:
+            self.poll(name)
+            for event in self.events(name):
+                for resource in event.resources:
+                    if resource.name == name:
+                        sent = self.polls.sent.setdefault(event.id, {})
+                        sent.setdefault(resource.machine, self.clock.now())
 
     def order(self, name: str, action: Action) -> Placed:
         placed = self.plane.order_machine(name, action, TEST)

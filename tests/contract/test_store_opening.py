@@ -72,9 +72,25 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(url: str) -> None:
     opened.close()
 
 
+def test_a_store_from_before_notices_keeps_what_it_has(store_at_url: SqlStore, url: str) -> None:
+    save_fleet(store_at_url, [machine("web-0")])
+    run(
+        url,
+        "DROP TABLE notices",
+        "DROP TABLE tallies",
+        f"UPDATE {VERSION_TABLE} SET version_num = '0003'",
+    )
+    again = open_store(url, new_id=never)
+    assert [each.name for each in everything(again).machines.values()] == ["web-0"]
+    with again.read() as snapshot:
+        assert snapshot.notices([]) == {}
+        assert snapshot.tallies() == {"notice-late": 0, "notice-never": 0}
+    again.close()
+
+
 def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:
     run(url, f"UPDATE {VERSION_TABLE} SET version_num = '0042'")
-    with pytest.raises(Conflict, match=r"newer forewarn \(schema 0042, this one knows up to 0003\): upgrade"):
+    with pytest.raises(Conflict, match=r"newer forewarn \(schema 0042, this one knows up to 0004\): upgrade"):
         open_store(url, new_id=never)
 
 
@@ -96,7 +112,7 @@ def test_somebody_elses_database_is_left_alone(url: str) -> None:
 
 
 def test_the_newest_schema_is_known() -> None:
-    assert newest_revision() == "0003"
+    assert newest_revision() == "0004"
 
 
 @pytest.mark.parametrize(

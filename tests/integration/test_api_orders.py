@@ -114,7 +114,7 @@ def test_an_order_shows_its_stages_its_steps_and_its_events(service: Service, ap
     placed = api("POST", "/v1/hosts/host-1/maintenance", json={"action": "freeze"}).json()["order"]
     service.advance(minutes=15)
     answer = api("GET", f"/v1/orders/{placed['id'].lower()}").json()
-    shapes.OrderWithEvents.model_validate(answer)
+    shapes.NotedOrderWithEvents.model_validate(answer)
     assert answer["order"]["state"] == "started"
     assert [step["state"] for step in answer["order"]["steps"]] == ["running"] * 3
     assert answer["order"]["stages"][0]["steps"] == answer["order"]["steps"]

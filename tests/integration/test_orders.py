@@ -323,7 +323,7 @@ def test_a_failing_host_closes_what_was_scheduled_and_supersedes_its_orders(serv
     maintenance = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     failure = service.host_order("host-1", Action.FAIL)
     assert [event.status for event in service.events("web-0")] == [EventStatus.STARTED]
-    old = service.views.event(maintenance.events[0].id)
+    old = service.views.event(maintenance.events[0].id).event
     assert old.why == f"host host-1 failed (order {failure.order.id})"
     assert service.reload(maintenance).state is OrderState.CANCELLED
 
@@ -523,6 +523,7 @@ def test_the_history_of_a_machine_has_the_events_that_named_it_among_others(serv
         "machine-added",
         "event-scheduled",
         "event-started",
+        "notice-never",
         "step-begun",
         "step-done",
         "event-finished",

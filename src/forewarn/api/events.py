@@ -23,13 +23,13 @@ async def list_events(page: Annotated[PageQuery, Query()], service: Service) -> 
 
 
 @router.get(
-    "/v1/events/{id}", summary="Show an event", response_model=shapes.OneEvent, responses=documented(404)
+    "/v1/events/{id}", summary="Show an event", response_model=shapes.OneNotedEvent, responses=documented(404)
 )
 async def show_event(id: Id, service: Service) -> JSONResponse:
-    """Show an event, current or over."""
+    """Show an event, current or over, when its machines were told, and how long they were disturbed."""
     wanted = event_id(id)
-    event = await service.run(lambda: service.views.event(wanted))
-    return JSONResponse({"event": operator.event(event)})
+    view = await service.run(lambda: service.views.event(wanted))
+    return JSONResponse({"event": operator.noted_event(view.event, view.told, view.impact)})
 
 
 @router.post(

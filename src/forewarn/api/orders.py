@@ -28,15 +28,15 @@ async def list_orders(query: Annotated[OrdersQuery, Query()], service: Service) 
 @router.get(
     "/v1/orders/{id}",
     summary="Show an order",
-    response_model=shapes.OrderWithEvents,
+    response_model=shapes.NotedOrderWithEvents,
     responses=documented(404),
 )
 async def show_order(id: Id, service: Service) -> JSONResponse:
-    """Show an order with its stages and steps, what it waits for, and all its events."""
+    """Show an order with its stages and steps, what it waits for, all its events, and what notice was got."""
     wanted = order_id(id)
     view = await service.run(lambda: service.views.order(wanted))
-    events = [operator.event(event) for event in view.events]
-    return JSONResponse({"order": operator.order(view.order), "events": events})
+    events = [operator.noted_event(each.event, each.told, each.impact) for each in view.events]
+    return JSONResponse({"order": operator.noted_order(view.order, view.notice), "events": events})
 
 
 @router.post(

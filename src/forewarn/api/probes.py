@@ -1,6 +1,7 @@
 """Probes and metrics, for whatever watches over the service."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -16,7 +17,13 @@ from forewarn.core.errors import Unavailable
 
 router = APIRouter(tags=["probes"])
 
-Counts = Mapping[str, Mapping[str, int]]
+
+class Counted(NamedTuple):
+    """What the store counts: what there is by its state, and what has happened."""
+
+    present: Mapping[str, Mapping[str, int]]
+    tallies: Mapping[str, int]
+    webhooks: Sequence[WebhookView]
 
 
 @router.get(
@@ -48,16 +55,16 @@ async def readyz(service: Service) -> JSONResponse:
 @router.get("/metrics", summary="Measure the service", response_class=Response, responses=documented())
 async def metrics(request: Request, service: Service) -> Response:
     """Show counts of everything, in the text format of Prometheus."""
-    counts: Counts | None
-    views: Sequence[WebhookView]
+    counted: Counted | None
     try:
-        counts = await service.run(service.views.counts)
-        views, _ = await service.run(service.webhooks.webhooks)
+        counted = await service.run(
+            lambda: Counted(service.views.counts(), service.views.tallies(), service.webhooks.webhooks()[0])
+        )
     except Unavailable:
         # Whoever watches must see the rest all the same, and that this is missing.
-        counts, views = None, ()
+        counted = None
     meter: Meter = request.app.state.meter
-    return Response(meter.text(counts, views), media_type=CONTENT_TYPE_LATEST)
+    return Response(meter.text(counted), media_type=CONTENT_TYPE_LATEST)
 
 
 class Meter:
@@ -65,18 +72,16 @@ class Meter:
 
     def __init__(self, guest_counters: Callable[[], Mapping[str, float]]) -> None:
         self._guest_counters = guest_counters
-        self._counts: Counts | None = None
-        self._webhooks: Sequence[WebhookView] = ()
+        self._counted: Counted | None = None
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
         GCCollector(registry=self._registry)
         self._registry.register(self)
 
-    def text(self, counts: Counts | None, webhooks: Sequence[WebhookView] = ()) -> bytes:
+    def text(self, counted: Counted | None) -> bytes:
         """Write all metrics; no counts means that the store could not be read."""
-        self._counts = counts
-        self._webhooks = webhooks
+        self._counted = counted
         return generate_latest(self._registry)
 
     def describe(self) -> Iterator[Metric]:
@@ -86,29 +91,34 @@ class Meter:
     def collect(self) -> Iterator[Metric]:
         """Give what is to be written."""
         readable = GaugeMetricFamily("forewarn_store_readable", "Whether the store can be read.")
-        readable.add_metric([], 0.0 if self._counts is None else 1.0)
+        readable.add_metric([], 0.0 if self._counted is None else 1.0)
         yield readable
-        for what, by_state in (self._counts or {}).items():
+        counted = self._counted or Counted({}, {}, ())
+        for what, by_state in counted.present.items():
             gauge = GaugeMetricFamily(f"forewarn_{what}", f"How many {what} there are.", labels=["state"])
             for state, count in by_state.items():
                 gauge.add_metric([state], count)
             yield gauge
-        yield from self._of_webhooks()
+        for kind, count in counted.tallies.items():
+            said = f"Machines told of by records of the kind {kind}."
+            yield CounterMetricFamily(f"forewarn_{kind.replace('-', '_')}", said, value=count)
+        yield from _of_webhooks(counted.webhooks)
         for name, value in self._guest_counters().items():
             said = f"Guest endpoint: {name.replace('_', ' ')}."
             yield CounterMetricFamily(f"forewarn_guest_{name}", said, value=value)
 
-    def _of_webhooks(self) -> Iterator[Metric]:
-        labels = ["webhook", "project"]
-        behind = GaugeMetricFamily(
-            "forewarn_webhook_behind", "Records that a webhook has not been sent yet.", labels=labels
-        )
-        failures = GaugeMetricFamily(
-            "forewarn_webhook_failures", "Tries in vain since a webhook last took a record.", labels=labels
-        )
-        for view in self._webhooks:
-            names = [view.webhook.id, view.webhook.project or ""]
-            behind.add_metric(names, view.behind)
-            failures.add_metric(names, view.webhook.failures)
-        yield behind
-        yield failures
+
+def _of_webhooks(views: Sequence[WebhookView]) -> Iterator[Metric]:
+    labels = ["webhook", "project"]
+    behind = GaugeMetricFamily(
+        "forewarn_webhook_behind", "Records that a webhook has not been sent yet.", labels=labels
+    )
+    failures = GaugeMetricFamily(
+        "forewarn_webhook_failures", "Tries in vain since a webhook last took a record.", labels=labels
+    )
+    for view in views:
+        names = [view.webhook.id, view.webhook.project or ""]
+        behind.add_metric(names, view.behind)
+        failures.add_metric(names, view.webhook.failures)
+    yield behind
+    yield failures

@@ -112,6 +112,22 @@ class Event(Shape):
     why: str | None
 
 
+class Told(Shape):
+    """When a machine of an event was first sent it, and how long before the start."""
+
+    machine: str
+    sent_at: datetime | None
+    notice_seconds: float | None
+    late: bool
+
+
+class NotedEvent(Event):
+    """An event, what notice each of its machines got, and how long it disturbed them."""
+
+    notices: list[Told]
+    impact_seconds: float | None
+
+
 class Waiting(Shape):
     """What waits, and for what reason."""
 
@@ -160,6 +176,20 @@ class Order(Shape):
     waiting: list[Waiting]
     stages: list[Stage]
     steps: list[Step]
+
+
+class Notice(Shape):
+    """What notice all machines of an order got."""
+
+    least_seconds: float | None
+    late: int
+    never: int
+
+
+class NotedOrder(Order):
+    """An order, and what notice its machines got."""
+
+    notice: Notice
 
 
 class Record(Shape):
@@ -286,6 +316,12 @@ class OneEvent(Shape):
     event: Event
 
 
+class OneNotedEvent(Shape):
+    """One event, and what notice was given of it."""
+
+    event: NotedEvent
+
+
 class OrderOnMachine(Shape):
     """An order, the event that tells of it, or the reason why there is none."""
 
@@ -324,6 +360,13 @@ class OrderWithEvents(Shape):
 
     order: Order
     events: list[Event]
+
+
+class NotedOrderWithEvents(Shape):
+    """An order and its events, and what notice was given of them."""
+
+    order: NotedOrder
+    events: list[NotedEvent]
 
 
 class Fleet(Shape):

@@ -17,6 +17,7 @@ LIST = console.Layout(
     wraps=("MACHINES", "APPROVED BY"),
     spare=("SOURCE", "UD", "GROUP"),
 )
+NOTICES = console.Layout(columns=("MACHINE", "FIRST SENT", "NOTICE", "LATE"))
 
 
 @app.command("list")
@@ -95,10 +96,18 @@ def _show(session: Session, event: dict[str, Any]) -> None:
             ("source", event["source"]),
             ("description", event["description"]),
             ("lasts", f"{event['duration_seconds']} s" if event["duration_seconds"] >= 0 else "unknown"),
+            ("lasted", words.span_or_none(event["impact_seconds"])),
             ("approved by", [_approval(each) for each in event["approvals"]]),
             ("order", event["order"]),
         ]
     )
+    console.say()
+    console.table(NOTICES, (_notice(each) for each in event["notices"]), empty="")
+
+
+def _notice(told: dict[str, Any]) -> tuple[object, ...]:
+    sent = words.at(told["sent_at"]) or "never"
+    return (told["machine"], sent, words.span_or_none(told["notice_seconds"]), told["late"])
 
 
 def _approval(approval: dict[str, Any]) -> str:

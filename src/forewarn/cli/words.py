@@ -17,6 +17,11 @@ def span(seconds: float) -> str:
     return " ".join(said) or "0 s"
 
 
+def span_or_none(seconds: float | None) -> str | None:
+    """Say how long something is, if that is known."""
+    return None if seconds is None else span(seconds)
+
+
 def countdown(moment: str, now: str) -> str:
     """Say when something is, as seen from now: `in 14 m 32 s`, `2 m ago`."""
     seconds = (_time(moment) - _time(now)).total_seconds()

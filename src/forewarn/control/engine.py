@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from forewarn.control.noting import NotingStore
 from forewarn.control.ports import (
     Activity,
     Checked,
@@ -16,7 +17,6 @@ from forewarn.control.ports import (
     Failed,
     NotBegun,
     Running,
-    Store,
     Task,
 )
 from forewarn.core import lifecycle, listening
@@ -56,7 +56,7 @@ class Engine:
     def __init__(
         self,
         *,
-        store: Store,
+        store: NotingStore,
         policy: Policy,
         drivers: Mapping[str, Driver],
         activity: Activity,
@@ -76,6 +76,7 @@ class Engine:
         Between two batches others get their turn, and time goes on: what is announced last must not have
         lost notice to what was announced first.
         """
+        self.save_sent()
         if now >= self._activity_due(now):
             self.save_activity(now)
         self._disable_silent(now)
@@ -197,6 +198,10 @@ class Engine:
                 lifecycle.step_failed(draft, order, machine, why="the driver does not know the step")
 
     # Groups
+
+    def save_sent(self) -> None:
+        """Save what guests have been sent since the last time."""
+        self._store.save_sent()
 
     def save_activity(self, now: datetime) -> None:
         """Save who has polled since the last time."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
-from forewarn.core.draft import Changes, Slice
+from forewarn.core.draft import Changes, Sent, Slice
 from forewarn.core.model import (
     Action,
     Event,
@@ -108,7 +108,8 @@ class Snapshot(Protocol):
         machine (as its `machine`, or in a step of a stage that is not done) or whose host is a loaded
         host. The events are the listed ones of the loaded orders. `listed` counts all listed
         events of the loaded groups; `room` has the emptiest sound hosts, as many
-        as its machines could be moved to, and can be asked while the snapshot is open.
+        as its machines could be moved to, and `sent` the saved notices of the events; both can be
+        asked while the snapshot is open.
         """
         ...
 
@@ -216,6 +217,14 @@ class Snapshot(Protocol):
         """Say when each of these machines was last seen, as far as that is saved."""
         ...
 
+    def notices(self, events: Sequence[EventId]) -> Sent:
+        """Say when machines were first sent these events, as far as that is saved."""
+        ...
+
+    def tallies(self) -> Mapping[str, int]:
+        """Say how many machines the records of a kind have told of, for the kinds that are counted."""
+        ...
+
     def counts(self) -> Mapping[str, Mapping[str, int]]:
         """Count machines, hosts, orders and listed events by state, for the metrics."""
         ...
@@ -282,6 +291,10 @@ class Transaction(Snapshot, Protocol):
 
     def remove_webhook(self, webhook: WebhookId) -> None:
         """Forget a webhook."""
+        ...
+
+    def save_notices(self, sent: Sent) -> None:
+        """Save when machines were first sent events; what is saved already stays as it is."""
         ...
 
     def set_reached(self, now: datetime) -> None:
@@ -377,4 +390,16 @@ class Activity(Protocol):
 
     def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
         """Say when these machines were last seen, as far as that is not handed over yet."""
+        ...
+
+
+class Post(Protocol):
+    """What guests are sent: known in memory first, handed over before anything is decided by it."""
+
+    def has_sent(self) -> bool:
+        """Say whether there is anything to hand over."""
+        ...
+
+    def take_sent(self) -> Sent:
+        """Hand over which events machines have been sent since the last call, and when first."""
         ...

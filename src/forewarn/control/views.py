@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from forewarn.control.ports import Activity, HistoryFilter, Snapshot, Store
-from forewarn.core import machines
+from forewarn.control.noting import NotingStore
+from forewarn.control.ports import Activity, HistoryFilter, Snapshot
+from forewarn.core import machines, notice
 from forewarn.core.errors import NotFound
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.model import (
@@ -26,6 +27,7 @@ from forewarn.core.model import (
     ProjectName,
     Record,
 )
+from forewarn.core.notice import Delivered, Told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +40,27 @@ class MachineView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """An event, what notice its machines got, and how long it disturbed them."""
+
+    event: Event
+    told: tuple[Told, ...]
+    impact: timedelta | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OrderView:
-    """An order with all its events, over ones too."""
+    """An order with all its events, over ones too, and what notice their machines got."""
 
     order: Order
-    events: Sequence[Event]
+    events: Sequence[EventView]
+    notice: Delivered
 
 
 class Views:
     """The use cases that only read."""
 
-    def __init__(self, *, store: Store, activity: Activity) -> None:
+    def __init__(self, *, store: NotingStore, activity: Activity) -> None:
         self._store = store
         self._activity = activity
 
@@ -103,7 +115,9 @@ class Views:
             known = snapshot.order(order)
             if known is None:
                 raise NotFound(f"order {order} does not exist")
-            return OrderView(order=known, events=snapshot.events_of_order(known.id))
+            events = self._noted(snapshot, known, snapshot.events_of_order(known.id))
+        summed = notice.delivered((each.event, each.told) for each in events)
+        return OrderView(order=known, events=events, notice=summed)
 
     def events(self, *, after: str | None, limit: int) -> tuple[Sequence[Event], str | None]:
         """List what guests are being told."""
@@ -117,13 +131,13 @@ class Views:
                 check_project(snapshot, project)
             return snapshot.listed_events(project)
 
-    def event(self, event: EventId) -> Event:
+    def event(self, event: EventId) -> EventView:
         """Show one event, listed or over."""
         with self._store.read() as snapshot:
             known = snapshot.event(event)
-        if known is None:
-            raise NotFound(f"event {event} does not exist")
-        return known
+            if known is None:
+                raise NotFound(f"event {event} does not exist")
+            return self._noted(snapshot, snapshot.order(known.order), [known])[0]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first."""
@@ -154,6 +168,23 @@ class Views:
         """Count what there is, for the metrics."""
         with self._store.read() as snapshot:
             return snapshot.counts()
+
+    def tallies(self) -> Mapping[str, int]:
+        """Count what has happened, for the metrics."""
+        with self._store.read() as snapshot:
+            return snapshot.tallies()
+
+    def _noted(self, snapshot: Snapshot, order: Order | None, events: Sequence[Event]) -> Sequence[EventView]:
+        """Add to events of an order what notice their machines got, and what they went through."""
+        sent = self._store.notices(snapshot, [event.id for event in events])
+        return [
+            EventView(
+                event=event,
+                told=notice.told(event, sent[event.id]),
+                impact=notice.impact(order, event) if order else None,
+            )
+            for event in events
+        ]
 
     def _seen(self, snapshot: Snapshot, page: Sequence[Machine]) -> Sequence[MachineView]:
         ids = [machine.id for machine in page]

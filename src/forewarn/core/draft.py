@@ -29,6 +29,8 @@ from forewarn.core.model import (
 )
 from forewarn.core.webhooks import Webhook
 
+# When each machine was first sent each event.
+Sent: TypeAlias = Mapping[EventId, Mapping[MachineId, datetime]]
 About: TypeAlias = Machine | Event | Order | Group | Host | Webhook | None
 
 Key = TypeVar("Key")
@@ -56,6 +58,8 @@ class Slice:
     room: Mapping[HostName, int] = field(default_factory=dict)
     grace: Grace | None = None
     holds: Mapping[str, Hold] = field(default_factory=dict)  # all that are in force, wherever they reach
+    # When machines of the loaded events were first sent them.
+    sent: Sent = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,8 @@ class Changes:
     joined: frozenset[HostName] = frozenset()
     # Something that concerns every open order has changed.
     wake_all: bool = False
+    # How many more machines a kind of record has told of, for the metrics.
+    tallies: Mapping[Kind, int] = field(default_factory=dict)
 
 
 class Draft:
@@ -105,6 +111,7 @@ class Draft:
         self._listed = {group: dict(domains) for group, domains in base.listed.items()}
         self._records: list[Record] = []
         self._wake_all = False
+        self._tallies: dict[Kind, int] = {}
 
     @property
     def number(self) -> int:
@@ -125,6 +132,10 @@ class Draft:
         line = Record(number=self.number + 1, at=self.now, kind=kind, order=order, by=by, reason=reason)
         self._records.append(self._named(line, about))
         return self.number
+
+    def count(self, kind: Kind, machines: int) -> None:
+        """Add the machines that a record tells of to the sum of its kind."""
+        self._tallies[kind] = self._tallies.get(kind, 0) + machines
 
     def _named(self, line: Record, about: About) -> Record:
         match about:
@@ -226,6 +237,7 @@ class Draft:
             eased=frozenset(event.group for event in events if not event.listed),
             joined=frozenset(self._joined()),
             wake_all=self._wake_all,
+            tallies=self._tallies,
         )
 
     def _joined(self) -> Iterable[HostName]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from forewarn.core import notice as notices
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model import (
@@ -120,9 +121,11 @@ def approve(draft: Draft, event: Event, approval: Approval) -> Event:
 
 
 def start(draft: Draft, event: Event, *, why: str) -> Event:
-    """Say that the impact may come at any moment from now on."""
+    """Say that the impact may come at any moment from now on, and who was not told in time."""
     draft.record(Kind.EVENT_STARTED, event, reason=why)
-    return draft.put_event(replace(event, status=EventStatus.STARTED, started_at=draft.now))
+    started = replace(event, status=EventStatus.STARTED, started_at=draft.now)
+    notices.flag(draft, started)
+    return draft.put_event(started)
 
 
 def end(draft: Draft, event: Event, kind: Kind, *, why: str, by: str = "") -> Event:

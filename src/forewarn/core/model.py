@@ -199,6 +199,8 @@ class Kind(StrEnum):
     WEBHOOK_REMOVED = "webhook-removed"
     WEBHOOK_FAILING = "webhook-failing"
     WEBHOOK_RECOVERED = "webhook-recovered"
+    NOTICE_LATE = "notice-late"  # machines that were told of an event too short before its start
+    NOTICE_NEVER = "notice-never"  # machines that an event started without, untold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

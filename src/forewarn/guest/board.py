@@ -3,7 +3,7 @@
 It changes on the guest loop only, by deltas, and answers from memory.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from forewarn.control.ports import Delta
 from forewarn.core.document import Document, document, entity_tag, tag
-from forewarn.core.model import Event, Group, GroupKind, GroupName, Machine, MachineId, ProjectName
+from forewarn.core.model import Event, EventId, Group, GroupKind, GroupName, Machine, MachineId, ProjectName
 from forewarn.guest.caller import canonical
 from forewarn.guest.limits import Budget
 from forewarn.guest.waiting import Waiting
@@ -25,13 +25,15 @@ NO_TAGS: Mapping[str, str] = MappingProxyType({})
 NO_RESTS: tuple[None, ...] = (None,) * len(VERSIONS)
 # What a group's document is until something happens to it: one value for all of them.
 NOTHING_YET = Document(incarnation=1, kind=GroupKind.STANDALONE, born=0, events=())
+# What there is to be told of while no event is listed; incarnations begin with 1.
+NO_NEWS = 0
 JSON = b"Content-Type: application/json; charset=utf-8\r\n"
 
 
 class Audience:
     """A group as its guests see it: a document, and whether it is answered yet."""
 
-    __slots__ = ("document", "etag", "name", "ready", "rests")
+    __slots__ = ("_named", "document", "etag", "name", "news", "ready", "rests")
 
     def __init__(self, name: GroupName) -> None:
         self.name = name
@@ -39,6 +41,8 @@ class Audience:
         self.document = NOTHING_YET
         self.etag = b""
         self.rests: tuple[bytes | None, ...] = NO_RESTS  # answers by version, after their opening
+        self.news = NO_NEWS  # which state of the events there is to be told of
+        self._named: dict[MachineId, list[Event]] | None = None
 
     @property
     def enabled(self) -> bool:
@@ -53,17 +57,29 @@ class Audience:
             self.document = shown
             self.etag = b""
             self.rests = NO_RESTS
+            self.news = shown.incarnation if shown.events else NO_NEWS
+            self._named = None
+
+    def naming(self, machine: MachineId) -> Sequence[Event]:
+        """List the events that name a machine."""
+        if self._named is None:
+            self._named = {}
+            for event in self.document.events:
+                for resource in event.resources:
+                    self._named.setdefault(resource.machine, []).append(event)
+        return self._named.get(machine, ())
 
 
 class Seat(Budget):
     """A machine's place at the board."""
 
-    __slots__ = ("audience", "machine")
+    __slots__ = ("audience", "machine", "told")
 
     def __init__(self, machine: Machine, audience: Audience) -> None:
         super().__init__()
         self.machine = machine
         self.audience = audience
+        self.told = NO_NEWS  # the state of the events that it was last sent
 
 
 class Board:
@@ -79,6 +95,7 @@ class Board:
         self.waiting: Waiting[Seat] = Waiting()
         self.polled: dict[Audience, float] = {}
         self.seen: dict[Seat, float] = {}
+        self.sent: dict[EventId, dict[MachineId, float]] = {}
         self.number = 0
 
     def __len__(self) -> int:
@@ -134,6 +151,7 @@ class Board:
             return set()
         self._unreach(before, seat)
         seat.audience = audience
+        seat.told = NO_NEWS
         self._reach(seat)
         return {before.group, machine.group}
 
@@ -179,6 +197,19 @@ class Board:
             audience.etag = entity_tag(audience.document.incarnation, group_tag).encode()
         return audience.etag
 
+    def tell(self, seat: Seat, version: int, seconds: float) -> None:
+        """Remember which events a machine is being sent: those that name it, and that its version knows."""
+        machine, audience = seat.machine.id, seat.audience
+        known = VERSIONS[version].types
+        whole = True
+        for event in audience.naming(machine):
+            if event.type in known:
+                self.sent.setdefault(event.id, {}).setdefault(machine, seconds)
+            else:
+                whole = False
+        if whole:
+            seat.told = audience.news
+
     # Who has asked.
 
     def note(self, seat: Seat, seconds: float) -> None:
@@ -208,6 +239,14 @@ class Board:
             groups[seat.audience.name] = now
             machines[seat.machine.id] = now
         return groups, machines
+
+    def take_sent(self) -> dict[EventId, dict[MachineId, datetime]]:
+        """Hand over which events machines have been sent since the last call, and when first."""
+        sent, self.sent = self.sent, {}
+        return {
+            event: {machine: _moment(at) for machine, at in machines.items()}
+            for event, machines in sent.items()
+        }
 
 
 def _ready(group: Group) -> float:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from forewarn.clock import Clock
 from forewarn.control.ports import Delta
-from forewarn.core.model import GroupName, MachineId
+from forewarn.core.model import EventId, GroupName, MachineId
 from forewarn.guest.board import Board
 from forewarn.guest.desk import Desk
 from forewarn.guest.endpoint import Endpoint
@@ -55,6 +55,10 @@ class GuestServer:
     def take(self) -> tuple[dict[GroupName, datetime], dict[MachineId, datetime]]:
         """Hand over whose polls are new since the last call."""
         return self._board.take(self._clock.now())
+
+    def take_sent(self) -> dict[EventId, dict[MachineId, datetime]]:
+        """Hand over which events machines have been sent since the last call, and when first."""
+        return self._board.take_sent()
 
     def counters(self) -> dict[str, float]:
         """Count what has been answered since the start, for the metrics. Any thread may ask."""

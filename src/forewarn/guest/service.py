@@ -67,6 +67,8 @@ class Service:
         board.polled[audience] = seconds
         if not poll.plain and poll.has(board.etag(audience)):
             return pulse.not_modified + answers.not_modified(audience.etag).rest
+        if seat.told != audience.news:
+            board.tell(seat, poll.version, seconds)
         return pulse.ok + (audience.rests[poll.version] or board.rest(audience, poll.version))
 
     def begin(self, plan: Plan, caller: Caller) -> Answer | Later:
@@ -126,6 +128,9 @@ class Service:
             answer = answers.not_modified(etag)
         else:
             answer = Answer(200, self.board.rest(seat.audience, poll.version))
+            if seat.told != seat.audience.news:
+                self.pulse.beat()
+                self.board.tell(seat, poll.version, self.pulse.seconds)
         if poll.wait is None:
             return answer
         return answers.with_header(answer, b"Preference-Applied: wait=%d\r\n" % poll.wait)

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Delta
+from forewarn.core.draft import Sent
 from forewarn.core.errors import Unavailable
 from forewarn.core.model import EventId, GroupName, MachineId
 from forewarn.guest.board import Board
@@ -44,6 +45,18 @@ class Boards:
 
         async def taken() -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
             return self._guest.take()
+
+        return asyncio.run_coroutine_threadsafe(taken(), self._loop).result(PATIENCE)
+
+    def has_sent(self) -> bool:
+        """Say whether a machine has been sent an event since the last `take_sent`."""
+        return bool(self._board.sent)
+
+    def take_sent(self) -> Sent:
+        """Hand over which events machines have been sent since the last call, and when first."""
+
+        async def taken() -> Sent:
+            return self._guest.take_sent()
 
         return asyncio.run_coroutine_threadsafe(taken(), self._loop).result(PATIENCE)
 

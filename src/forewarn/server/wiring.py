@@ -15,6 +15,7 @@ from forewarn.clock import ManualClock, ScaledClock, SystemClock, clock_of
 from forewarn.config import Settings
 from forewarn.control.engine import Engine
 from forewarn.control.feed import Feed
+from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Delta, Driver
 from forewarn.control.tail import Tail
@@ -70,6 +71,7 @@ class Core:
 
     settings: Settings
     store: SqlStore
+    noting: NotingStore  # the same, as the use cases see it
     clock: SystemClock | ScaledClock | ManualClock
     plane: Plane
 
@@ -82,8 +84,9 @@ def open_core(settings: Settings) -> Core:
         reached = snapshot.reached()
     if reached is not None:
         clock.start_from(reached)
-    plane = Plane(store=store, clock=clock, policy=settings.times, new_id=new_id)
-    return Core(settings=settings, store=store, clock=clock, plane=plane)
+    noting = NotingStore(store)
+    plane = Plane(store=noting, clock=clock, policy=settings.times, new_id=new_id)
+    return Core(settings=settings, store=store, noting=noting, clock=clock, plane=plane)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +112,9 @@ def wire(core: Core) -> Parts:
     desk = FrontDesk()
     guest = GuestServer(board, desk, clock=core.clock, settings=guest_settings(settings), new_id=new_id)
     boards = Boards(board, guest, asyncio.get_running_loop())
+    core.noting.attend(boards)
     engine = Engine(
-        store=core.store,
+        store=core.noting,
         policy=settings.times,
         drivers=drivers(settings),
         activity=boards,
@@ -130,7 +134,7 @@ def wire(core: Core) -> Parts:
     pusher = _pusher(core, webhooks, tail, Runner(worker))
     services = Services(
         plane=core.plane,
-        views=Views(store=core.store, activity=boards),
+        views=Views(store=core.noting, activity=boards),
         tail=tail,
         webhooks=webhooks,
         pushing=pusher,

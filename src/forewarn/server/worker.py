@@ -16,7 +16,7 @@ from forewarn.core.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
-# The longest sleep: a jump of the system's clock is noticed within it.
+# The longest sleep: within it a jump of the system's clock is noticed, and what guests were sent is saved.
 LONGEST_SLEEP = 5.0
 # How often a clock that runs faster than the world saves where it is.
 SAVE_TIME_EVERY = 1.0
@@ -141,16 +141,14 @@ class Worker:
             self._engine.keep_time(ahead)
             self._clock.allow(ahead)
 
-    def _sleep(self) -> float | None:
+    def _sleep(self) -> float:
         """Say how many real seconds to wait for a job at most."""
         if self._trouble is not None:
             return RETRY_AFTER
         if self._more:
             return 0.0
-        if not self._clock.speed:
-            return None
-        longest = LONGEST_SLEEP if isinstance(self._clock, SystemClock) else SAVE_TIME_EVERY
-        if self._next_due is None:
+        longest = SAVE_TIME_EVERY if isinstance(self._clock, ScaledClock) else LONGEST_SLEEP
+        if self._next_due is None or not self._clock.speed:
             return longest
         ahead = (self._next_due - self._clock.now()).total_seconds() / self._clock.speed
         return min(max(ahead, 0.0), longest)
@@ -168,6 +166,7 @@ class Worker:
     def _save_all(self) -> None:
         try:
             now = self._clock.now()
+            self._engine.save_sent()
             self._engine.save_activity(now)
             self._engine.keep_time(now)
         except Unavailable as error:

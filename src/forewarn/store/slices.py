@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 from sqlalchemy import Integer, bindparam, func, select
 
@@ -30,8 +31,12 @@ from forewarn.store.fleet_rows import (
     host_of,
     machine_of,
 )
-from forewarn.store.reading import VERSIONED_GROUP, Reader, among
+from forewarn.store.notices import Notices
+from forewarn.store.reading import VERSIONED_GROUP, among
 from forewarn.store.work_rows import EVENT_COLUMNS, ORDER_COLUMNS, event_of, order_of
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 _OPEN = tables.orders.c.ended_at.is_(None)
 _LISTED = tables.events.c.ended_at.is_(None)
@@ -61,33 +66,30 @@ _ROOMIEST = (
 )
 
 
-class Room(Mapping[HostName, int]):
-    """How many machines sound hosts carry: read when first asked, for few decisions need it.
+class ReadLater(Mapping[Key, Value]):
+    """What few decisions need: read when first asked, which must be while the snapshot is open."""
 
-    It must be asked while the snapshot is open.
-    """
-
-    def __init__(self, count: Callable[[], Mapping[HostName, int]]) -> None:
-        self._count = count
-        self._counted: Mapping[HostName, int] | None = None
+    def __init__(self, read: Callable[[], Mapping[Key, Value]]) -> None:
+        self._read = read
+        self._known: Mapping[Key, Value] | None = None
 
     @property
-    def _rooms(self) -> Mapping[HostName, int]:
-        if self._counted is None:
-            self._counted = self._count()
-        return self._counted
+    def _all(self) -> Mapping[Key, Value]:
+        if self._known is None:
+            self._known = self._read()
+        return self._known
 
-    def __getitem__(self, host: HostName) -> int:
-        return self._rooms[host]
+    def __getitem__(self, key: Key) -> Value:
+        return self._all[key]
 
-    def __iter__(self) -> Iterator[HostName]:
-        return iter(self._rooms)
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._all)
 
     def __len__(self) -> int:
-        return len(self._rooms)
+        return len(self._all)
 
 
-class Slices(Reader):
+class Slices(Notices):
     """The fleet, in part or whole.
 
     What is loaded comes in a fixed order, so that both databases lead to the same decisions.
@@ -126,7 +128,8 @@ class Slices(Reader):
             events={event.id: event for event in events},
             listed=self._count_listed(loaded_groups),
             # Each machine takes the emptiest host but its own: more hosts than these cannot be chosen.
-            room=Room(partial(self._read_room, most=len(machines_by_id) + len(all_hosts) + 1)),
+            room=ReadLater(partial(self._read_room, most=len(machines_by_id) + len(all_hosts) + 1)),
+            sent=ReadLater(partial(self.notices, [event.id for event in events])),
             grace=self._meta.grace,
             holds=self._load_holds(),
         )

@@ -204,6 +204,24 @@ event_machines = Table(
     PrimaryKeyConstraint("machine_key", "event_id"),
 )
 
+# When a machine was first sent a document with an event in it.
+notices = Table(
+    "notices",
+    metadata,
+    Column("event_id", NAME, nullable=False),
+    Column("machine_id", NAME, nullable=False),
+    Column("sent_at", TIME, nullable=False),
+    PrimaryKeyConstraint("event_id", "machine_id"),
+)
+
+# How many machines the records of a kind have told of: kept, because counting the history takes ever longer.
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("machines", BigInteger, nullable=False),
+)
+
 records = Table(
     "records",
     metadata,

@@ -11,6 +11,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model import Grace, GroupName, MachineId
 from forewarn.store import tables
 from forewarn.store.fleet_writes import FleetWrites
+from forewarn.store.notices import NoticeWrites
 from forewarn.store.reading import Meta
 from forewarn.store.snapshot import SqlSnapshot
 from forewarn.store.times import micros, micros_or_none
@@ -31,7 +32,7 @@ _SAVE_LAST_SEEN = (
 )
 
 
-class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites):
+class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, NoticeWrites):
     """Reads and writes, one transaction at a time: it holds the lock on the counter from the start."""
 
     def __init__(self, connection: Connection) -> None:
@@ -44,6 +45,7 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites):
         self._save_orders(changes.orders)
         self._save_events(changes.events)
         self._save_records(changes.records)
+        self._save_tallies(changes.tallies)
         self._wake(waiting_for=changes.eased, on=changes.joined, now=changes.now)
         if changes.wake_all:
             self._wake_all(now=changes.now)

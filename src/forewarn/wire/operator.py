@@ -4,7 +4,7 @@ Times are RFC 3339 with Z. What is not known is null, never missing.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from forewarn.core.document import resource_names
 from forewarn.core.errors import Invalid
@@ -25,6 +25,7 @@ from forewarn.core.model import (
     Step,
     Waiting,
 )
+from forewarn.core.notice import Delivered, Told
 from forewarn.core.webhooks import Webhook
 from forewarn.wire.fleet import write_policy
 
@@ -134,6 +135,24 @@ def event(event_: Event) -> dict[str, object]:
     }
 
 
+def noted_event(event_: Event, told: Iterable[Told], impact: timedelta | None) -> dict[str, object]:
+    """Show an event, what notice each of its machines got, and how long it disturbed them."""
+    return event(event_) | {
+        "notices": [_told(each) for each in told],
+        "impact_seconds": _seconds_or_null(impact),
+    }
+
+
+def noted_order(order_: Order, notice: Delivered) -> dict[str, object]:
+    """Show an order, and what notice all its machines got."""
+    summed = {
+        "least_seconds": _seconds_or_null(notice.least),
+        "late": notice.late,
+        "never": notice.never,
+    }
+    return order(order_) | {"notice": summed}
+
+
 def order(order_: Order) -> dict[str, object]:
     """Show an order, with what it waits for and how far each machine is."""
     return {
@@ -202,6 +221,15 @@ def _approval(approval: Approval) -> dict[str, object]:
     }
 
 
+def _told(told: Told) -> dict[str, object]:
+    return {
+        "machine": told.machine,
+        "sent_at": _time_or_null(told.sent_at),
+        "notice_seconds": _seconds_or_null(told.notice),
+        "late": told.late,
+    }
+
+
 def _waiting(waiting: Waiting) -> dict[str, object]:
     return {"what": waiting.what, "reason": waiting.reason}
 
@@ -232,3 +260,7 @@ def _listed_group(name: GroupName) -> GroupName | None:
 
 def _time_or_null(moment: datetime | None) -> str | None:
     return None if moment is None else time(moment)
+
+
+def _seconds_or_null(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()

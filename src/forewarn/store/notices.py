@@ -1,0 +1,53 @@
+"""Notices: when machines were first sent events, and how often that was not in time."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import select
+
+from forewarn.core.draft import Sent
+from forewarn.core.model import EventId, Kind, MachineId
+from forewarn.store import tables
+from forewarn.store.reading import Reader, among
+from forewarn.store.times import micros, moment
+from forewarn.store.upserts import adding, insert_new
+
+_N = tables.notices.c
+_NOTICES = among((_N.event_id, _N.machine_id, _N.sent_at), _N.event_id)
+# What was never counted is shown as 0, or a metric would begin in the middle.
+_COUNTED = {Kind.NOTICE_LATE.value: 0, Kind.NOTICE_NEVER.value: 0}
+
+
+class Notices(Reader):
+    """What is known of notice."""
+
+    def notices(self, events: Sequence[EventId]) -> Sent:
+        """Say when machines were first sent these events, as far as that is saved."""
+        found: dict[EventId, dict[MachineId, datetime]] = {}
+        for event, machine, sent_at in self._among(_NOTICES, {event.upper() for event in events}):
+            found.setdefault(event, {})[machine] = moment(sent_at)
+        return found
+
+    def tallies(self) -> Mapping[str, int]:
+        """Say how many machines the records of a kind have told of, for the kinds that are counted."""
+        query = select(tables.tallies.c.kind, tables.tallies.c.machines)
+        return _COUNTED | {row[0]: row[1] for row in self._all(query)}
+
+
+class NoticeWrites(Reader):
+    """Writes to what is known of notice."""
+
+    def save_notices(self, sent: Sent) -> None:
+        """Save when machines were first sent events; what is saved already stays as it is."""
+        rows = [
+            {"event_id": event.upper(), "machine_id": machine.lower(), "sent_at": micros(at)}
+            for event, machines in sent.items()
+            for machine, at in machines.items()
+        ]
+        if rows:
+            self._connection.execute(insert_new(self._connection.dialect.name, tables.notices), rows)
+
+    def _save_tallies(self, tallies: Mapping[Kind, int]) -> None:
+        if tallies:
+            rows = [{"kind": kind.value, "machines": count} for kind, count in tallies.items()]
+            self._connection.execute(adding(self._connection.dialect.name, tables.tallies), rows)

@@ -1,0 +1,58 @@
+"""When machines were first sent events, on both databases."""
+
+from datetime import timedelta
+
+from forewarn.core.model import Kind
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import NOW, event, event_id, machine_id, order, save, save_fleet
+
+ONE, TWO = machine_id("web-0"), machine_id("web-1")
+LATER = NOW + timedelta(minutes=1)
+
+
+def test_notices_are_found_by_their_event(store: SqlStore) -> None:
+    with store.write() as tx:
+        tx.save_notices({event_id(1): {ONE: NOW, TWO: LATER}, event_id(2): {ONE: LATER}})
+    with store.read() as snapshot:
+        assert snapshot.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
+        assert snapshot.notices([]) == {}
+
+
+def test_the_first_time_is_kept(store: SqlStore) -> None:
+    for sent in ({ONE: NOW}, {ONE: LATER, TWO: LATER}):
+        with store.write() as tx:
+            tx.save_notices({event_id(1): sent})
+    with store.read() as snapshot:
+        assert snapshot.notices([event_id(1)]) == {event_id(1): {ONE: NOW, TWO: LATER}}
+
+
+def test_ids_are_taken_in_any_case(store: SqlStore) -> None:
+    with store.write() as tx:
+        tx.save_notices({event_id(1).lower(): {ONE.upper(): NOW}})  # type: ignore[dict-item]
+    with store.read() as snapshot:
+        assert snapshot.notices([event_id(1).lower()]) == {event_id(1): {ONE: NOW}}  # type: ignore[list-item]
+
+
+def test_nothing_sent_saves_nothing(store: SqlStore) -> None:
+    with store.write() as tx:
+        tx.save_notices({})
+    with store.read() as snapshot:
+        assert snapshot.notices([event_id(1)]) == {}
+
+
+def test_a_slice_has_the_notices_of_its_events(store: SqlStore) -> None:
+    save_fleet(store)
+    save(store, orders=(order(1),), events=(event(2),))
+    with store.write() as tx:
+        tx.save_notices({event_id(2): {ONE: NOW}, event_id(9): {ONE: NOW}})
+        around = tx.around(orders=[order(1).id])
+        assert dict(around.sent) == {event_id(2): {ONE: NOW}}
+
+
+def test_tallies_add_up(store: SqlStore) -> None:
+    with store.read() as snapshot:
+        assert snapshot.tallies() == {"notice-late": 0, "notice-never": 0}
+    save(store, tallies={Kind.NOTICE_LATE: 2})
+    save(store, tallies={Kind.NOTICE_LATE: 3, Kind.NOTICE_NEVER: 1})
+    with store.read() as snapshot:
+        assert snapshot.tallies() == {"notice-late": 5, "notice-never": 1}

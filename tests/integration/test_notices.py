@@ -1,0 +1,192 @@
+"""Proof of notice: what guests were told and when, from the poll to the history, the API and the metrics."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.api import shapes
+from forewarn.cli.words import span
+from forewarn.control.noting import NotingStore
+from forewarn.core.errors import Conflict
+from forewarn.core.model import Action, Kind, MachineId, Work
+from tests.harness import START, Polls, Service, fleet, group, machine, sqlite_url
+from tests.process import Program, run, sample_fleet
+from tests.served import Api, app_of
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    members = (machine(f"web-{n}", "host-1", group="web") for n in range(3))
+    service.apply(fleet(group("web"), *members))
+    service.poll("web-0")
+    yield service
+    service.close()
+
+
+def flags(service: Service) -> list[tuple[str, str]]:
+    kinds = (Kind.NOTICE_LATE, Kind.NOTICE_NEVER)
+    return [(record.kind, record.reason) for record in service.history() if record.kind in kinds]
+
+
+def maintenance(service: Service) -> Any:
+    return service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+
+
+def test_who_was_told_late_and_who_never_is_written_down_when_the_event_starts(service: Service) -> None:
+    maintenance(service)
+    service.fetch("web-0")
+    service.advance(minutes=5)
+    service.fetch("web-1")
+    assert flags(service) == []
+    service.advance(minutes=10)
+    assert flags(service) == [
+        ("notice-late", "promised 900 s: web-1 got 600 s"),
+        ("notice-never", "promised 900 s: web-2"),
+    ]
+
+
+def test_an_event_that_all_were_told_of_in_time_is_not_flagged(service: Service) -> None:
+    maintenance(service)
+    service.fetch("web-0", "web-1", "web-2")
+    service.advance(minutes=15)
+    assert flags(service) == []
+
+
+def test_what_was_sent_just_before_an_approval_counts_for_the_start_it_brings(service: Service) -> None:
+    placed = maintenance(service)
+    service.advance(seconds=1)
+    service.fetch("web-0", "web-1")
+    service.plane.approve(service.machine("web-0").id, [placed.events[0].id], address="127.0.0.1")
+    assert flags(service) == [("notice-never", "promised 900 s: web-2")]
+
+
+def test_a_failed_host_promises_nothing(service: Service) -> None:
+    service.host_order("host-1", Action.FAIL)
+    assert flags(service) == []
+
+
+def test_a_view_knows_of_what_is_not_saved_yet(service: Service) -> None:
+    placed = maintenance(service)
+    service.fetch("web-1")
+    shown = service.views.event(placed.events[0].id).told
+    assert [each.sent_at for each in shown] == [None, START, None]
+
+
+def test_after_a_restart_the_first_time_stays(service: Service) -> None:
+    placed = maintenance(service)
+    service.fetch("web-0")
+    service.tick()
+    service.restart()
+    service.advance(minutes=1)
+    service.fetch("web-0")
+    service.tick()
+    assert service.views.event(placed.events[0].id).told[0].sent_at == START
+
+
+def test_what_a_refused_transaction_took_is_saved_by_the_next(service: Service) -> None:
+    post, machine_id = Polls(), MachineId("m")
+    noting = NotingStore(service.store)
+    noting.attend(post)
+    placed = maintenance(service)
+    event = placed.events[0].id
+    post.sent = {event: {machine_id: START}}
+    with pytest.raises(Conflict), noting.write():
+        raise Conflict("refused")
+    post.sent = {event: {machine_id: START + timedelta(seconds=1)}}
+    noting.save_sent()
+    with service.store.read() as snapshot:
+        assert snapshot.notices([event]) == {event: {machine_id: START}}
+
+
+def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) -> None:
+    api = Api(app_of(service))
+    placed = maintenance(service)
+    service.advance(seconds=22)
+    service.fetch("web-0")
+    service.advance(minutes=10)
+    service.fetch("web-1")
+    service.advance(minutes=20)
+    answer = api("GET", f"/v1/events/{placed.events[0].id}").json()
+    shapes.OneNotedEvent.model_validate(answer)
+    shown = answer["event"]
+    assert shown["notices"] == [
+        {"machine": "web-0", "sent_at": "2026-01-05T12:00:22Z", "notice_seconds": 878.0, "late": False},
+        {"machine": "web-1", "sent_at": "2026-01-05T12:10:22Z", "notice_seconds": 278.0, "late": True},
+        {"machine": "web-2", "sent_at": None, "notice_seconds": None, "late": False},
+    ]
+    steps = service.reload(placed).steps
+    assert shown["impact_seconds"] == max(
+        (step.ended_at - step.begun_at).total_seconds()
+        for step in steps
+        if step.begun_at is not None and step.ended_at is not None
+    )
+    order = api("GET", f"/v1/orders/{placed.order.id}").json()
+    shapes.NotedOrderWithEvents.model_validate(order)
+    assert order["order"]["notice"] == {"least_seconds": 278.0, "late": 1, "never": 1}
+    assert order["events"] == [shown]
+    metrics = api("GET", "/metrics").text
+    assert "forewarn_notice_late_total 1.0" in metrics
+    assert "forewarn_notice_never_total 1.0" in metrics
+
+
+WEB_0 = "127.0.1.10"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        yield program
+
+
+def told_after(program: Program, seconds: float) -> tuple[str, str]:
+    """Announce work on a host and let one machine ask so long after; returns the order and its event."""
+    guest = program.guest(WEB_0)
+    etag = guest.poll().headers["etag"]
+    placed = program.post("/v1/hosts/host-1/maintenance", json={"action": "freeze"})
+    program.advance(seconds)
+    assert guest.poll(If_None_Match=etag).status_code == 200
+    (event,) = [each["id"] for each in placed["events"] if "web-0" in each["resources"]]
+    return placed["order"]["id"], event
+
+
+def test_the_program_keeps_the_first_time_over_a_restart(program: Program) -> None:
+    _, event = told_after(program, 22)
+    sent = notices(program, event)["web-0"]["sent_at"]
+    assert program.stop() == 0
+    program.start()
+    program.advance(60)
+    program.guest(WEB_0).poll()
+    assert notices(program, event)["web-0"]["sent_at"] == sent
+    program.advance(1800)
+    told = notices(program, event)["web-0"]
+    assert (told["sent_at"], told["late"]) == (sent, False)
+    # NotBefore is in whole seconds, and the clock began at any fraction of one.
+    assert 878 <= told["notice_seconds"] < 879
+    assert [kind for kind in kinds(program, event) if kind.startswith("notice-")] == ["notice-never"]
+
+
+def test_the_program_sums_up_the_notice_it_gave(program: Program, tmp_path: Path) -> None:
+    order, event = told_after(program, 22)
+    program.advance(1800)
+    summed = program.get(f"/v1/orders/{order}")["order"]["notice"]
+    assert (summed["late"], summed["never"] > 0) == (0, True)
+    least = span(summed["least_seconds"])
+    server = {"FOREWARN_SERVER": program.operators}
+    of_order = run(tmp_path, "order", "show", order, environment=server).stdout
+    assert f"least {least}, late 0, never polled {summed['never']}" in of_order
+    of_event = run(tmp_path, "event", "show", event, environment=server).stdout
+    assert least in of_event
+    assert "never" in of_event
+
+
+def notices(program: Program, event: str) -> dict[str, dict[str, Any]]:
+    shown = program.get(f"/v1/events/{event}")["event"]["notices"]
+    return {each["machine"]: each for each in shown}
+
+
+def kinds(program: Program, event: str) -> list[str]:
+    return [record["kind"] for record in program.history() if record["event"] == event]

@@ -1,0 +1,186 @@
+"""What counts as told in time, what as late, what as never; and how long the impact was."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from forewarn.core.model import (
+    Action,
+    Approval,
+    ApprovedBy,
+    Event,
+    EventId,
+    EventStatus,
+    EventType,
+    GroupName,
+    MachineId,
+    MachineName,
+    Order,
+    OrderId,
+    Resource,
+    Source,
+    Stage,
+    StageState,
+    Step,
+    StepState,
+    Work,
+)
+from forewarn.core.notice import Delivered, Told, delivered, impact, told
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
+
+
+def event(
+    *names: str,
+    notice: timedelta = 15 * MINUTE,
+    started: timedelta | None = 15 * MINUTE,
+    approved: bool = False,
+) -> Event:
+    """Make an event that was announced at noon."""
+    return Event(
+        id=EventId("E"),
+        number=1,
+        order=OrderId("O"),
+        stage=0,
+        group=GroupName("web"),
+        domain=0,
+        type=EventType.REBOOT,
+        status=EventStatus.SCHEDULED if started is None else EventStatus.STARTED,
+        source=Source.PLATFORM,
+        description="",
+        duration_seconds=-1,
+        resources=tuple(
+            Resource(machine=MachineId(f"id of {name}"), name=MachineName(name)) for name in names or ("a",)
+        ),
+        announced_at=NOON,
+        not_before=NOON + notice,
+        started_at=None if started is None else NOON + started,
+        approvals=(Approval(by="a", kind=ApprovedBy.GUEST, at=NOON),) if approved else (),
+    )
+
+
+def one(shown: Event, after: timedelta | None) -> Told:
+    """Say what notice the only machine got that was sent the event so long after noon."""
+    sent = {} if after is None else {MachineId("id of a"): NOON + after}
+    (only,) = told(shown, sent)
+    return only
+
+
+@pytest.mark.parametrize(
+    ("notice", "after", "late"),
+    [
+        (15 * MINUTE, timedelta(), False),
+        (15 * MINUTE, 30 * SECOND, False),
+        (15 * MINUTE, 31 * SECOND, True),
+        (15 * MINUTE, 15 * MINUTE, True),
+        (30 * SECOND, 15 * SECOND, False),  # of a short notice half may be lost
+        (30 * SECOND, 16 * SECOND, True),
+        (timedelta(days=7), timedelta(days=6), False),  # an hour is enough
+        (timedelta(days=7), timedelta(days=7) - 59 * MINUTE, True),
+    ],
+)
+def test_whoever_got_less_than_promised_but_for_a_tolerance_was_told_late(
+    notice: timedelta, after: timedelta, late: bool
+) -> None:
+    got = one(event(notice=notice, started=notice), after)
+    assert (got.notice, got.late) == (notice - after, late)
+
+
+def test_whoever_approves_gives_up_the_rest_of_the_notice() -> None:
+    early = event(started=2 * SECOND, approved=True)
+    assert one(early, SECOND) == Told(
+        machine=MachineName("a"), sent_at=NOON + SECOND, notice=SECOND, late=False
+    )
+
+
+def test_an_approval_by_another_does_not_make_up_for_being_told_after_the_start() -> None:
+    early = event(started=2 * SECOND, approved=True)
+    got = one(early, 3 * SECOND)
+    assert (got.notice, got.late) == (timedelta(), True)
+
+
+def test_a_late_start_adds_to_the_notice() -> None:
+    assert one(event(started=20 * MINUTE), 5 * MINUTE) == Told(
+        machine=MachineName("a"), sent_at=NOON + 5 * MINUTE, notice=15 * MINUTE, late=False
+    )
+
+
+def test_before_the_start_nobody_is_late() -> None:
+    got = one(event(started=None), 14 * MINUTE)
+    assert got == Told(machine=MachineName("a"), sent_at=NOON + 14 * MINUTE)
+
+
+def test_an_event_that_is_born_started_promised_nothing() -> None:
+    born = event(notice=timedelta(), started=timedelta())
+    assert one(born, SECOND).late is False
+    assert delivered([(born, told(born, {}))]) == Delivered()
+
+
+def test_an_event_that_was_approved_when_it_was_announced_promised_nothing() -> None:
+    at_once = event(started=timedelta(), approved=True)
+    assert one(at_once, SECOND).late is False
+    assert delivered([(at_once, told(at_once, {}))]) == Delivered()
+
+
+def test_machines_are_named_in_the_order_of_the_document() -> None:
+    assert [each.machine for each in told(event("b", "A", "c"), {})] == ["A", "b", "c"]
+
+
+def test_the_sum_has_the_least_notice_and_counts_who_was_late_or_never_told() -> None:
+    first, second = event("a", "b", "c"), event("d", started=None)
+    sent = {MachineId("id of a"): NOON + 22 * SECOND, MachineId("id of b"): NOON + 10 * MINUTE}
+    summed = delivered([(first, told(first, sent)), (second, told(second, {}))])
+    assert summed == Delivered(least=5 * MINUTE, late=1, never=1)
+
+
+def test_nothing_is_summed_of_events_that_never_started() -> None:
+    gone = replace(event(started=None), ended_at=NOON + MINUTE)
+    assert delivered([(gone, told(gone, {}))]) == Delivered()
+
+
+def step(name: str, begun: int | None, ended: int | None, state: StepState = StepState.DONE) -> Step:
+    return Step(
+        machine=MachineId(f"id of {name}"),
+        name=MachineName(name),
+        group=GroupName("web"),
+        domain=0,
+        state=state,
+        begun_at=None if begun is None else NOON + begun * SECOND,
+        ended_at=None if ended is None else NOON + ended * SECOND,
+    )
+
+
+def order(*steps: Step) -> Order:
+    return Order(
+        id=OrderId("O"),
+        number=1,
+        action=Action.MAINTENANCE,
+        work=Work.FREEZE,
+        source=Source.PLATFORM,
+        project=None,
+        machine=None,
+        machine_name=None,
+        host=None,
+        by="test",
+        stages=(Stage(state=StageState.STARTED, steps=steps),),
+        created_at=NOON,
+    )
+
+
+def test_the_impact_is_that_of_the_machine_disturbed_for_longest() -> None:
+    worked = order(step("a", 0, 4), step("b", 2, 9), step("other", 0, 60))
+    assert impact(worked, event("a", "b")) == 7 * SECOND
+
+
+def test_the_impact_is_not_known_while_a_step_runs() -> None:
+    worked = order(step("a", 0, 4), step("b", 2, None, StepState.RUNNING))
+    assert impact(worked, event("a", "b")) is None
+
+
+def test_a_step_that_never_began_disturbed_nobody() -> None:
+    worked = order(step("a", 0, 4), step("b", None, 5, StepState.MOOT))
+    assert impact(worked, event("a", "b")) == 4 * SECOND
+    assert impact(worked, event("b")) is None
