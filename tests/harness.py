@@ -9,6 +9,7 @@ from forewarn.config import SimulatedTimes
 from forewarn.control.engine import Engine
 from forewarn.control.plane import Placed, Plane
 from forewarn.control.ports import Begun, Checked, Done, Failed, HistoryFilter, Task
+from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.core.draft import Slice
 from forewarn.core.fleet import FleetSpec, GroupSpec
@@ -46,6 +47,17 @@ class Ids:
     def __call__(self) -> str:
         self._last += 1
         return f"00000000-0000-4000-8000-{self._last:012X}"
+
+
+class Secrets:
+    """Secrets in a row: nobody has to guess them here."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def __call__(self) -> str:
+        self._last += 1
+        return f"secret-{self._last}"
 
 
 class Polls:
@@ -111,6 +123,7 @@ class Service:
     def wire(self, store: SqlStore) -> None:
         self.plane = Plane(store=store, clock=self.clock, policy=self.policy, new_id=self.ids)
         self.views = Views(store=store, activity=self.polls)
+        self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=Secrets())
         self.engine = Engine(
             store=store,
             policy=self.policy,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.control.ports import Activity, HistoryFilter, Snapshot, Store
+from forewarn.control.scope import ProjectStore
 from forewarn.core import machines
 from forewarn.core.errors import NotFound
 from forewarn.core.fleet import FleetSpec, GroupSpec
@@ -49,6 +50,12 @@ class Views:
     def __init__(self, *, store: Store, activity: Activity) -> None:
         self._store = store
         self._activity = activity
+
+    def within(self, project: ProjectName | None) -> "Views":
+        """Give the same as the people of a project see it; None: all of it."""
+        if project is None:
+            return self
+        return Views(store=ProjectStore(self._store, project), activity=self._activity)
 
     def machine(self, name: str, *, project: ProjectName | None) -> MachineView:
         """Show one machine."""

@@ -179,6 +179,8 @@ class Kind(StrEnum):
     HOST_REMOVED = "host-removed"
     FLEET_APPLIED = "fleet-applied"
     CLOCK_JUMPED = "clock-jumped"
+    TOKEN_CREATED = "token-created"  # noqa: S105 - no password
+    TOKEN_REVOKED = "token-revoked"  # noqa: S105 - no password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from forewarn.store.lists import Lists
 from forewarn.store.lookups import Lookups
 from forewarn.store.schedule import Schedule
 from forewarn.store.slices import Slices
+from forewarn.store.tokens import Tokens
 
 
-class SqlSnapshot(Slices, Lookups, Lists, Feed, Schedule):
+class SqlSnapshot(Slices, Lookups, Lists, Tokens, Feed, Schedule):
     """All that can be read in one transaction."""

@@ -6,6 +6,7 @@ Times are RFC 3339 with Z. What is not known is null, never missing.
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from forewarn.core.access import Token
 from forewarn.core.document import resource_names
 from forewarn.core.errors import Invalid
 from forewarn.core.model import (
@@ -153,6 +154,19 @@ def record(record_: Record) -> dict[str, object]:
         "order": record_.order,
         "by": record_.by or None,
         "reason": record_.reason or None,
+    }
+
+
+def token(token_: Token) -> dict[str, object]:
+    """Show a token; its secret is not known."""
+    return {
+        "name": token_.name,
+        "role": token_.role.value,
+        "project": token_.project,
+        "created_at": time(token_.created_at),
+        "created_by": token_.created_by,
+        "expires_at": _time_or_null(token_.expires_at),
+        "revoked_at": _time_or_null(token_.revoked_at),
     }
 
 
