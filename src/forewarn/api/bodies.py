@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from forewarn.core.access import LONGEST_LIFE, Role
 from forewarn.core.model import OrderState
 from forewarn.wire.fields import NAME, NAME_RULE, is_name
 
@@ -103,6 +104,17 @@ class MaintenanceBody(OrderBody):
     """What is to be done to a host's machines."""
 
     action: Literal["freeze", "reboot", "redeploy"]
+
+
+class TokenBody(Body):
+    """Who is to be let in, and as what."""
+
+    name: Name = Field(description="What records call whoever uses it.")
+    role: Role = Field(strict=False)
+    project: Name | None = Field(None, description="A user's, or all that a viewer may see.")
+    expires_seconds: float | None = Field(
+        None, gt=0, le=LONGEST_LIFE.total_seconds(), description="Left out: never."
+    )
 
 
 class AdvanceBody(Body):

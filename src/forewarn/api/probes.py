@@ -10,7 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from forewarn.api import shapes
 from forewarn.api.errors import documented
-from forewarn.api.services import Service
+from forewarn.api.services import OpenService, Service
 from forewarn.core.errors import Unavailable
 
 router = APIRouter(tags=["probes"])
@@ -21,7 +21,7 @@ Counts = Mapping[str, Mapping[str, int]]
 @router.get(
     "/healthz", summary="Say whether the service works", response_model=shapes.Status, responses=documented()
 )
-async def healthz(service: Service) -> JSONResponse:
+async def healthz(service: OpenService) -> JSONResponse:
     """Answer 200 while the service works: its guests are answered too."""
     reason = service.probes.unhealthy()
     if reason is not None:
@@ -35,7 +35,7 @@ async def healthz(service: Service) -> JSONResponse:
     response_model=shapes.Status,
     responses=documented(),
 )
-async def readyz(service: Service) -> JSONResponse:
+async def readyz(service: OpenService) -> JSONResponse:
     """Answer 200 while requests can be served: the store can be read."""
     reason = service.probes.unready()
     if reason is not None:

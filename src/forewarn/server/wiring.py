@@ -1,6 +1,7 @@
 """How the parts fit together: the only place that names concrete adapters, and that makes ids."""
 
 import asyncio
+import secrets
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
 from forewarn.api.services import ApiSettings, Services
-from forewarn.clock import ManualClock, ScaledClock, SystemClock, clock_of
+from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of
 from forewarn.config import Settings
 from forewarn.control.engine import Engine
 from forewarn.control.feed import Feed
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Driver
+from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board import Board
@@ -33,6 +35,11 @@ def new_id() -> str:
     return str(uuid.uuid4()).upper()
 
 
+def new_secret() -> str:
+    """Make 256 random bits as text."""
+    return secrets.token_urlsafe(32)
+
+
 def drivers(settings: Settings) -> Mapping[str, Driver]:
     """Make what does the steps."""
     return {"simulated": SimulatedDriver(settings.simulated)}
@@ -46,6 +53,11 @@ def guest_settings(settings: Settings) -> GuestSettings:
         lenient_header_on_post=settings.guest.lenient_header_on_post,
         names=settings.guest.names,
     )
+
+
+def tokens_of(store: SqlStore, clock: Clock) -> Tokens:
+    """Make the use cases about tokens."""
+    return Tokens(store=store, clock=clock, new_id=new_id, new_secret=new_secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +117,7 @@ def wire(core: Core) -> Parts:
     services = Services(
         plane=core.plane,
         views=Views(store=core.store, activity=boards),
+        tokens=tokens_of(core.store, core.clock),
         timekeeper=Timekeeper(core.clock, engine, moved=boards.time_moved),
         run=Runner(worker),
         probes=health,
