@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from forewarn.cli import clock, event, fleet, group, history, host, machine, order, serve, session
-from forewarn.cli.session import Json, Project, Server
+from forewarn.cli import clock, event, fleet, group, history, host, machine, order, serve, session, token
+from forewarn.cli.session import Json, Project, Server, Token
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
 EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached."
@@ -31,6 +31,7 @@ for _noun, _part in {
     "event": event,
     "fleet": fleet,
     "clock": clock,
+    "token": token,
 }.items():
     app.add_typer(_part.app, name=_noun)
 
@@ -57,11 +58,12 @@ def start(
     ctx: typer.Context,
     version: Version = False,
     server: Server = None,
+    token: Token = None,
     project: Project = None,
     json: Json = None,
 ) -> None:
     """An open Scheduled Events service for any fleet of virtual machines."""
-    session.remember(ctx, server=server, project=project, json=json)
+    session.remember(ctx, server=server, token=token, project=project, json=json)
 
 
 def main() -> None:
