@@ -11,6 +11,7 @@ from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Placed, Plane
 from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Task
 from forewarn.control.tail import Tail
+from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.control.webhooks import Webhooks
 from forewarn.core.draft import Sent, Slice
@@ -49,6 +50,17 @@ class Ids:
     def __call__(self) -> str:
         self._last += 1
         return f"00000000-0000-4000-8000-{self._last:012X}"
+
+
+class Secrets:
+    """Secrets in a row: nobody has to guess them here."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def __call__(self) -> str:
+        self._last += 1
+        return f"secret-{self._last}"
 
 
 class Polls:
@@ -124,6 +136,7 @@ class Service:
         noting.attend(self.polls)
         self.plane = Plane(store=noting, clock=self.clock, policy=self.policy, new_id=self.ids)
         self.views = Views(store=noting, activity=self.polls)
+        self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=Secrets())
         self.engine = Engine(
             store=noting,
             policy=self.policy,

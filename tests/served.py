@@ -73,6 +73,7 @@ def app_of(
         tail=service.tail,
         webhooks=service.webhooks,
         pushing=Nobody(),
+        tokens=service.tokens,
         timekeeper=service.time,
         run=Worker(service, fault),
         probes=health or Health(),

@@ -38,6 +38,8 @@ class OperatorSettings:
 
     listen: str = "127.0.0.1:8170"
     names: tuple[str, ...] = ()
+    certificate: str | None = None  # files, in PEM; both or neither
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
-"""Every command of the tutorial runs as printed, but for the ports, which tests must not share."""
+"""Every command of the documents runs as printed, but for the ports, which tests must not share."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -31,17 +32,36 @@ def test_the_tutorial_runs_as_printed(tmp_path: Path) -> None:
             script = script.replace(f":{printed}/", f":{real}/")
         # An alias is for people; a script needs a function.
         script = script.replace("alias forewarn=.venv/bin/forewarn", f'forewarn() {{ {FOREWARN} "$@"; }}')
-        ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script],
-            cwd=tmp_path,
-            env={"PATH": "/usr/bin:/bin", "FOREWARN_SERVER": program.operators},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stderr
-        assert '"EventStatus":"Started"' in ran.stdout
-        assert "update domain 1 waits for domain 0" in ran.stdout
+        said = typed(script, tmp_path, FOREWARN_SERVER=program.operators)
+        assert '"EventStatus":"Started"' in said
+        assert "update domain 1 waits for domain 0" in said
+
+
+def test_a_team_is_given_its_project_as_printed(tmp_path: Path) -> None:
+    with Program(tmp_path) as program:
+        script = "\n".join(blocks(ROOT / "docs/how-to/give-a-team-its-project.md"))
+        script = f'forewarn() {{ {FOREWARN} "$@"; }}\n{script}'
+        said = typed(script, tmp_path, FOREWARN_SERVER=program.operators, FOREWARN_CLOCK="manual")
+        assert "shop-1: redeploy ordered" in said
+        assert "approved and has started" in said
+        assert "hosts are the operator's" in said
+        assert "no such machine" in said
+        assert "Token anna is revoked." in said
+
+
+def typed(script: str, folder: Path, **environment: str) -> str:
+    """Run a script as somebody would who types it, and return what it prints."""
+    inherited = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", **inherited, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from forewarn.core.access import LONGEST_LIFE, Role
 from forewarn.core.model import Kind, OrderState
 from forewarn.wire.fields import NAME, NAME_RULE, is_name
 
@@ -181,6 +182,17 @@ class HoldBody(Body):
         if self.project is not None and self.host is not None:
             raise ValueError("expected a project or a host, not both")
         return self
+
+
+class TokenBody(Body):
+    """Who is to be let in, and as what."""
+
+    name: Name = Field(description="What records call whoever uses it.")
+    role: Role = Field(strict=False)
+    project: Name | None = Field(None, description="A user's, or all that a viewer may see.")
+    expires_seconds: float | None = Field(
+        None, gt=0, le=LONGEST_LIFE.total_seconds(), description="Left out: never."
+    )
 
 
 class AdvanceBody(Body):

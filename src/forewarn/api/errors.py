@@ -12,7 +12,16 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from forewarn.core.errors import Conflict, ForewarnError, Invalid, LimitReached, NotFound, Unavailable
+from forewarn.core.errors import (
+    Anonymous,
+    Conflict,
+    ForewarnError,
+    Invalid,
+    LimitReached,
+    NotFound,
+    Refused,
+    Unavailable,
+)
 from forewarn.wire.fields import shown
 
 log = logging.getLogger(__name__)
@@ -33,6 +42,8 @@ class Kind:
 
 KINDS: Mapping[type[ForewarnError], Kind] = {
     Invalid: Kind(status=400, code="Invalid"),
+    Anonymous: Kind(status=401, code="Unauthorized", headers={"WWW-Authenticate": "Bearer"}),
+    Refused: Kind(status=403, code="Forbidden"),
     NotFound: Kind(status=404, code="NotFound"),
     Conflict: Kind(status=409, code="Conflict"),
     LimitReached: Kind(status=429, code="LimitReached", headers={"Retry-After": str(RETRY_LIMIT)}),
@@ -67,7 +78,8 @@ class ErrorAnswer(BaseModel):
 
 _DOCUMENTED = {
     400: "The request is wrong; the message names the field.",
-    403: "The request comes from a web page of another origin.",
+    401: "The request has no token that is good.",
+    403: "The token is not enough for this, or the request comes from a web page of another origin.",
     404: "What the request names does not exist.",
     409: "Not in the present state of what the request names; the message says which.",
     413: "The body is larger than 64 MiB.",
@@ -80,7 +92,7 @@ _DOCUMENTED = {
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe the errors an endpoint may answer with."""
-    wanted: tuple[int | str, ...] = (400, 403, *statuses, 503, "default")
+    wanted: tuple[int | str, ...] = (400, 401, 403, *statuses, 503, "default")
     return {each: {"model": ErrorAnswer, "description": _DOCUMENTED[each]} for each in wanted}
 
 
@@ -88,6 +100,12 @@ def answer(status: int, code: str, message: str, headers: Mapping[str, str] | No
     """Answer with an error."""
     body = {"error": {"code": code, "message": message}}
     return JSONResponse(body, status_code=status, headers=dict(headers or {}))
+
+
+def refusal(error: ForewarnError) -> JSONResponse:
+    """Answer with an error of core, for those who stand before the app's own handlers."""
+    kind = KINDS[type(error)]
+    return answer(kind.status, kind.code, str(error), kind.headers)
 
 
 def install(app: FastAPI) -> None:

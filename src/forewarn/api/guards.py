@@ -15,9 +15,13 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forewarn.api import errors
+from forewarn.api.door import Door
+from forewarn.core.errors import ForewarnError
 
 log = logging.getLogger(__name__)
 
+# Whatever watches over the service has no token, and learns nothing but that it works.
+OPEN_TO_ALL = frozenset({"/healthz", "/readyz"})
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -61,6 +65,25 @@ class OnlySameOrigin:
                 message = f"requests from web pages of {foreign[0][:100]!r} are not accepted"
                 await errors.answer(403, "Forbidden", message)(scope, receive, send)
                 return
+        await self._app(scope, receive, send)
+
+
+class OnlyKnownCallers:
+    """Refuses requests of nobody: says who asks before anything is looked at."""
+
+    def __init__(self, app: ASGIApp, *, door: Door) -> None:
+        self._app = app
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through if it has a good token, is a probe, or if there are no tokens."""
+        if scope["type"] == "http" and scope["path"] not in OPEN_TO_ALL:
+            try:
+                caller = await self._door.caller(Headers(scope=scope).getlist("authorization"))
+            except ForewarnError as error:
+                await errors.refusal(error)(scope, receive, send)
+                return
+            scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)
 
 
@@ -130,12 +153,13 @@ class NoSurprises:
             await errors.answer(500, "Internal", message)(scope, receive, send)
 
 
-def guards(*, names: Collection[str], body_bytes: int) -> list[Middleware]:
+def guards(*, names: Collection[str], door: Door, body_bytes: int) -> list[Middleware]:
     """List all guards, the outermost first."""
     return [
         Middleware(NoSurprises),
         Middleware(OnlyKnownHosts, names=names),
         Middleware(OnlySameOrigin),
+        Middleware(OnlyKnownCallers, door=door),
         Middleware(BodyAsJson, limit=body_bytes),
     ]
 

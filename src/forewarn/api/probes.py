@@ -11,7 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from forewarn.api import shapes
 from forewarn.api.errors import documented
-from forewarn.api.services import Service
+from forewarn.api.services import OpenService, Service
 from forewarn.control.webhooks import WebhookView
 from forewarn.core.errors import Unavailable
 
@@ -29,7 +29,7 @@ class Counted(NamedTuple):
 @router.get(
     "/healthz", summary="Say whether the service works", response_model=shapes.Status, responses=documented()
 )
-async def healthz(service: Service) -> JSONResponse:
+async def healthz(service: OpenService) -> JSONResponse:
     """Answer 200 while the service works: its guests are answered too."""
     reason = service.probes.unhealthy()
     if reason is not None:
@@ -43,7 +43,7 @@ async def healthz(service: Service) -> JSONResponse:
     response_model=shapes.Status,
     responses=documented(),
 )
-async def readyz(service: Service) -> JSONResponse:
+async def readyz(service: OpenService) -> JSONResponse:
     """Answer 200 while requests can be served: the store can be read."""
     reason = service.probes.unready()
     if reason is not None:

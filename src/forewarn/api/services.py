@@ -1,7 +1,7 @@
 """What the API needs of the server it is part of."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Protocol, TypeVar
 
@@ -9,8 +9,10 @@ from fastapi import Depends, Request
 
 from forewarn.control.plane import Plane
 from forewarn.control.tail import Tail
+from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.control.webhooks import Webhooks
+from forewarn.core import access
 from forewarn.core.webhooks import Webhook, WebhookId
 
 T = TypeVar("T")
@@ -92,22 +94,39 @@ class Services:
     tail: Tail
     webhooks: Webhooks
     pushing: Pushing
+    tokens: Tokens
     timekeeper: Timekeeper
     run: Run
     probes: Probes
     guest_counters: Callable[[], Mapping[str, float]] = dict  # for the metrics, by name
 
 
-async def _services(request: Request) -> Services:
+async def _all_services(request: Request) -> Services:
     services: Services = request.app.state.services
     return services
 
 
+async def _services(request: Request) -> Services:
+    """Give what the caller may reach: one project's things, or all."""
+    services, caller = await _all_services(request), _known(request)
+    return replace(
+        services, plane=services.plane.within(caller.project), views=services.views.within(caller.project)
+    )
+
+
 async def _caller(request: Request) -> str:
-    return "operator"
+    return _known(request).name
 
 
+def _known(request: Request) -> access.Caller:
+    """Give who asks, as the door has found out."""
+    caller: access.Caller = request.state.caller
+    return caller
+
+
+# What the caller may reach; for an endpoint that needs no token, what there is.
 Service = Annotated[Services, Depends(_services)]
+OpenService = Annotated[Services, Depends(_all_services)]
 
 # Who asks, as records name them.
 Caller = Annotated[str, Depends(_caller)]

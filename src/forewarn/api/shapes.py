@@ -4,6 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
+from forewarn.core.access import Role
 from forewarn.core.model import (
     Action,
     ApprovalRule,
@@ -367,6 +368,36 @@ class NotedOrderWithEvents(Shape):
 
     order: NotedOrder
     events: list[NotedEvent]
+
+
+class Token(Shape):
+    """A token, without its secret."""
+
+    name: str
+    role: Role
+    project: str | None
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+class Tokens(Page):
+    """Tokens, the oldest first."""
+
+    tokens: list[Token]
+
+
+class OneToken(Shape):
+    """One token."""
+
+    token: Token
+
+
+class NewToken(OneToken):
+    """A token, and its secret, which is shown this once."""
+
+    secret: str
 
 
 class Fleet(Shape):

@@ -1,7 +1,11 @@
 """The way from the command line to a server: one call, one answer, and two ways to fail."""
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ssl
 
 # An order is answered in milliseconds; a clock that is turned by a year may take a while.
 CONNECT_SECONDS = 5.0
@@ -11,6 +15,9 @@ PAGE = 1000
 FIRST_ERROR = 400
 
 ADVICE = "Start one with `forewarn serve`, or set FOREWARN_SERVER (or --server) to where it is."
+
+
+_SENDABLE = re.compile(r"[!-~]+")
 
 
 class Refused(Exception):
@@ -24,9 +31,12 @@ class Unreachable(Exception):
 class Client:
     """A server, by its URL."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, *, token: str | None = None, authorities: str | None = None) -> None:
+        """Take who asks, and a file of certificates to trust instead of those that everybody trusts."""
         url = server if "://" in server else f"http://{server}"
         self._url = url.rstrip("/")
+        self._token = token
+        self._authorities = authorities
 
     def get(self, path: str, **params: Any) -> dict[str, Any]:
         """Ask for something."""
@@ -56,11 +66,31 @@ class Client:
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
         try:
             # No proxy: what is on loopback or in the machine room is not reached through one.
-            with httpx.Client(trust_env=False, timeout=timeout) as client:
+            with httpx.Client(
+                trust_env=False, timeout=timeout, headers=self._headers(), verify=self._trusted()
+            ) as client:
                 answer = client.request(method, self._url + path, params=query, json=body)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise Unreachable(f"No server answers at {self._url} ({error}).\n{ADVICE}") from None
         return self._read(answer.status_code, answer.content)
+
+    def _headers(self) -> dict[str, str]:
+        if self._token is None:
+            return {}
+        # Said here, without repeating it: what cannot be sent would be shown in the library's own error.
+        if not _SENDABLE.fullmatch(self._token):
+            raise Refused("the token has characters that no token has: check FOREWARN_TOKEN or --token")
+        return {"Authorization": f"Bearer {self._token}"}
+
+    def _trusted(self) -> "ssl.SSLContext | bool":
+        import ssl
+
+        if self._authorities is None or not self._url.startswith("https:"):
+            return True
+        try:
+            return ssl.create_default_context(cafile=self._authorities)
+        except OSError as error:
+            raise Refused(f"FOREWARN_CA: {self._authorities} cannot be used: {error}") from None
 
     def _read(self, status: int, content: bytes) -> dict[str, Any]:
         import json

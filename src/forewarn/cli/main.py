@@ -21,9 +21,10 @@ from forewarn.cli import (
     rehearse,
     serve,
     session,
+    token,
     webhook,
 )
-from forewarn.cli.session import Json, Project, Server
+from forewarn.cli.session import Json, Project, Server, Token
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
 EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached."
@@ -48,6 +49,7 @@ for _noun, _part in {
     "webhook": webhook,
     "clock": clock,
     "gate": gate,
+    "token": token,
 }.items():
     app.add_typer(_part.app, name=_noun)
 
@@ -78,11 +80,12 @@ def start(
     ctx: typer.Context,
     version: Version = False,
     server: Server = None,
+    token: Token = None,
     project: Project = None,
     json: Json = None,
 ) -> None:
     """An open Scheduled Events service for any fleet of virtual machines."""
-    session.remember(ctx, server=server, project=project, json=json)
+    session.remember(ctx, server=server, token=token, project=project, json=json)
 
 
 def main() -> None:

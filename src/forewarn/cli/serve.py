@@ -1,5 +1,6 @@
 """`forewarn serve` and `forewarn backup`: the server itself."""
 
+from importlib import import_module
 from types import ModuleType
 from typing import Annotated
 
@@ -50,7 +51,7 @@ def serve(
     """Run the service."""
     from forewarn.core.errors import ForewarnError
 
-    program = _program()
+    program = installed("program")
     try:
         program.serve(
             {
@@ -72,7 +73,7 @@ def backup(
     """Copy the store to a file, also while a server runs on it."""
     from forewarn.core.errors import ForewarnError
 
-    program = _program()
+    program = installed("program")
     try:
         program.backup(database, file)
     except ForewarnError as error:
@@ -80,16 +81,16 @@ def backup(
     console.say(f"The store is saved in {file}.")
 
 
-def _program() -> ModuleType:
+def installed(part: str) -> ModuleType:
+    """Load a part of the server, which may not be installed."""
     try:
-        from forewarn.server import program
+        return import_module(f"forewarn.server.{part}")
     except ModuleNotFoundError as error:
         console.complain(
             f"the server is not installed ({error.name} is missing)\n"
             "Install it with `pip install 'forewarn[server]'`."
         )
         raise typer.Exit(1) from None
-    return program
 
 
 def _failed(error: Exception) -> typer.Exit:

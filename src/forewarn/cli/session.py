@@ -1,4 +1,4 @@
-"""What every command knows: which server, whose project, and whether a program reads the answer.
+"""What every command knows: which server, who asks, whose project, and whether a program reads the answer.
 
 These options are accepted before the noun, after it, and after the verb; the last one counts.
 """
@@ -6,7 +6,7 @@ These options are accepted before the noun, after it, and after the verb; the la
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import typer
@@ -31,7 +31,12 @@ Json = Annotated[
     bool | None,
     typer.Option("--json", help="Answer with JSON, for programs.", show_default=False, rich_help_panel=PANEL),
 ]
-OPTIONS: dict[str, Any] = {"server": Server, "project": Project, "json": Json}
+WHO_HELP = "Who you are. FOREWARN_TOKEN says it without showing it to others on this machine."
+Token = Annotated[
+    str | None,
+    typer.Option("--token", metavar="SECRET", help=WHO_HELP, show_default=False, rich_help_panel=PANEL),
+]
+OPTIONS: dict[str, Any] = {"server": Server, "token": Token, "project": Project, "json": Json}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +44,18 @@ class Session:
     """The options that every command has."""
 
     server: str | None = None
+    token: str | None = field(default=None, repr=False)
     project: str | None = None
     json: bool = False
 
     @property
     def client(self) -> Client:
         """The way to the server."""
-        return Client(self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER)
+        return Client(
+            self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER,
+            token=self.token or os.environ.get("FOREWARN_TOKEN"),
+            authorities=os.environ.get("FOREWARN_CA"),
+        )
 
     @property
     def scope(self) -> dict[str, str]:
@@ -64,9 +74,15 @@ class Session:
             show()
 
 
-def remember(ctx: typer.Context, server: Server = None, project: Project = None, json: Json = None) -> None:
+def remember(
+    ctx: typer.Context,
+    server: Server = None,
+    token: Token = None,
+    project: Project = None,
+    json: Json = None,
+) -> None:
     """Keep the options that stand before a verb."""
-    ctx.obj = _merged(ctx, server, project, json)
+    ctx.obj = _merged(ctx, server, token, project, json)
 
 
 def noun(help_: str) -> typer.Typer:
@@ -79,8 +95,10 @@ def noun(help_: str) -> typer.Typer:
 def with_session(function: Callable[..., None]) -> Callable[..., None]:
     """Let a command take a Session as its first argument, and fail as a program should."""
 
-    def command(ctx: typer.Context, server: Server, project: Project, json: Json, **given: Any) -> None:
-        session = _merged(ctx, server, project, json)
+    def command(
+        ctx: typer.Context, server: Server, token: Token, project: Project, json: Json, **given: Any
+    ) -> None:
+        session = _merged(ctx, server, token, project, json)
         try:
             function(session, **given)
         except Refused as refusal:
@@ -105,11 +123,14 @@ def with_session(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _merged(ctx: typer.Context, server: str | None, project: str | None, json: bool | None) -> Session:
+def _merged(
+    ctx: typer.Context, server: str | None, token: str | None, project: str | None, json: bool | None
+) -> Session:
     session = ctx.obj if isinstance(ctx.obj, Session) else Session()
     return replace(
         session,
         server=server or session.server,
+        token=token or session.token,
         project=project or session.project,
         json=bool(json) or session.json,
     )

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from forewarn.control.ports import Post, Snapshot, Store, Transaction
 from forewarn.core.draft import Sent
-from forewarn.core.model import EventId, MachineId
+from forewarn.core.model import EventId, MachineId, ProjectName
 
 
 class NotingStore:
@@ -25,15 +25,15 @@ class NotingStore:
         """Begin to save what goes out by this post; before that nobody is sent anything."""
         self._post = post
 
-    def read(self) -> AbstractContextManager[Snapshot]:
+    def read(self, *, project: ProjectName | None = None) -> AbstractContextManager[Snapshot]:
         """Open a consistent snapshot."""
-        return self._store.read()
+        return self._store.read(project=project)
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def write(self, *, project: ProjectName | None = None) -> Iterator[Transaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
         self._collect()
-        with self._store.write() as tx:
+        with self._store.write(project=project) as tx:
             tx.save_notices(self._unsaved)
             yield tx
         self._unsaved = {}

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 
 from forewarn.control.ports import Clock, Snapshot, Store, Transaction
+from forewarn.control.scope import ProjectStore
 from forewarn.core import fleet, holds, lifecycle, listening, machines, orders
+from forewarn.core.access import check_change, check_terms
 from forewarn.core.draft import Draft, Slice
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.fleet import FleetSpec
@@ -44,10 +47,19 @@ class Plane:
     """The use cases that change something."""
 
     def __init__(self, *, store: Store, clock: Clock, policy: Policy, new_id: Callable[[], str]) -> None:
-        self._store = store
+        self._store: Store = store
         self._clock = clock
         self._policy = policy
         self._new_id = new_id
+        self._project: ProjectName | None = None
+
+    def within(self, project: ProjectName | None) -> "Plane":
+        """Give the same for the users of a project; None: for operators."""
+        if project is None:
+            return self
+        plane = copy(self)
+        plane._store, plane._project = ProjectStore(self._store, project), project
+        return plane
 
     # Orders
 
@@ -55,6 +67,8 @@ class Plane:
         self, name: str, action: Action, mandate: Mandate, *, project: ProjectName | None = None
     ) -> Placed:
         """Order something to be done to a machine."""
+        if self._project is not None:
+            check_terms(emergency=mandate.terms.emergency, driver=mandate.driver)
         with self._store.write() as tx:
             machine = tx.machine(name, project=project)
             scheduled = tx.scheduled_user_orders(machine.project)
@@ -157,6 +171,7 @@ class Plane:
                 raise Conflict(f"event {known.id} is over: {known.why}")
             if known.status is not EventStatus.SCHEDULED:
                 raise Conflict(f"event {known.id} is {known.status}, too late to cancel")
+            check_change(tx.order(known.order), project=self._project)
             with self._saving(tx, tx.around(orders=[known.order])) as draft:
                 orders.cancel(draft, known.order, by=by)
         return draft.events[known.id]
@@ -250,8 +265,10 @@ class Plane:
     @contextmanager
     def _on_order(self, order: OrderId) -> Iterator[Draft]:
         with self._store.write() as tx:
-            if tx.order(order) is None:
+            known = tx.order(order)
+            if known is None:
                 raise NotFound(f"order {order} does not exist")
+            check_change(known, project=self._project)
             with self._saving(tx, tx.around(orders=[order])) as draft:
                 yield draft
 

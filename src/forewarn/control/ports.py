@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
+from forewarn.core.access import Token
 from forewarn.core.draft import Changes, Sent, Slice
 from forewarn.core.model import (
     Action,
@@ -88,7 +89,11 @@ class Delta:
 
 
 class Snapshot(Protocol):
-    """What can be read in one transaction."""
+    """What can be read in one transaction.
+
+    One that was opened for a project finds and lists that project's machines, groups, orders, events and
+    records only; what the rules load (`around`, `everything`, `since`) is whole all the same.
+    """
 
     def around(
         self,
@@ -209,6 +214,18 @@ class Snapshot(Protocol):
         """Count all webhooks."""
         ...
 
+    def tokens(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
+        """List tokens, the oldest first, revoked ones too."""
+        ...
+
+    def tokens_in_force(self) -> Sequence[Token]:
+        """List the tokens that were not revoked, the oldest first; some may have expired."""
+        ...
+
+    def has_tokens(self) -> bool:
+        """Say whether a token was ever made."""
+        ...
+
     def scheduled_user_orders(self, project: ProjectName) -> int:
         """Count a project's user-initiated orders that are not started yet."""
         ...
@@ -297,6 +314,10 @@ class Transaction(Snapshot, Protocol):
         """Save when machines were first sent events; what is saved already stays as it is."""
         ...
 
+    def save_token(self, token: Token) -> None:
+        """Save a token; one with the same digest is replaced."""
+        ...
+
     def set_reached(self, now: datetime) -> None:
         """Keep the service time reached."""
         ...
@@ -313,11 +334,11 @@ class Transaction(Snapshot, Protocol):
 class Store(Protocol):
     """Where everything is kept."""
 
-    def read(self) -> AbstractContextManager[Snapshot]:
-        """Open a consistent snapshot."""
+    def read(self, *, project: ProjectName | None = None) -> AbstractContextManager[Snapshot]:
+        """Open a consistent snapshot, of the whole fleet or as one project sees it."""
         ...
 
-    def write(self) -> AbstractContextManager[Transaction]:
+    def write(self, *, project: ProjectName | None = None) -> AbstractContextManager[Transaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
         ...
 

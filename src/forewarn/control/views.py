@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control.noting import NotingStore
-from forewarn.control.ports import Activity, HistoryFilter, Snapshot
+from forewarn.control.ports import Activity, HistoryFilter, Snapshot, Store
+from forewarn.control.scope import ProjectStore
 from forewarn.core import machines, notice
 from forewarn.core.errors import NotFound
 from forewarn.core.fleet import FleetSpec, GroupSpec
@@ -60,9 +61,17 @@ class OrderView:
 class Views:
     """The use cases that only read."""
 
-    def __init__(self, *, store: NotingStore, activity: Activity) -> None:
-        self._store = store
+    def __init__(self, *, store: NotingStore, activity: Activity, project: ProjectName | None = None) -> None:
+        """Show what a project's people may see; None: all of it."""
+        self._noting = store
+        self._store: Store = store if project is None else ProjectStore(store, project)
         self._activity = activity
+
+    def within(self, project: ProjectName | None) -> "Views":
+        """Give the same as the people of a project see it; None: all of it."""
+        if project is None:
+            return self
+        return Views(store=self._noting, activity=self._activity, project=project)
 
     def machine(self, name: str, *, project: ProjectName | None) -> MachineView:
         """Show one machine."""
@@ -176,7 +185,7 @@ class Views:
 
     def _noted(self, snapshot: Snapshot, order: Order | None, events: Sequence[Event]) -> Sequence[EventView]:
         """Add to events of an order what notice their machines got, and what they went through."""
-        sent = self._store.notices(snapshot, [event.id for event in events])
+        sent = self._noting.notices(snapshot, [event.id for event in events])
         return [
             EventView(
                 event=event,

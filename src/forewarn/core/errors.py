@@ -24,5 +24,13 @@ class LimitReached(ForewarnError):
     """The request would pass a limit; it may be sent again later."""
 
 
+class Refused(ForewarnError):
+    """The caller may not do this; somebody with another token may."""
+
+
+class Anonymous(ForewarnError):
+    """Nobody knows who asks."""
+
+
 class Unavailable(ForewarnError):
     """The service cannot save anything now; nothing has changed."""

@@ -201,6 +201,8 @@ class Kind(StrEnum):
     WEBHOOK_RECOVERED = "webhook-recovered"
     NOTICE_LATE = "notice-late"  # machines that were told of an event too short before its start
     NOTICE_NEVER = "notice-never"  # machines that an event started without, untold
+    TOKEN_CREATED = "token-created"  # noqa: S105 - no password
+    TOKEN_REVOKED = "token-revoked"  # noqa: S105 - no password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import ipaddress
 import socket
+from collections.abc import Callable
 
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.guest.listeners import Listen
@@ -16,12 +17,14 @@ def guest_address(text: str) -> Listen:
     return Listen(host=host, port=port, network=network)
 
 
-def operator_address(text: str) -> tuple[str, int]:
-    """Read where to listen for operators: this machine alone, for nobody is asked who they are yet."""
+def operator_address(text: str, *, guarded: Callable[[], bool] = lambda: False) -> tuple[str, int]:
+    """Read where to listen for operators: this machine alone, unless everybody is asked who they are."""
     host, port = _split(text, text)
-    if host != "localhost" and not _is_loopback(host):
+    if not is_loopback(host) and not guarded():
         raise Invalid(
-            f"operator address {text}: expected a loopback address: whoever reaches it can do everything"
+            f"operator address {text}: expected a loopback address: while there is no token, whoever "
+            "reaches it can do everything\n"
+            "Make one first: forewarn token create --role operator --name NAME --database URL"
         )
     return host, port
 
@@ -53,8 +56,9 @@ def _split(place: str, text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine reaches an address."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

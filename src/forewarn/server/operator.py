@@ -6,17 +6,21 @@ import threading
 import uvicorn
 from starlette.types import ASGIApp
 
+from forewarn.server.tls import Tls
+
 
 class OperatorServer:
     """Serves the app on a socket that is bound already."""
 
-    def __init__(self, app: ASGIApp, bound: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, bound: socket.socket, *, tls: Tls | None = None) -> None:
         config = uvicorn.Config(
             app,
             lifespan="off",
             access_log=False,
             log_config=None,
             server_header=False,
+            ssl_certfile=tls.certificate if tls else None,
+            ssl_keyfile=tls.key if tls else None,
             # Held connections must not keep the program from ending.
             timeout_graceful_shutdown=3,
         )

@@ -19,16 +19,23 @@ from forewarn.guest.listeners import Listen
 from forewarn.server import addresses, welcome
 from forewarn.server.fleet_file import apply_file
 from forewarn.server.operator import OperatorServer
+from forewarn.server.tls import Tls, tls_of
 from forewarn.server.wiring import Core, Parts, new_id, open_core, wire
 from forewarn.store import backup as backups
 from forewarn.store import lock
 from forewarn.store.database import without_password
 from forewarn.store.lock import Lock
+from forewarn.store.tokens import any_token
 
 log = logging.getLogger(__name__)
 
 # Soon enough that two servers do not work on one database for long; it costs a round trip.
 LOOK_AT_LOCK_EVERY = 2.0
+
+IN_THE_CLEAR = (
+    "Warning: operators' tokens come over the network in the clear, and whoever listens can use them.\n"
+    "  Set [operator] certificate and key, or listen on loopback behind something that speaks TLS."
+)
 
 
 def serve(options: Mapping[str, Any]) -> None:
@@ -81,12 +88,16 @@ def _log_to_stderr() -> None:
 class _Places:
     guests: Sequence[Listen]
     operators: tuple[str, int]
+    tls: Tls | None
 
 
 def _places(settings: Settings) -> _Places:
     return _Places(
         guests=[addresses.guest_address(text) for text in settings.guest.listen],
-        operators=addresses.operator_address(settings.operator.listen),
+        operators=addresses.operator_address(
+            settings.operator.listen, guarded=lambda: any_token(settings.database)
+        ),
+        tls=tls_of(settings.operator),
     )
 
 
@@ -99,9 +110,12 @@ async def _serve(core: Core, places: _Places, held: Lock) -> None:
     await parts.guest.start(places.guests)
     parts.worker.start()
     parts.pusher.start()
-    operator = OperatorServer(parts.app, bound)
+    operator = OperatorServer(parts.app, bound, tls=places.tls)
     await asyncio.to_thread(operator.start)
-    _greet(core, parts, operators=addresses.shown(*bound.getsockname()[:2]))
+    scheme = "https" if places.tls else "http"
+    _greet(core, parts, operators=f"{scheme}://{addresses.shown(*bound.getsockname()[:2])}")
+    if places.tls is None and not addresses.is_loopback(places.operators[0]):
+        say(IN_THE_CLEAR)
     losing = asyncio.create_task(_watch(held, stopping))
     await stopping.wait()
     say("Stopping …")

@@ -19,7 +19,7 @@ def addresses(*, guests: Sequence[str], operators: str, players: Sequence[Machin
     return [
         f"forewarn {version('forewarn')} serves {about}",
         f"  guests     {', '.join(f'http://{place}' for place in guests)}{more}",
-        f"  operators  http://{operators}",
+        f"  operators  {operators}",
     ]
 
 
@@ -28,7 +28,7 @@ def things_to_try(players: Sequence[Machine], *, command: str, operators: str, c
     if not players:
         return []
     name, url = players[0].name, f"http://127.0.0.1:{players[0].port}{PATH}"
-    elsewhere = "" if operators == DEFAULT_OPERATOR else f" --server http://{operators}"
+    elsewhere = "" if operators == f"http://{DEFAULT_OPERATOR}" else f" --server {operators}"
     forewarn = f"{shlex.quote(command)}{elsewhere}"
     return [
         "",

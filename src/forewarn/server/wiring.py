@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
 from forewarn.api.services import ApiSettings, Services
-from forewarn.clock import ManualClock, ScaledClock, SystemClock, clock_of
+from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of
 from forewarn.config import Settings
 from forewarn.control.engine import Engine
 from forewarn.control.feed import Feed
@@ -19,6 +19,7 @@ from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Delta, Driver
 from forewarn.control.tail import Tail
+from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.control.webhooks import SECRET_PREFIX, Webhooks
 from forewarn.core.policy import EXTERNAL
@@ -43,6 +44,11 @@ def new_id() -> str:
 
 
 def new_secret() -> str:
+    """Make 256 random bits as text."""
+    return secrets.token_urlsafe(32)
+
+
+def new_webhook_secret() -> str:
     """Make a secret as Standard Webhooks writes it."""
     return SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
 
@@ -63,6 +69,11 @@ def guest_settings(settings: Settings) -> GuestSettings:
         lenient_header_on_post=settings.guest.lenient_header_on_post,
         names=tuple(name.lower() for name in settings.guest.names),
     )
+
+
+def tokens_of(store: SqlStore, clock: Clock) -> Tokens:
+    """Make the use cases about tokens."""
+    return Tokens(store=store, clock=clock, new_id=new_id, new_secret=new_secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +141,7 @@ def wire(core: Core) -> Parts:
     worker = Worker(engine=engine, clock=core.clock, feed=feed)
     desk.open(core.plane, worker)
     health = Health(worker)
-    webhooks = Webhooks(store=core.store, clock=core.clock, new_id=new_id, new_secret=new_secret)
+    webhooks = Webhooks(store=core.store, clock=core.clock, new_id=new_id, new_secret=new_webhook_secret)
     pusher = _pusher(core, webhooks, tail, Runner(worker))
     services = Services(
         plane=core.plane,
@@ -138,6 +149,7 @@ def wire(core: Core) -> Parts:
         tail=tail,
         webhooks=webhooks,
         pushing=pusher,
+        tokens=tokens_of(core.store, core.clock),
         timekeeper=Timekeeper(core.clock, engine, moved=boards.time_moved),
         run=Runner(worker),
         probes=health,

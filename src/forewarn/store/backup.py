@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import insert, select
 
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
 from forewarn.store import tables
 from forewarn.store.database import LOCK_SECONDS, Database, database_of, engines_of
-from forewarn.store.schema import migrate, newest_revision, revision
+from forewarn.store.schema import check_schema, migrate
 
 _ROWS_AT_ONCE = 5_000
 
@@ -74,7 +74,7 @@ def _copy_tables(database: Database, target: Path) -> None:
     source, copy = engines_of(database), engines_of(database_of(f"sqlite:///{target.absolute()}"))
     try:
         with source.reading.connect() as reading, copy.writing.begin() as writing:
-            _check_schema(database, reading)
+            check_schema(reading, name=database.name)
             migrate(writing, name=str(target))
             for table in tables.metadata.sorted_tables:
                 found = reading.execution_options(yield_per=_ROWS_AT_ONCE).execute(select(table))
@@ -83,15 +83,6 @@ def _copy_tables(database: Database, target: Path) -> None:
     finally:
         source.dispose()
         copy.dispose()
-
-
-def _check_schema(database: Database, connection: Connection) -> None:
-    found, expected = revision(connection), newest_revision()
-    if found != expected:
-        raise Conflict(
-            f"{database.name} has schema {found or 'none'}, this forewarn copies {expected}: "
-            f"use the forewarn that serves it"
-        )
 
 
 def _set_lineage(file: Path, lineage: str) -> None:

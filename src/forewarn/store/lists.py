@@ -13,6 +13,7 @@ from forewarn.store.reading import VERSIONED_GROUP, Reader
 from forewarn.store.times import micros
 from forewarn.store.work_rows import (
     EVENT_COLUMNS,
+    EVENT_PROJECT,
     ORDER_COLUMNS,
     RECORD_COLUMNS,
     event_of,
@@ -28,14 +29,15 @@ class Lists(Reader):
         """List machines by project and name."""
         place = None if after is None else decode(after, like=(str, str))
         columns = (tables.machines.c.project, tables.machines.c.key)
-        query = beyond(select(*MACHINE_COLUMNS), columns, place, limit=limit, newest=False)
+        query = self._mine(select(*MACHINE_COLUMNS), tables.machines.c.project)
+        query = beyond(query, columns, place, limit=limit, newest=False)
         found = [machine_of(row) for row in self._all(query)]
         return page(found, limit=limit, place=lambda machine: (machine.project, name_key(machine.name)))
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
         """List groups by name, standalone machines left out."""
         place = None if after is None else decode(after, like=(str,))
-        query = select(*VERSIONED_GROUP).where(tables.LISTED_GROUP)
+        query = self._mine(select(*VERSIONED_GROUP).where(tables.LISTED_GROUP), tables.groups.c.project)
         found = self._groups_of(
             self._all(beyond(query, (tables.groups.c.name,), place, limit=limit, newest=False))
         )
@@ -58,7 +60,7 @@ class Lists(Reader):
     ) -> tuple[Sequence[Order], str | None]:
         """List orders, newest first, open or over."""
         place = None if after is None else decode(after, like=(int, str))
-        query = select(*ORDER_COLUMNS)
+        query = self._mine(select(*ORDER_COLUMNS), tables.orders.c.project)
         if state is not None:
             query = query.where(tables.orders.c.state == state.value)
         columns = (tables.orders.c.number, tables.orders.c.id)
@@ -66,9 +68,9 @@ class Lists(Reader):
         return page(found, limit=limit, place=lambda order: (order.number, order.id))
 
     def events(self, *, after: str | None, limit: int) -> tuple[Sequence[Event], str | None]:
-        """List the listed events of the whole fleet, by creation."""
+        """List the listed events, by creation."""
         place = None if after is None else decode(after, like=(int, str))
-        query = select(*EVENT_COLUMNS).where(tables.events.c.ended_at.is_(None))
+        query = self._mine(select(*EVENT_COLUMNS).where(tables.events.c.ended_at.is_(None)), EVENT_PROJECT)
         columns = (tables.events.c.number, tables.events.c.id)
         found = [event_of(row) for row in self._all(beyond(query, columns, place, limit=limit, newest=False))]
         return page(found, limit=limit, place=lambda event: (event.number, event.id))
@@ -84,7 +86,7 @@ class Lists(Reader):
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first."""
-        query = select(*RECORD_COLUMNS).where(*_conditions(wanted))
+        query = self._mine(select(*RECORD_COLUMNS).where(*_conditions(wanted)), tables.records.c.project)
         newest_first = query.order_by(tables.records.c.number.desc()).limit(wanted.limit)
         return [record_of(row) for row in self._all(newest_first)]
 

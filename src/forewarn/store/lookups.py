@@ -31,7 +31,7 @@ from forewarn.store import tables
 from forewarn.store.fleet_rows import HOST_COLUMNS, MACHINE_COLUMNS, host_of, machine_of, name_key
 from forewarn.store.reading import VERSIONED_GROUP, Reader, among
 from forewarn.store.times import moment
-from forewarn.store.work_rows import EVENT_COLUMNS, ORDER_COLUMNS, event_of, order_of
+from forewarn.store.work_rows import EVENT_COLUMNS, EVENT_PROJECT, ORDER_COLUMNS, event_of, order_of
 
 _EVENTS_BY_ID = among(EVENT_COLUMNS, tables.events.c.id)
 _LAST_SEEN = among((tables.machines.c.id, tables.machines.c.last_seen), tables.machines.c.id).where(
@@ -49,7 +49,8 @@ class Lookups(Reader):
         query = select(*MACHINE_COLUMNS).where(tables.machines.c.key == name_key(name))
         if project is not None:
             query = query.where(tables.machines.c.project == project)
-        found = [machine_of(row) for row in self._all(query.order_by(tables.machines.c.project))]
+        query = self._mine(query, tables.machines.c.project).order_by(tables.machines.c.project)
+        found = [machine_of(row) for row in self._all(query)]
         if not found:
             raise NotFound(f'machine "{name}" does not exist')
         if len(found) > 1:
@@ -64,7 +65,8 @@ class Lookups(Reader):
 
     def group(self, name: GroupName) -> Group | None:
         """Find a group, a standalone machine's own included."""
-        found = self._groups_of(self._all(select(*VERSIONED_GROUP).where(tables.groups.c.name == name)))
+        query = select(*VERSIONED_GROUP).where(tables.groups.c.name == name)
+        found = self._groups_of(self._all(self._mine(query, tables.groups.c.project)))
         return found[0] if found else None
 
     def host(self, name: HostName) -> Host | None:
@@ -74,12 +76,14 @@ class Lookups(Reader):
 
     def order(self, order: OrderId) -> Order | None:
         """Find an order, open or over; ids in any case."""
-        rows = self._all(select(*ORDER_COLUMNS).where(tables.orders.c.id == order.upper()))
+        query = select(*ORDER_COLUMNS).where(tables.orders.c.id == order.upper())
+        rows = self._all(self._mine(query, tables.orders.c.project))
         return order_of(rows[0]) if rows else None
 
     def event(self, event: EventId) -> Event | None:
         """Find an event, listed or over; ids in any case."""
-        rows = self._all(select(*EVENT_COLUMNS).where(tables.events.c.id == event.upper()))
+        query = select(*EVENT_COLUMNS).where(tables.events.c.id == event.upper())
+        rows = self._all(self._mine(query, EVENT_PROJECT))
         return event_of(rows[0]) if rows else None
 
     def events_of_order(self, order: OrderId) -> Sequence[Event]:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Select, bindparam, select
 from sqlalchemy.sql.elements import ColumnElement, KeyedColumnElement
 
-from forewarn.core.model import Grace, Group, GroupName
+from forewarn.core.model import Grace, Group, GroupName, ProjectName
 from forewarn.store import tables
 from forewarn.store.fleet_rows import GROUP_COLUMNS, Kept, group_of
 from forewarn.store.times import moment, moment_or_none
@@ -47,8 +47,12 @@ def chunks(keys: Iterable[str]) -> Iterator[list[str]]:
 class Reader:
     """A consistent view of the store; it remembers which version of each group was read."""
 
-    def __init__(self, connection: Connection, *, lock: bool = False) -> None:
+    def __init__(
+        self, connection: Connection, *, lock: bool = False, project: ProjectName | None = None
+    ) -> None:
+        """Read on a connection: as one project sees things, or all of them."""
         self._connection = connection
+        self._project = project
         self._versions: dict[GroupName, int] = {}
         self._known_meta = self._load_meta(lock=True) if lock else None
 
@@ -71,6 +75,10 @@ class Reader:
             applied_fleet=row.applied_fleet,
             lineage=row.lineage,
         )
+
+    def _mine(self, query: Select[Any], project: ColumnElement[Any]) -> Select[Any]:
+        """Leave out what is not the project's that this is read for, by the column that says whose it is."""
+        return query if self._project is None else query.where(project == self._project)
 
     def _all(self, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Kept]:
         return self._connection.execute(query, values).all()

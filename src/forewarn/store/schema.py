@@ -36,6 +36,16 @@ def migrate(connection: Connection, *, name: str) -> None:
     command.upgrade(config, "head")
 
 
+def check_schema(connection: Connection, *, name: str) -> None:
+    """Refuse a schema that is not this forewarn's; for those who may not change it."""
+    found, expected = revision(connection), newest_revision()
+    if found != expected:
+        raise Conflict(
+            f"{name} has schema {found or 'none'}, this forewarn knows {expected}: "
+            f"use the forewarn that serves it"
+        )
+
+
 def newest_revision() -> str | None:
     """Name the newest schema that this forewarn knows."""
     return ScriptDirectory(str(_MIGRATIONS)).get_current_head()

@@ -6,8 +6,9 @@ from forewarn.store.lookups import Lookups
 from forewarn.store.schedule import Schedule
 from forewarn.store.slices import Slices
 from forewarn.store.tail import Tail
+from forewarn.store.tokens import Tokens
 from forewarn.store.webhooks import WebhookLists
 
 
-class SqlSnapshot(Slices, Lookups, Lists, Feed, Tail, Schedule, WebhookLists):
+class SqlSnapshot(Slices, Lookups, Lists, Tokens, Feed, Tail, Schedule, WebhookLists):
     """All that can be read in one transaction."""

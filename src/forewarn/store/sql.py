@@ -7,9 +7,10 @@ from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from forewarn.core.errors import Unavailable
+from forewarn.core.model import ProjectName
 from forewarn.store import tables
 from forewarn.store.database import Database, Engines, database_of, engines_of
-from forewarn.store.schema import migrate
+from forewarn.store.schema import check_schema, migrate
 from forewarn.store.snapshot import SqlSnapshot
 from forewarn.store.transaction import SqlTransaction
 
@@ -22,16 +23,16 @@ class SqlStore:
         self._engines = engines
 
     @contextmanager
-    def read(self) -> Iterator[SqlSnapshot]:
-        """Open a consistent snapshot."""
+    def read(self, *, project: ProjectName | None = None) -> Iterator[SqlSnapshot]:
+        """Open a consistent snapshot, of the whole fleet or as one project sees it."""
         with self._begin(self._engines.reading) as connection:
-            yield SqlSnapshot(connection)
+            yield SqlSnapshot(connection, project=project)
 
     @contextmanager
-    def write(self) -> Iterator[SqlTransaction]:
+    def write(self, *, project: ProjectName | None = None) -> Iterator[SqlTransaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
         with self._begin(self._engines.writing) as connection:
-            yield SqlTransaction(connection)
+            yield SqlTransaction(connection, project=project)
 
     def close(self) -> None:
         """Close every connection; whatever was saved stays saved."""
@@ -43,6 +44,11 @@ class SqlStore:
             migrate(connection, name=self._database.name)
             if connection.execute(select(tables.meta.c.id)).first() is None:
                 connection.execute(insert(tables.meta), {"id": 1, "number": 0, "lineage": new_id()})
+
+    def check(self) -> None:
+        """Refuse a database whose schema is another forewarn's."""
+        with self._begin(self._engines.reading) as connection:
+            check_schema(connection, name=self._database.name)
 
     @contextmanager
     def _begin(self, engine: Engine) -> Iterator[Connection]:
@@ -56,15 +62,19 @@ class SqlStore:
             raise Unavailable(f"{self._database.name} is busy: try again") from None
 
 
-def open_store(url: str, *, new_id: Callable[[], str]) -> SqlStore:
+def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -> SqlStore:
     """Open the store in a database; made if it is empty, brought up to date if it is older.
 
-    A server takes the lock (`lock.hold`) first, so that it does not change the schema under another.
+    A server takes the lock (`lock.hold`) first, so that it does not change the schema under another. Whoever
+    cannot have the lock opens it `as_it_is`: Conflict if that is another schema than this forewarn's.
     """
     database = database_of(url)
     store = SqlStore(database, engines_of(database))
     try:
-        store.prepare(new_id=new_id)
+        if as_it_is:
+            store.check()
+        else:
+            store.prepare(new_id=new_id)
     except BaseException:
         store.close()
         raise

@@ -79,6 +79,7 @@ groups = Table(
 # Literal, not bound: SQLite uses a partial index only where the query repeats its condition.
 LISTED_GROUP: ColumnElement[bool] = groups.c.kind != literal_column("'standalone'")
 _where("groups_listed", groups.c.name, only=LISTED_GROUP)
+_where("groups_project", groups.c.project, groups.c.name, only=LISTED_GROUP)
 _where("groups_ready", groups.c.ready_at, only=groups.c.ready_at.is_not(None))
 _where("groups_silent", groups.c.silent_since, groups.c.name, only=groups.c.silent_since.is_not(None))
 
@@ -139,6 +140,7 @@ orders = Table(
     Column("due_at", TIME),
     Index("orders_number", "number", "id"),
     Index("orders_state", "state", "number", "id"),
+    Index("orders_project", "project", "number", "id"),
 )
 _open = orders.c.ended_at.is_(None)
 _where("orders_open", orders.c.state, orders.c.source, orders.c.project, only=_open)
@@ -254,6 +256,21 @@ holds = Table(
     Column("at", TIME, nullable=False),
     Column("project", NAME),
     Column("host", NAME),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("digest", NAME, primary_key=True),  # of the secret, which is kept nowhere
+    Column("number", BigInteger, nullable=False),
+    Column("name", NAME, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("project", NAME),
+    Column("created_at", TIME, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("expires_at", TIME),
+    Column("revoked_at", TIME),
+    Index("tokens_number", "number", "digest"),
 )
 
 # What was removed, and at which number, so that readers of the feed learn of it.

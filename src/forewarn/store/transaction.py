@@ -6,15 +6,18 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, case, null, or_, update
 
+from forewarn.core.access import Token
 from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict
-from forewarn.core.model import Grace, GroupName, MachineId
+from forewarn.core.model import Grace, GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.fleet_writes import FleetWrites
 from forewarn.store.notices import NoticeWrites
 from forewarn.store.reading import Meta
 from forewarn.store.snapshot import SqlSnapshot
 from forewarn.store.times import micros, micros_or_none
+from forewarn.store.tokens import token_row
+from forewarn.store.upserts import upsert
 from forewarn.store.webhooks import WebhookWrites
 from forewarn.store.work_writes import WorkWrites
 
@@ -35,8 +38,8 @@ _SAVE_LAST_SEEN = (
 class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, NoticeWrites):
     """Reads and writes, one transaction at a time: it holds the lock on the counter from the start."""
 
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(connection, lock=True)
+    def __init__(self, connection: Connection, *, project: ProjectName | None = None) -> None:
+        super().__init__(connection, lock=True, project=project)
 
     def save(self, changes: Changes) -> None:
         """Save what was decided; Unavailable if it cannot be, Conflict if somebody else changed a group."""
@@ -73,6 +76,11 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, Notice
         if seen:
             rows = [{"machine": machine.lower(), "seen": micros(at)} for machine, at in seen.items()]
             self._connection.execute(_SAVE_LAST_SEEN, rows)
+
+    def save_token(self, token: Token) -> None:
+        """Save a token; one with the same digest is replaced."""
+        dialect = self._connection.dialect.name
+        self._connection.execute(upsert(dialect, tables.tokens), token_row(token))
 
     def set_reached(self, now: datetime) -> None:
         """Keep the service time reached; it never goes back."""

@@ -1,5 +1,7 @@
 """Orders, events and records as rows, and back; see `fleet_rows` for the manner."""
 
+from sqlalchemy import case, select
+
 from forewarn.core.model import (
     Action,
     ApprovalRule,
@@ -43,6 +45,14 @@ EVENT_COLUMNS = (
 )
 
 _R = tables.records.c
+# Whose an event is: while guests see it, their group's; afterwards theirs whom the announcement named.
+EVENT_PROJECT = case(
+    (
+        _E.ended_at.is_(None),
+        select(tables.groups.c.project).where(tables.groups.c.name == _E.group_name).scalar_subquery(),
+    ),
+    else_=select(_R.project).where(_R.number == _E.number).scalar_subquery(),
+)
 RECORD_COLUMNS = (
     *(_R.number, _R.at, _R.kind, _R.project, _R.group_name, _R.host, _R.machine),
     *(_R.event_id, _R.order_id, _R.by, _R.reason),

@@ -6,6 +6,7 @@ Times are RFC 3339 with Z. What is not known is null, never missing.
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from forewarn.core.access import Token
 from forewarn.core.document import resource_names
 from forewarn.core.errors import Invalid
 from forewarn.core.holds import reach
@@ -209,6 +210,19 @@ def webhook(webhook_: Webhook, *, behind: int, next_try: float | None) -> dict[s
         "failing_since": _time_or_null(webhook_.failing_since),
         "error": webhook_.error or None,
         "next_try_seconds": None if next_try is None else round(next_try, 1),
+    }
+
+
+def token(token_: Token) -> dict[str, object]:
+    """Show a token; its secret is not known."""
+    return {
+        "name": token_.name,
+        "role": token_.role.value,
+        "project": token_.project,
+        "created_at": time(token_.created_at),
+        "created_by": token_.created_by,
+        "expires_at": _time_or_null(token_.expires_at),
+        "revoked_at": _time_or_null(token_.revoked_at),
     }
 
 

@@ -1,0 +1,66 @@
+"""The door: knows the tokens, at most a moment old, and so who asks, even while the store is away."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from forewarn.api.services import Run
+from forewarn.clock import monotonic
+from forewarn.control.tokens import Tokens
+from forewarn.core.access import Caller, Keyring
+from forewarn.core.errors import Anonymous, Unavailable
+
+# A token that another process revokes must not be good for longer than a second.
+LOOK_AGAIN_AFTER = 0.5
+
+
+class Door:
+    """Says who asks, by what stands in the Authorization header."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        *,
+        run: Run,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float] = monotonic,
+    ) -> None:
+        """Load the tokens; `run` is how they are loaded again later."""
+        self._tokens = tokens
+        self._run = run
+        self._now = now
+        self._monotonic = monotonic
+        self._keyring: Keyring = tokens.keyring()
+        self._loaded_at: float | None = monotonic()
+
+    async def caller(self, headers: Sequence[str]) -> Caller:
+        """Say who asks; Anonymous if nobody can be told."""
+        secret = _secret(headers)
+        if self._loaded_at is None or self._monotonic() - self._loaded_at > LOOK_AGAIN_AFTER:
+            await self._load()
+        try:
+            return self._keyring.caller(secret, now=self._now())
+        except Anonymous:
+            if secret is None:
+                raise
+        # Perhaps it was made this moment, by another process.
+        await self._load()
+        return self._keyring.caller(secret, now=self._now())
+
+    def forget(self) -> None:
+        """Load the tokens again before the next call: they have changed."""
+        self._loaded_at = None
+
+    async def _load(self) -> None:
+        try:
+            self._keyring = await self._run(self._tokens.keyring)
+            self._loaded_at = self._monotonic()
+        except Unavailable:
+            # What was known must do: whoever watches wants to see how the store is.
+            pass
+
+
+def _secret(headers: Sequence[str]) -> str | None:
+    if len(headers) != 1:
+        return None
+    scheme, _, secret = headers[0].strip().partition(" ")
+    return secret.strip() or None if scheme.lower() == "bearer" else None

@@ -1,0 +1,218 @@
+"""Who asks, what they may do, and whose things they see.
+
+Two questions decide every call. Its right: may somebody of this role make such a call at all? And its scope:
+does what it names belong to the caller's project? Who lacks the right is refused; what is out of scope does
+not exist for the caller.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from forewarn.core.errors import Anonymous, Conflict, Invalid, NotFound, Refused
+from forewarn.core.model import DEFAULT_PROJECT, Order, ProjectName, Source
+from forewarn.core.policy import EXTERNAL
+
+# What every secret begins with, so that a scanner of repositories can find one that leaked.
+PREFIX = "fw_"
+# Longer is more likely a slip of the finger than a wish.
+LONGEST_LIFE = timedelta(days=3650)
+
+NEEDED = "this needs a token: send it as `Authorization: Bearer …` (the command takes FOREWARN_TOKEN)"
+# One message for all three: whoever guesses learns nothing.
+NOT_GOOD = "the token is not known, has expired or was revoked"
+
+
+class Role(StrEnum):
+    """What a token is for."""
+
+    VIEWER = "viewer"
+    USER = "user"
+    OPERATOR = "operator"
+
+
+class Right(StrEnum):
+    """What a call needs."""
+
+    SEE = "see"  # read what belongs to a project
+    SURVEY = "survey"  # read what belongs to no project: hosts, the fleet, the metrics
+    USE = "use"  # order something for one's own machines, approve and cancel what was ordered
+    RUN = "run"  # everything else
+
+
+RIGHTS = {
+    Role.VIEWER: frozenset({Right.SEE, Right.SURVEY}),
+    Role.USER: frozenset({Right.SEE, Right.USE}),
+    Role.OPERATOR: frozenset(Right),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks."""
+
+    name: str
+    role: Role
+    project: ProjectName | None = None  # None: the whole fleet
+
+
+# Whoever reaches the service while there are no tokens: somebody on the same machine.
+ANYBODY = Caller(name="operator", role=Role.OPERATOR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """What is kept of a token: never its secret."""
+
+    number: int  # the record that says it was made; tokens are listed by it
+    name: str
+    role: Role
+    project: ProjectName | None
+    digest: str
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def valid(self, now: datetime) -> bool:
+        """Say whether it opens anything."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What somebody wants a token to be."""
+
+    name: str
+    role: Role
+    project: ProjectName | None = None
+    life: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyring:
+    """All tokens that were not revoked."""
+
+    tokens: tuple[Token, ...] = ()
+    # No token was ever made. Revoking the last one must not open the door to everybody.
+    unused: bool = True
+
+    def caller(self, secret: str | None, *, now: datetime) -> Caller:
+        """Say who has a secret; Anonymous if nobody has."""
+        if self.unused:
+            return ANYBODY
+        if secret is None:
+            raise Anonymous(NEEDED)
+        digest = digest_of(secret)
+        # All are compared, each in constant time: how long it takes tells nothing about any of them.
+        found = [token for token in self.tokens if hmac.compare_digest(token.digest, digest)]
+        for token in found:
+            if token.valid(now):
+                return Caller(name=token.name, role=token.role, project=token.project)
+        raise Anonymous(NOT_GOOD)
+
+
+def digest_of(secret: str) -> str:
+    """Give the form in which a secret is kept.
+
+    A secret is random and long, so that no slow hash is needed: nobody can try them all.
+    """
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def may(caller: Caller, right: Right) -> bool:
+    """Say whether somebody may make calls of a kind."""
+    if right is Right.SURVEY and caller.project is not None:
+        return False
+    return right in RIGHTS[caller.role]
+
+
+def check(caller: Caller, right: Right) -> None:
+    """Refuse a call that the caller has no right to."""
+    if may(caller, right):
+        return
+    if right is Right.SURVEY:
+        raise Refused(f"{said(caller)} sees project {caller.project} alone, not the whole fleet")
+    needed = "an operator's token" if right is Right.RUN else "a user's or an operator's token"
+    raise Refused(f"{said(caller)} may not do this: it takes {needed}")
+
+
+def check_change(order: Order | None, *, project: ProjectName | None) -> None:
+    """Refuse that the users of a project call off, or repeat, what is not a user's own order.
+
+    They see the events of a host's maintenance, but its order is not theirs, and concerns others too; nor may
+    they keep a machine from being evicted.
+    """
+    if project is None or (order is not None and order.source is Source.USER):
+        return
+    which = "the order" if order is None else f"order {order.id} ({order.action})"
+    raise Refused(f"{which} is the platform's: it takes an operator's token")
+
+
+def check_grant(wanted: Grant, known: Keyring, *, projects: Collection[ProjectName]) -> None:
+    """Refuse a token that must not be made."""
+    if known.unused and wanted.role is not Role.OPERATOR:
+        raise Conflict("the first token must be an operator's: from then on every call needs one")
+    if any(token.name == wanted.name for token in known.tokens):
+        raise Conflict(f'token "{wanted.name}" exists: revoke it first, or choose another name')
+    _check_project(wanted, projects)
+
+
+def granted(wanted: Grant, *, secret: str, by: str, now: datetime, number: int) -> Token:
+    """Make a token."""
+    return Token(
+        number=number,
+        name=wanted.name,
+        role=wanted.role,
+        project=wanted.project,
+        digest=digest_of(secret),
+        created_at=now,
+        created_by=by,
+        expires_at=_expiry(wanted.life, now),
+    )
+
+
+def revoke(name: str, known: Iterable[Token], *, now: datetime) -> Token:
+    """End a token."""
+    for token in known:
+        if token.name == name:
+            return replace(token, revoked_at=now)
+    raise NotFound(f'token "{name}" does not exist')
+
+
+def said(caller: Caller | Token) -> str:
+    """Name somebody with their role: `alice (user of shop)`."""
+    of = f" of {caller.project}" if caller.project else ""
+    return f"{caller.name} ({caller.role}{of})"
+
+
+def _check_project(wanted: Grant, projects: Collection[ProjectName]) -> None:
+    if wanted.project is None:
+        if wanted.role is Role.USER:
+            raise Invalid("project: a user is of one project: say which")
+        return
+    if wanted.role is Role.OPERATOR:
+        raise Invalid("project: an operator's token is for the whole fleet: leave it out")
+    if wanted.project not in (*projects, DEFAULT_PROJECT):
+        raise Invalid(
+            f'project: expected one of the projects, got "{wanted.project}": declare it in the fleet first'
+        )
+
+
+def _expiry(life: timedelta | None, now: datetime) -> datetime | None:
+    if life is None:
+        return None
+    if not timedelta() < life <= LONGEST_LIFE:
+        raise Invalid(f"expiry: expected more than nothing and at most {LONGEST_LIFE.days} days")
+    return now + life
+
+
+def check_terms(*, emergency: str, driver: str) -> None:
+    """Refuse a project's user what only an operator may ask for: broken promises, and work done outside."""
+    if emergency:
+        raise Refused("only an operator may declare an emergency")
+    if driver == EXTERNAL:
+        raise Refused("only an operator may have work done by an external driver")

@@ -1,0 +1,188 @@
+"""What every store must do: keep tokens, and show a project what is its own."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from forewarn.control.ports import HistoryFilter
+from forewarn.core.access import Role, Token
+from forewarn.core.errors import NotFound
+from forewarn.core.model import GroupKind, GroupName, HostName, OrderState, ProjectName, Record
+from forewarn.store.sql import SqlStore
+from forewarn.store.tokens import any_token
+from tests.contract.samples import NOW, event, event_id, group, machine, order, order_id, save, save_fleet
+from tests.contract.test_store_lists import pages
+
+A, B = ProjectName("a"), ProjectName("b")
+
+
+def token(number: int, **more: Any) -> Token:
+    defaults: dict[str, Any] = {
+        "name": f"token-{number}",
+        "role": Role.USER,
+        "project": A,
+        "digest": f"{number:064x}",
+        "created_at": NOW,
+        "created_by": "test",
+    }
+    return Token(number=number, **defaults | more)
+
+
+def keep(store: SqlStore, *tokens: Token) -> None:
+    with store.write() as tx:
+        for each in tokens:
+            tx.save_token(each)
+
+
+# Tokens
+
+
+def test_tokens_come_back_as_they_were_saved_in_their_order(store: SqlStore) -> None:
+    whole = token(3, role=Role.OPERATOR, project=None, expires_at=NOW + timedelta(days=1), revoked_at=NOW)
+    keep(store, whole, token(1), token(2))
+    assert pages(store, "tokens", limit=2) == [[token(1), token(2)], [whole]]
+
+
+def test_a_revoked_token_is_not_in_force(store: SqlStore) -> None:
+    keep(store, token(1), token(2))
+    keep(store, token(1, revoked_at=NOW))
+    with store.read() as snapshot:
+        assert snapshot.tokens_in_force() == [token(2)]
+
+
+def test_a_token_that_was_revoked_still_says_that_there_was_one(store: SqlStore) -> None:
+    with store.read() as snapshot:
+        assert not snapshot.has_tokens()
+    keep(store, token(1, revoked_at=NOW))
+    with store.read() as snapshot:
+        assert snapshot.has_tokens()
+        assert snapshot.tokens_in_force() == []
+
+
+def test_whether_there_is_a_token_can_be_known_without_opening_the_store(
+    store_at_url: SqlStore, url: str
+) -> None:
+    assert not any_token(url)
+    keep(store_at_url, token(1))
+    assert any_token(url)
+
+
+def test_a_database_that_is_not_there_has_no_token_and_is_not_made(url: str, tmp_path: Any) -> None:
+    assert not any_token(url)
+    assert not any_token(f"sqlite:///{tmp_path / 'none.db'}")
+    assert list(tmp_path.iterdir()) == []
+
+
+# What a project sees
+
+
+@pytest.fixture
+def shared(store: SqlStore) -> SqlStore:
+    """Two projects with the same names on one host, and work for each and for the host."""
+    save_fleet(
+        store,
+        [
+            machine("web-0", id="a0", project=A, group=GroupName("a-web")),
+            machine("web-1", id="a1", project=A, group=GroupName("a-web")),
+            machine("web-0", id="b0", project=B, group=GroupName("b-web")),
+        ],
+    )
+    save(
+        store,
+        groups=(
+            group("a-web", project=A),
+            group("b-web", project=B),
+            group("a-alone", project=A, kind=GroupKind.STANDALONE),
+        ),
+        orders=(
+            order(1, project=A),
+            order(2, project=B),
+            order(3, project=None, host=HostName("host-1")),
+            order(4, project=A, state=OrderState.DONE, ended_at=NOW),
+            order(5, project=A),
+        ),
+        records=tuple(
+            Record(number=number, at=NOW, kind="event-scheduled", project=project)
+            for number, project in enumerate((A, B, None, A, A, B), start=1)
+        ),
+        events=(
+            event(1, group=GroupName("a-web")),
+            event(2, group=GroupName("b-web")),
+            event(4, group=GroupName("gone"), ended_at=NOW),
+            event(5, group=GroupName("a-web")),
+            # It was b's when it was announced; its group is a's now.
+            event(6, group=GroupName("a-web"), ended_at=NOW),
+        ),
+    )
+    return store
+
+
+def listed(
+    store: SqlStore, name: str, project: ProjectName | None, *, limit: int = 1, **more: Any
+) -> list[Any]:
+    found, after = [], None
+    while True:
+        with store.read(project=project) as snapshot:
+            page, after = getattr(snapshot, name)(after=after, limit=limit, **more)
+        found += page
+        if after is None:
+            return found
+
+
+def test_a_projects_lists_have_its_own_page_by_page(shared: SqlStore) -> None:
+    for limit in (1, 2, 10):
+        machines = listed(shared, "machines", A, limit=limit)
+        assert [each.id for each in machines] == ["a0", "a1"]
+        assert [each.name for each in listed(shared, "groups", A, limit=limit)] == ["a-web"]
+        orders = listed(shared, "orders", A, limit=limit, state=None)
+        assert [each.number for each in orders] == [5, 4, 1]
+        assert [each.number for each in listed(shared, "events", A, limit=limit)] == [1, 5]
+    assert len(listed(shared, "machines", None)) == 3
+    assert len(listed(shared, "events", None)) == 3
+
+
+def test_a_projects_orders_can_be_asked_for_by_state(shared: SqlStore) -> None:
+    done = listed(shared, "orders", A, state=OrderState.DONE)
+    assert [each.number for each in done] == [4]
+
+
+def test_a_project_finds_its_own_machine_of_a_name_that_others_have_too(shared: SqlStore) -> None:
+    with shared.read(project=B) as snapshot:
+        assert snapshot.machine("web-0", project=None).project == B
+        assert snapshot.machine("web-0", project=B).project == B
+        for name, project in (("web-0", A), ("web-1", None)):
+            with pytest.raises(NotFound):
+                snapshot.machine(name, project=project)
+
+
+def test_what_is_not_a_projects_does_not_exist_for_it(shared: SqlStore) -> None:
+    with shared.read(project=B) as snapshot:
+        assert snapshot.group(GroupName("a-web")) is None
+        assert snapshot.group(GroupName("b-web")) is not None
+        found = [number for number in range(1, 6) if snapshot.order(order_id(number)) is not None]
+        assert found == [2]
+        assert [number for number in range(1, 7) if snapshot.event(event_id(number))] == [2, 6]
+
+
+def test_an_event_that_is_over_is_theirs_whom_it_was_announced_to(shared: SqlStore) -> None:
+    with shared.read(project=A) as snapshot:
+        assert [number for number in range(1, 7) if snapshot.event(event_id(number))] == [1, 4, 5]
+
+
+def test_a_projects_history_is_its_own_whatever_is_asked_for(shared: SqlStore) -> None:
+    with shared.read(project=A) as snapshot:
+        assert [each.number for each in snapshot.history(HistoryFilter())] == [5, 4, 1]
+        assert [each.number for each in snapshot.history(HistoryFilter(below=5, limit=1))] == [4]
+        assert snapshot.history(HistoryFilter(project=B)) == []
+
+
+def test_a_transaction_finds_what_a_snapshot_would(shared: SqlStore) -> None:
+    with shared.write(project=B) as tx:
+        assert tx.order(order_id(1)) is None
+        assert tx.order(order_id(2)) is not None
+
+
+def test_what_the_rules_load_is_whole(shared: SqlStore) -> None:
+    with shared.read(project=B) as snapshot:
+        assert len(snapshot.everything().machines) == 3

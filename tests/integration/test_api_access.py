@@ -1,0 +1,501 @@
+"""Roles and projects over the operator API: every endpoint for every role, and no way past one."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from forewarn.api import rights
+from forewarn.api.door import Door
+from forewarn.core.access import Grant, Right, Role
+from forewarn.core.errors import Unavailable
+from forewarn.core.fleet import FleetSpec, GroupSpec
+from forewarn.core.model import Action, GroupKind, GroupName, HostName, Priority, ProjectName, Work
+from tests.harness import TEST, Service, machine
+from tests.served import Api, app_of
+
+A, B = ProjectName("a"), ProjectName("b")
+# The secrets of the harness come in a row.
+OPERATOR, VIEWER, A_VIEWER, A_USER, B_USER = (f"fw_secret-{number}" for number in range(1, 6))
+GRANTS = (
+    Grant(name="olga", role=Role.OPERATOR),
+    Grant(name="vera", role=Role.VIEWER),
+    Grant(name="anna-reads", role=Role.VIEWER, project=A),
+    Grant(name="anna", role=Role.USER, project=A),
+    Grant(name="bert", role=Role.USER, project=B),
+)
+
+
+def two_projects() -> FleetSpec:
+    """Two tenants that share every host, each with a machine of its own and a spot one of the same name."""
+    return FleetSpec(
+        projects=(A, B),
+        hosts=tuple(HostName(f"host-{number}") for number in (1, 2, 3)),
+        groups=tuple(
+            GroupSpec(
+                name=GroupName(f"{name}-web"),
+                kind=GroupKind.AVAILABILITY_SET,
+                update_domains=2,
+                project=name,
+            )
+            for name in (A, B)
+        ),
+        machines=tuple(
+            each
+            for name in (A, B)
+            for each in (
+                machine(f"{name}-0", "host-1", group=f"{name}-web", project=name),
+                machine(f"{name}-1", "host-2", group=f"{name}-web", domain=1, project=name),
+                machine("spot", "host-3", project=name, priority=Priority.SPOT),
+            )
+        ),
+    )
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    service = Service("sqlite://")  # in memory: there are many of these tests, and none is about the store
+    service.apply(two_projects())
+    for name in ("a-0", "b-0"):
+        service.poll(name)
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def tokens(service: Service) -> None:
+    for wanted in GRANTS:
+        service.tokens.create(wanted, by="test")
+
+
+@pytest.fixture
+def app(service: Service) -> FastAPI:
+    app = app_of(service)
+    assert isinstance(app, FastAPI)
+    return app
+
+
+@pytest.fixture
+def api(app: FastAPI) -> Api:
+    return Api(app)
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def error_of(answer: httpx.Response) -> tuple[int, str]:
+    assert answer.json().keys() == {"error"}
+    assert answer.json()["error"].keys() == {"code", "message"}
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+# Every endpoint, every role. What each row calls is of project a; b's user must not know of it.
+
+ALL_MAY_READ = (200, 200, 200, 200, 404)
+ONLY_OF_THE_FLEET = (200, 200, 403, 403, 403)
+LISTED = (200, 200, 200, 200, 200)
+USED = (202, 403, 403, 202, 404)
+SETTLED = (200, 403, 403, 200, 404)
+PLATFORM = (200, 403, 403, 403, 404)
+RUN = (202, 403, 403, 403, 403)
+RUN_200 = (200, 403, 403, 403, 403)
+NOT_NOW = (409, 403, 403, 403, 403)
+NOBODY = "602D9444-D2CD-49C7-8624-8643E7171297"
+
+CALLS: list[tuple[str, str, tuple[int, ...]]] = [
+    ("GET", "/v1/machines", LISTED),
+    ("GET", "/v1/machines/a-0", ALL_MAY_READ),
+    ("PUT", "/v1/machines/a-0", RUN_200),
+    ("DELETE", "/v1/machines/a-0", RUN_200),
+    ("POST", "/v1/machines/a-0/restart", USED),
+    ("POST", "/v1/machines/a-0/redeploy", USED),
+    ("POST", "/v1/machines/a-0/terminate", USED),
+    ("POST", "/v1/machines/{stopped}/start", USED),
+    ("POST", "/v1/machines/a-0/freeze", RUN),
+    ("POST", "/v1/machines/spot/evict?project=a", RUN),
+    ("GET", "/v1/groups", LISTED),
+    ("GET", "/v1/groups/a-web", ALL_MAY_READ),
+    ("GET", "/v1/hosts", ONLY_OF_THE_FLEET),
+    ("GET", "/v1/hosts/host-1", ONLY_OF_THE_FLEET),
+    ("POST", "/v1/hosts/host-3/maintenance", RUN),
+    ("POST", "/v1/hosts/host-3/degrade", RUN),
+    ("POST", "/v1/hosts/host-3/fail", RUN),
+    ("POST", "/v1/hosts/host-3/restore", RUN),
+    ("POST", "/v1/hosts/host-3/cordon", RUN),
+    ("POST", "/v1/hosts/host-3/uncordon", RUN),
+    ("GET", "/v1/orders", LISTED),
+    ("GET", "/v1/orders/{order}", ALL_MAY_READ),
+    ("GET", "/v1/orders/{host_order}", (200, 200, 404, 404, 404)),
+    ("POST", "/v1/orders/{order}/cancel", SETTLED),
+    ("POST", "/v1/orders/{host_order}/cancel", (200, 403, 403, 404, 404)),
+    ("POST", "/v1/orders/{eviction}/cancel", PLATFORM),
+    ("POST", "/v1/orders/{failed}/retry", USED),
+    ("POST", "/v1/orders/{failed}/abandon", USED),
+    ("POST", "/v1/orders/{order}/complete", NOT_NOW),
+    ("POST", "/v1/orders/{order}/fail", NOT_NOW),
+    ("POST", "/v1/orders/{order}/heartbeat", NOT_NOW),
+    ("GET", "/v1/holds", ONLY_OF_THE_FLEET),
+    ("POST", "/v1/holds", (201, 403, 403, 403, 403)),
+    ("POST", "/v1/holds/{hold}/release", RUN_200),
+    ("GET", "/v1/calendar.ics", ONLY_OF_THE_FLEET),
+    # A number that has not come yet: an open stream would not end.
+    ("GET", "/v1/stream?since=99999999", (409, 409, 403, 403, 403)),
+    ("GET", "/v1/webhooks", ONLY_OF_THE_FLEET),
+    ("POST", "/v1/webhooks", (201, 403, 403, 403, 403)),
+    ("GET", f"/v1/webhooks/{NOBODY}", (404, 404, 403, 403, 403)),
+    ("DELETE", f"/v1/webhooks/{NOBODY}", (404, 403, 403, 403, 403)),
+    ("POST", f"/v1/webhooks/{NOBODY}/test", (404, 403, 403, 403, 403)),
+    ("GET", "/v1/events", LISTED),
+    ("GET", "/v1/events/{event}", ALL_MAY_READ),
+    ("POST", "/v1/events/{event}/approve", SETTLED),
+    ("POST", "/v1/events/{event}/cancel", SETTLED),
+    ("GET", "/v1/events/{host_event}", ALL_MAY_READ),
+    ("POST", "/v1/events/{host_event}/approve", SETTLED),
+    ("POST", "/v1/events/{host_event}/cancel", PLATFORM),
+    ("GET", "/v1/history", LISTED),
+    ("GET", "/v1/fleet", ONLY_OF_THE_FLEET),
+    ("PUT", "/v1/fleet", RUN_200),
+    ("GET", "/v1/clock", LISTED),
+    ("POST", "/v1/clock/advance", RUN_200),
+    ("GET", "/v1/tokens", RUN_200),
+    ("POST", "/v1/tokens", (201, 403, 403, 403, 403)),
+    ("POST", "/v1/tokens/bert/revoke", RUN_200),
+    ("GET", "/metrics", ONLY_OF_THE_FLEET),
+    ("GET", "/healthz", LISTED),
+    ("GET", "/readyz", LISTED),
+]
+BODIES: dict[str, Any] = {
+    "/v1/machines/a-0": {"size": "large"},
+    "/v1/hosts/host-3/maintenance": {"action": "freeze"},
+    "/v1/clock/advance": {"seconds": 1},
+    "/v1/tokens": {"name": "new", "role": "viewer"},
+    "/v1/fleet": {},
+    "/v1/holds": {"reason": "holidays"},
+    "/v1/webhooks": {"url": "http://127.0.0.1:9/"},
+}
+
+
+def prepared(service: Service, path: str) -> str:
+    """Place what a path names, and put its id there."""
+    if "{order}" in path or "{event}" in path:
+        placed = service.order("a-0", Action.RESTART)
+        return path.format(order=placed.order.id, event=placed.events[0].id)
+    if "{hold}" in path:
+        return path.format(hold=service.plane.hold(TEST, project=None, host=None).id)
+    if "{host_" in path:
+        placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+        mine = next(each for each in placed.events if each.group == "a-web")
+        return path.format(host_order=placed.order.id, host_event=mine.id)
+    if "{failed}" in path:
+        service.driver.failing.add("a-1")
+        placed = service.order("a-1", Action.RESTART)
+        service.advance(minutes=20)
+        return path.format(failed=placed.order.id)
+    if "{eviction}" in path or "{stopped}" in path:
+        service.plane.delete_machine("spot", project=B, by="test")
+        placed = service.order("spot", Action.EVICT)
+        if "{stopped}" in path:
+            service.advance(minutes=10)
+        return path.format(eviction=placed.order.id, stopped="spot")
+    return path
+
+
+ROLES = {
+    "operator": OPERATOR,
+    "viewer": VIEWER,
+    "a's viewer": A_VIEWER,
+    "a's user": A_USER,
+    "b's user": B_USER,
+}
+
+
+@pytest.mark.usefixtures("tokens")
+@pytest.mark.parametrize(
+    ("method", "path", "statuses"), CALLS, ids=[f"{call[0]} {call[1]}" for call in CALLS]
+)
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_gets_its_answer(
+    service: Service, api: Api, role: str, method: str, path: str, statuses: tuple[int, ...]
+) -> None:
+    body = BODIES.get(path) if method in ("PUT", "POST") else None
+    wanted = dict(zip(ROLES, statuses, strict=True))[role]
+    actual = prepared(service, path)
+    answer = api(method, actual, json=body, headers=bearer(ROLES[role]))
+    assert answer.status_code == wanted, answer.text
+    if wanted >= 400:
+        assert error_of(answer) == (wanted, {403: "Forbidden", 404: "NotFound", 409: "Conflict"}[wanted])
+
+
+@pytest.mark.usefixtures("tokens")
+def test_whoever_may_not_change_something_leaves_no_trace(service: Service, api: Api) -> None:
+    before = service.history()
+    for secret in (VIEWER, A_VIEWER):
+        for method, path, _ in CALLS:
+            if method != "GET":
+                assert api(method, path, json=BODIES.get(path), headers=bearer(secret)).status_code == 403
+    assert service.history() == before
+
+
+def endpoints(app: FastAPI) -> set[tuple[str, str]]:
+    paths = app.openapi()["paths"]
+    return {(method.upper(), path) for path, operations in paths.items() for method in operations}
+
+
+def test_every_endpoint_is_in_the_table(app: FastAPI) -> None:
+    called = {(method, path.partition("?")[0]) for method, path, _ in CALLS}
+    for method, path in endpoints(app):
+        like = re.compile(re.sub(r"\{\w+\}", "[^/]+", path))
+        assert any(each == method and like.fullmatch(tried) for each, tried in called), f"{method} {path}"
+
+
+def test_every_right_is_that_of_an_endpoint(app: FastAPI) -> None:
+    assert rights.RIGHTS.keys() <= endpoints(app)
+
+
+def test_what_nobody_thought_of_is_not_for_a_projects_people() -> None:
+    assert rights.needed("GET", "/v1/new") is Right.SURVEY
+    assert rights.needed("DELETE", "/v1/new") is Right.RUN
+
+
+# Without a token
+
+
+@pytest.mark.usefixtures("tokens")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": ""},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Basic b2xnYTpmdw=="},
+        bearer("fw_guessed"),
+        {"Authorization": b"Bearer \xff"},
+        bearer(f"{OPERATOR}x"),
+        [("Authorization", f"Bearer {OPERATOR}"), ("Authorization", f"Bearer {OPERATOR}")],
+    ],
+)
+def test_every_call_but_the_probes_needs_a_token(api: Api, headers: Any) -> None:
+    for method, path, _ in [
+        *CALLS,
+        ("GET", "/openapi.json", ()),
+        ("GET", "/nowhere", ()),
+        ("PATCH", "/", ()),
+    ]:
+        answer = api(method, path, headers=headers)
+        if path in ("/healthz", "/readyz"):
+            assert answer.status_code == 200
+        else:
+            assert error_of(answer) == (401, "Unauthorized")
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+            assert "fw_" not in answer.text.replace("fw_…", "")
+
+
+@pytest.mark.usefixtures("tokens")
+def test_the_scheme_is_read_in_any_case(api: Api) -> None:
+    assert api("GET", "/v1/clock", headers={"Authorization": f"bearer  {OPERATOR}"}).status_code == 200
+
+
+def test_while_there_is_no_token_every_call_is_an_operators(service: Service, api: Api) -> None:
+    for headers in ({}, bearer("fw_stale"), {"Authorization": "Basic x"}):
+        assert api("GET", "/v1/hosts", headers=headers).status_code == 200
+    api("POST", "/v1/hosts/host-1/cordon")
+    assert service.history()[-1].by == "operator"
+
+
+# Tokens
+
+
+def test_the_first_token_is_an_operators_and_shuts_the_door_behind_it(api: Api) -> None:
+    user = {"name": "anna", "role": "user", "project": "a"}
+    assert error_of(api("POST", "/v1/tokens", json=user)) == (409, "Conflict")
+    made = api("POST", "/v1/tokens", json={"name": "olga", "role": "operator"})
+    assert made.status_code == 201
+    assert error_of(api("GET", "/v1/clock")) == (401, "Unauthorized")
+    operator = bearer(made.json()["secret"])
+    assert made.json()["secret"].startswith("fw_")
+    assert api("POST", "/v1/tokens", json=user, headers=operator).status_code == 201
+
+
+@pytest.mark.usefixtures("tokens")
+def test_a_list_of_tokens_shows_no_secret_and_no_digest(api: Api) -> None:
+    answer = api("GET", "/v1/tokens?limit=2", headers=bearer(OPERATOR))
+    names = [each["name"] for each in answer.json()["tokens"]]
+    assert names == ["olga", "vera"]
+    assert set(answer.json()["tokens"][0]) == {
+        *("name", "role", "project", "created_at", "created_by", "expires_at", "revoked_at")
+    }
+    rest = api("GET", f"/v1/tokens?after={answer.json()['next']}", headers=bearer(OPERATOR)).json()
+    assert [each["name"] for each in rest["tokens"]] == ["anna-reads", "anna", "bert"]
+
+
+@pytest.mark.usefixtures("tokens")
+def test_a_revoked_token_opens_nothing_from_the_next_call_on(api: Api) -> None:
+    assert api("GET", "/v1/machines", headers=bearer(B_USER)).status_code == 200
+    revoked = api("POST", "/v1/tokens/bert/revoke", headers=bearer(OPERATOR)).json()["token"]
+    assert revoked["revoked_at"] == "2026-01-05T12:00:00Z"
+    assert error_of(api("GET", "/v1/machines", headers=bearer(B_USER))) == (401, "Unauthorized")
+    assert error_of(api("POST", "/v1/tokens/bert/revoke", headers=bearer(OPERATOR))) == (404, "NotFound")
+
+
+@pytest.mark.usefixtures("tokens")
+def test_a_name_is_free_again_once_its_token_is_revoked(api: Api) -> None:
+    wanted = {"name": "bert", "role": "viewer"}
+    assert api("POST", "/v1/tokens", json=wanted, headers=bearer(OPERATOR)).status_code == 409
+    api("POST", "/v1/tokens/bert/revoke", headers=bearer(OPERATOR))
+    assert api("POST", "/v1/tokens", json=wanted, headers=bearer(OPERATOR)).status_code == 201
+
+
+@pytest.mark.usefixtures("tokens")
+def test_when_all_tokens_are_revoked_nobody_is_let_in(service: Service, api: Api) -> None:
+    for wanted in GRANTS:
+        service.tokens.revoke(wanted.name, by="test")
+    assert error_of(Api(app_of(service))("GET", "/v1/clock")) == (401, "Unauthorized")
+
+
+@pytest.mark.usefixtures("tokens")
+def test_a_token_expires_by_service_time(service: Service, api: Api) -> None:
+    wanted = {"name": "temp", "role": "viewer", "expires_seconds": 3600}
+    made = api("POST", "/v1/tokens", json=wanted, headers=bearer(OPERATOR)).json()
+    assert made["token"]["expires_at"] == "2026-01-05T13:00:00Z"
+    service.advance(minutes=59)
+    assert api("GET", "/v1/clock", headers=bearer(made["secret"])).status_code == 200
+    service.advance(minutes=1)
+    assert error_of(api("GET", "/v1/clock", headers=bearer(made["secret"]))) == (401, "Unauthorized")
+
+
+@pytest.mark.usefixtures("tokens")
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"name": "a b", "role": "viewer"}, "name: expected a name of"),
+        ({"name": "x", "role": "root"}, "role: expected 'viewer', 'user' or 'operator'"),
+        ({"name": "x", "role": "user"}, "project: a user is of one project"),
+        ({"name": "x", "role": "user", "project": "c"}, "project: expected one of the projects"),
+        ({"name": "x", "role": "viewer", "expires_seconds": 0}, "expires_seconds: expected greater than 0"),
+        ({"name": "x", "role": "viewer", "expires_seconds": 1e300}, "expires_seconds: expected less than"),
+        ({"name": "x", "role": "viewer", "secret": "mine"}, "secret: there is no such key in the body"),
+    ],
+)
+def test_a_wrong_wish_for_a_token_is_refused(api: Api, body: dict[str, Any], message: str) -> None:
+    answer = api("POST", "/v1/tokens", json=body, headers=bearer(OPERATOR))
+    assert error_of(answer) == (400, "Invalid")
+    assert message in answer.json()["error"]["message"]
+
+
+# Whose things
+
+
+@pytest.mark.usefixtures("tokens")
+def test_a_project_sees_what_is_its_own_and_nothing_else(service: Service, api: Api) -> None:
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    service.order("a-0", Action.RESTART)
+    service.order("b-0", Action.RESTART)
+    for path, key, mine in (
+        ("machines", "name", {"a-0", "a-1", "spot"}),
+        ("groups", "name", {"a-web"}),
+        ("orders", "machine", {"a-0"}),
+        ("events", "group", {"a-web"}),
+    ):
+        for secret in (A_USER, A_VIEWER):
+            found = api("GET", f"/v1/{path}", headers=bearer(secret)).json()[path]
+            assert {each[key] for each in found} == mine
+    records = api("GET", "/v1/history", headers=bearer(A_USER)).json()["records"]
+    assert {each["project"] for each in records} == {"a"}
+    assert api("GET", "/v1/history?project=b", headers=bearer(A_USER)).json()["records"] == []
+
+
+@pytest.mark.usefixtures("tokens")
+def test_a_name_that_two_projects_have_is_ones_own(api: Api) -> None:
+    shown = api("GET", "/v1/machines/spot", headers=bearer(B_USER)).json()["machine"]
+    assert shown["project"] == "b"
+    assert api("GET", "/v1/machines/spot", headers=bearer(OPERATOR)).status_code == 409
+    assert error_of(api("GET", "/v1/machines/spot?project=a", headers=bearer(B_USER))) == (404, "NotFound")
+
+
+@pytest.mark.usefixtures("tokens")
+def test_what_is_anothers_is_answered_as_what_is_nobodys(service: Service, api: Api) -> None:
+    order = service.order("a-0", Action.RESTART).order.id
+    nobodys = "602D9444-D2CD-49C7-8624-8643E7171297"
+    for path in ("/v1/machines/{}/restart", "/v1/machines/{}/terminate"):
+        there, nowhere = (
+            api("POST", path.format(name), headers=bearer(B_USER)).text.replace(name, "NAME")
+            for name in ("a-0", "z-0")
+        )
+        assert there == nowhere
+    there, nowhere = (
+        api("POST", f"/v1/orders/{each}/cancel", headers=bearer(B_USER)).text.replace(each, "ID")
+        for each in (order, nobodys)
+    )
+    assert there == nowhere
+
+
+@pytest.mark.usefixtures("tokens")
+def test_every_change_says_who_made_it(service: Service, api: Api) -> None:
+    placed = api("POST", "/v1/machines/a-0/restart", headers=bearer(A_USER)).json()
+    assert placed["order"]["by"] == "anna"
+    event = api("POST", f"/v1/events/{placed['event']['id']}/approve", headers=bearer(A_USER)).json()["event"]
+    assert [(each["by"], each["kind"]) for each in event["approvals"]] == [("anna", "person")]
+    made = [each for each in service.history() if each.kind.startswith("token-")]
+    assert [(each.by, each.reason) for each in made][-1] == ("test", "bert (user of b)")
+    api("POST", "/v1/tokens/bert/revoke", headers=bearer(OPERATOR))
+    last = service.history()[-1]
+    assert (last.kind, last.by, last.reason) == ("token-revoked", "olga", "bert (user of b)")
+
+
+# The door
+
+
+class Store:
+    """A worker whose store comes and goes."""
+
+    away = False
+
+    async def __call__(self, job: Any, /) -> Any:
+        if self.away:
+            raise Unavailable("away")
+        return job()
+
+
+async def who(door: Door, secret: str) -> str:
+    return (await door.caller([f"Bearer {secret}"])).name
+
+
+@pytest.mark.usefixtures("tokens")
+def test_a_token_made_or_revoked_elsewhere_counts_within_a_second(service: Service) -> None:
+    seconds = 0.0
+    door = Door(service.tokens, run=Store(), now=service.clock.now, monotonic=lambda: seconds)
+    service.tokens.create(Grant(name="new", role=Role.VIEWER), by="elsewhere")
+    assert asyncio.run(who(door, "fw_secret-6")) == "new"
+    service.tokens.revoke("new", by="elsewhere")
+    seconds = 1.0
+    with pytest.raises(Exception, match="not known"):
+        asyncio.run(who(door, "fw_secret-6"))
+
+
+@pytest.mark.usefixtures("tokens")
+def test_while_the_store_is_away_what_was_known_counts(service: Service) -> None:
+    seconds, store = 0.0, Store()
+    door = Door(service.tokens, run=store, now=service.clock.now, monotonic=lambda: seconds)
+    store.away, seconds = True, 60.0
+    assert asyncio.run(who(door, OPERATOR)) == "olga"
+    with pytest.raises(Exception, match="not known"):
+        asyncio.run(who(door, "fw_guessed"))
+
+
+def test_the_expiry_of_a_grant_is_kept(service: Service) -> None:
+    wanted = Grant(name="olga", role=Role.OPERATOR, life=timedelta(days=1))
+    token, _ = service.tokens.create(wanted, by="test")
+    assert service.tokens.keyring().tokens == (token,)
+
+
+@pytest.mark.usefixtures("tokens")
+@pytest.mark.parametrize("terms", [{"emergency": "I cannot wait"}, {"driver": "external"}])
+def test_only_an_operator_breaks_a_promise_or_does_the_work_outside(api: Api, terms: dict[str, str]) -> None:
+    answer = api("POST", "/v1/machines/a-0/restart", json=terms, headers=bearer(A_USER))
+    assert error_of(answer) == (403, "Forbidden")
