@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ import uvloop
 
 from forewarn.clock import Clock, ManualClock
 from forewarn.control.ports import Delta
-from forewarn.core.errors import NotFound
+from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model import (
     Event,
     EventId,
@@ -154,6 +154,9 @@ class MemoryDesk:
         now = self.clock.now()
         self.groups[group] = replace(self.groups[group], enabled_at=now, ready_at=now + self.delay)
         await self.apply(self.delta(group))
+
+    async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
+        raise Conflict("events of this group cannot be put off")
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         await asyncio.sleep(0)

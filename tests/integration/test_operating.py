@@ -174,6 +174,27 @@ def test_guests_may_want_to_be_told_of_a_degraded_host_later_than_people(service
     assert event.not_before == START + timedelta(days=7)
 
 
+def test_a_guest_may_put_an_event_off_once_and_the_whole_stage_with_it(service: Service) -> None:
+    spec = web(GroupPolicy(defer=timedelta(minutes=10)))
+    service.apply(replace(spec, machines=(*spec.machines, machine("db", "host-1"))))
+    db, told = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
+    before = service.incarnation("web-0")
+    service.plane.defer(service.machine("web-2").id, {told.id: 3600})
+    later = START + timedelta(minutes=25)
+    assert [event.not_before for event in (*service.events("web-0"), *service.events("db"))] == [later, later]
+    assert service.incarnation("web-0") == before + 1
+    with pytest.raises(Conflict, match="put off already by web-2"):
+        service.plane.defer(service.machine("web-0").id, {told.id: 60})
+    with pytest.raises(Conflict, match="cannot be put off"):
+        service.plane.defer(service.machine("db").id, {db.id: 60})
+    service.advance(minutes=24, seconds=59)
+    assert service.events("web-0")[0].status is EventStatus.SCHEDULED
+    service.advance(seconds=1)
+    assert service.events("web-0")[0].status is EventStatus.STARTED
+    with pytest.raises(Conflict, match="too late"):
+        service.plane.defer(service.machine("web-0").id, {told.id: 60})
+
+
 # Work that somebody else does
 
 

@@ -26,7 +26,7 @@ from forewarn.control.ports import HistoryFilter, Transaction
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
 from forewarn.core.draft import Slice
 from forewarn.core.errors import ForewarnError
-from forewarn.core.model import Action, EventStatus, GroupKind, HostName, Order, Priority, Work
+from forewarn.core.model import Action, EventStatus, GroupKind, HostName, Order, Priority, ProjectName, Work
 from forewarn.store.sql import SqlStore
 from tests.harness import START, Service, fleet, group, machine, sqlite_url
 
@@ -58,11 +58,11 @@ class CheckedStore:
         self.read = store.read
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def write(self, *, project: ProjectName | None = None) -> Iterator[Transaction]:
         with self._store.read() as snapshot:
             before = snapshot.everything()
         saved: list[Any] = []
-        with self._store.write() as tx:
+        with self._store.write(project=project) as tx:
             yield _Saving(tx, saved)  # type: ignore[misc]
         with self._store.read() as snapshot:
             after = snapshot.everything()

@@ -1,9 +1,10 @@
 """What can be asked of forewarn that changes something: one method for each, each in one transaction."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from forewarn.control.ports import Clock, Snapshot, Store, Transaction
 from forewarn.control.scope import ProjectStore
@@ -179,18 +180,42 @@ class Plane:
     def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         """Approve as a guest: all of these events, or none if one never was its group's."""
         with self._store.write() as tx:
-            caller = tx.machine_by_id(machine)
-            if caller is None:
-                raise NotFound("Not found")
-            known = {event.id: event for event in tx.events_of_group(caller.group, events)}
-            for wanted in events:
-                if wanted.upper() not in known:
-                    raise Invalid(f"event {wanted} is not known")
+            caller, known = self._events_known_to(tx, machine, events)
             live = [event for event in known.values() if event.listed]
             with self._saving(tx, tx.around(orders=[event.order for event in live])) as draft:
                 for event in sorted(live, key=lambda each: each.number):
                     word = Approval(by=caller.name, kind=ApprovedBy.GUEST, at=draft.now, address=address)
                     self._approve(draft, event.id, word)
+
+    def defer(self, machine: MachineId, events: Mapping[EventId, int]) -> None:
+        """Put events off as a guest asks: each once, up to its group's limit; all of them or none."""
+        with self._store.write() as tx:
+            caller, known = self._events_known_to(tx, machine, list(events))
+            for event in known.values():
+                if not event.listed:
+                    raise Conflict(f"event {event.id} is over")
+            with self._saving(tx, tx.around(orders=[event.order for event in known.values()])) as draft:
+                for id_, seconds in events.items():
+                    lifecycle.defer(
+                        draft,
+                        draft.events[EventId(id_.upper())],
+                        by=caller.name,
+                        wanted=timedelta(seconds=seconds),
+                        policy=self._policy,
+                    )
+
+    def _events_known_to(
+        self, tx: Snapshot, machine: MachineId, events: Sequence[EventId]
+    ) -> tuple[Machine, dict[EventId, Event]]:
+        """Find events that are or were a machine's group's; Invalid for one that never was."""
+        caller = tx.machine_by_id(machine)
+        if caller is None:
+            raise NotFound("Not found")
+        known = {event.id: event for event in tx.events_of_group(caller.group, events)}
+        for wanted in events:
+            if wanted.upper() not in known:
+                raise Invalid(f"event {wanted} is not known")
+        return caller, known
 
     def _approve(self, draft: Draft, event: EventId, approval: Approval) -> None:
         current = draft.events[event]

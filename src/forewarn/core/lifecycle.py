@@ -5,7 +5,7 @@ the second time. All that waits carries its reason.
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from forewarn.core import departures, events, reasons, stages, steps
 from forewarn.core.draft import Draft
@@ -17,6 +17,7 @@ from forewarn.core.model import (
     HostState,
     Kind,
     MachineId,
+    MachineName,
     Order,
     OrderId,
     OrderState,
@@ -48,6 +49,13 @@ def approve(draft: Draft, event: Event, approval: Approval, *, policy: Policy) -
     """Take an approval; what waited only for it starts."""
     if events.approve(draft, event, approval) != event:
         advance(draft, event.order, policy=policy)
+
+
+def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, policy: Policy) -> None:
+    """Put an event off because one of its guests asks for more time, and its whole stage with it."""
+    told = _events_of(draft, draft.orders[event.order], event.stage)
+    events.defer(draft, told, event, by=by, wanted=wanted)
+    advance(draft, event.order, policy=policy)
 
 
 def step_running(draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime) -> None:

@@ -71,6 +71,10 @@ class Errors:
         """Answer an approval that is wrong."""
         return self.error(400, azure.error(f"Bad request. {why}"))
 
+    def conflict(self, why: str) -> Answer:
+        """Answer a wish that cannot be met as things are."""
+        return self.error(409, azure.error(f"Conflict. {why}"))
+
     def not_found(self) -> Answer:
         """Answer a caller that is not known, with not a word more than for an unknown path."""
         return self.error(404, azure.NOT_FOUND)

@@ -1,6 +1,6 @@
 """What the guest endpoint needs of the rest of the service: the two things a guest can change."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from forewarn.core.model import EventId, GroupName, MachineId
@@ -11,6 +11,10 @@ class Desk(Protocol):
 
     async def enable(self, group: GroupName) -> None:
         """Turn the feature on for a group; Unavailable if that cannot be saved now."""
+        ...
+
+    async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
+        """Put events off by so many seconds each, all of them or none; Conflict if that cannot be."""
         ...
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:

@@ -37,6 +37,13 @@ class Approve:
 
 
 @dataclass(frozen=True, slots=True)
+class Defer:
+    """Events are to be put off."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ListVersions:
     """The versions are asked for."""
 
@@ -49,4 +56,4 @@ class AskInstance:
     wrapped: bool = False  # in an object with `compute` as its key
 
 
-Plan: TypeAlias = Refusal | Poll | Approve | ListVersions | AskInstance
+Plan: TypeAlias = Refusal | Poll | Approve | Defer | ListVersions | AskInstance

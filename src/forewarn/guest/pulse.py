@@ -12,6 +12,7 @@ REASONS = {
     400: "Bad Request",
     404: "Not Found",
     405: "Method Not Allowed",
+    409: "Conflict",
     413: "Content Too Large",
     429: "Too Many Requests",
     431: "Request Header Fields Too Large",

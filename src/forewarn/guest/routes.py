@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from forewarn.guest.caller import is_host_allowed
 from forewarn.guest.conditions import poll_of
-from forewarn.guest.plan import Approve, AskInstance, ListVersions, Plan, Refusal
+from forewarn.guest.plan import Approve, AskInstance, Defer, ListVersions, Plan, Refusal
 from forewarn.guest.request import Request
 from forewarn.guest.settings import GuestSettings
 from forewarn.wire import azure
@@ -130,13 +130,19 @@ def _poll(request: Request, query: Query, settings: GuestSettings) -> Plan:
 
 
 def _approve(request: Request, query: Query, settings: GuestSettings) -> Plan:
+    return _refusal_of_post(request, query, settings) or Approve(request.body)
+
+
+def _defer(request: Request, query: Query, settings: GuestSettings) -> Plan:
+    return _refusal_of_post(request, query, settings) or Defer(request.body)
+
+
+def _refusal_of_post(request: Request, query: Query, settings: GuestSettings) -> Refusal | None:
     version = _version(query)
     if isinstance(version, Refusal):
         return version
     enforced = azure.VERSIONS[version].needs_header and not settings.lenient_header_on_post
-    if enforced and not _has_header(request):
-        return NO_HEADER
-    return Approve(request.body)
+    return NO_HEADER if enforced and not _has_header(request) else None
 
 
 def _version(query: Query) -> int | Refusal:
@@ -188,6 +194,8 @@ def _checked(request: Request, query: Query, *, form: str) -> Refusal | None:
 
 ROUTES: Mapping[str, Mapping[bytes, Handler]] = {
     "/metadata/scheduledevents": {b"GET": _poll, b"POST": _approve},
+    # Beyond Azure: a guest asks for more time, once.
+    "/metadata/scheduledevents/defer": {b"POST": _defer},
     "/metadata/versions": {b"GET": _versions},
 }
 ANYTHING_REFUSED: Mapping[bytes, Handler] = dict.fromkeys(

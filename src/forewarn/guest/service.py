@@ -4,14 +4,14 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias, TypeVar
 
-from forewarn.core.errors import ForewarnError, Invalid, NotFound
+from forewarn.core.errors import Conflict, ForewarnError, Invalid, NotFound
 from forewarn.guest import answers
 from forewarn.guest.answers import Answer, Errors
 from forewarn.guest.board import Board, Seat
 from forewarn.guest.desk import Desk
 from forewarn.guest.limits import Rate
 from forewarn.guest.patience import Caller, Gone, Patience
-from forewarn.guest.plan import Approve, AskInstance, ListVersions, Plan, Poll, Refusal
+from forewarn.guest.plan import Approve, AskInstance, Defer, ListVersions, Plan, Poll, Refusal
 from forewarn.guest.pulse import Pulse
 from forewarn.guest.settings import GuestSettings
 from forewarn.wire import azure, instance
@@ -19,7 +19,7 @@ from forewarn.wire import azure, instance
 log = logging.getLogger(__name__)
 
 Later: TypeAlias = Coroutine[Any, Any, Answer]
-Asked = TypeVar("Asked", Poll, Approve)
+Asked = TypeVar("Asked", Poll, Approve, Defer)
 
 
 class Service:
@@ -95,6 +95,9 @@ class Service:
             case Approve():
                 self.board.note(seat, self.pulse.seconds)
                 return self._guard(self._approve, caller, plan)
+            case Defer():
+                self.board.note(seat, self.pulse.seconds)
+                return self._guard(self._defer, caller, plan)
 
     def _describe(self, seat: Seat, asked: AskInstance) -> Answer:
         kind = seat.audience.document.kind
@@ -145,6 +148,20 @@ class Service:
         seat = await self._patience.ready(caller)
         await self._desk.approve(seat.machine.id, events, address=caller.address)
         self.approvals += 1
+        return answers.APPROVED
+
+    async def _defer(self, caller: Caller, plan: Defer) -> Answer:
+        """Take a wish for more time to the desk; what cannot be put off is a conflict."""
+        try:
+            events = azure.read_defer_requests(plan.body)
+        except Invalid as fault:
+            await self._patience.enabled(caller)
+            return self.errors.invalid(str(fault))
+        seat = await self._patience.ready(caller)
+        try:
+            await self._desk.defer(seat.machine.id, events, address=caller.address)
+        except Conflict as refusal:
+            return self.errors.conflict(str(refusal))
         return answers.APPROVED
 
     async def _guard(self, work: Callable[[Caller, Asked], Later], caller: Caller, asked: Asked) -> Answer:

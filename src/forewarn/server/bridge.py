@@ -87,6 +87,11 @@ class FrontDesk:
         plane, run = self._ready()
         await run(lambda: plane.approve(machine, events, address=address))
 
+    async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
+        """Put events off."""
+        plane, run = self._ready()
+        await run(lambda: plane.defer(machine, events))
+
     def _ready(self) -> tuple[Plane, "Runner"]:
         if self._plane is None or self._worker is None:
             raise Unavailable("starting: try again in a moment")

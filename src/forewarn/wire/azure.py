@@ -164,18 +164,36 @@ def is_version_date(text: str) -> bool:
 
 def read_start_requests(body: bytes) -> tuple[EventId, ...]:
     """Read which events a guest approves, each once, in upper case; Invalid names what is wrong."""
+    items = _items(body, "StartRequests")
+    # A dict keeps the order and drops what is said twice.
+    return tuple(dict.fromkeys(_event_id(item, f"StartRequests[{n}]") for n, item in enumerate(items)))
+
+
+def read_defer_requests(body: bytes) -> dict[EventId, int]:
+    """Read which events a guest wants put off, and by how many seconds each; beyond Azure's contract."""
+    wanted = {}
+    for place, item in enumerate(_items(body, "DeferRequests")):
+        where = f"DeferRequests[{place}]"
+        event = _event_id(item, where)
+        seconds = item.get("Seconds") if isinstance(item, dict) else None
+        if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 < seconds <= MOST_SECONDS:
+            raise Invalid(f"{where}.Seconds must be a whole number from 1 to {MOST_SECONDS}")
+        wanted[event] = seconds
+    return wanted
+
+
+def _items(body: bytes, key: str) -> list[object]:
     request = _json(body)
     if not isinstance(request, dict):
         raise Invalid(f"the body must be a JSON object, not {_kind(request)}")
-    if "StartRequests" not in request:
-        raise Invalid("StartRequests is missing")
-    items = request["StartRequests"]
+    if key not in request:
+        raise Invalid(f"{key} is missing")
+    items = request[key]
     if not isinstance(items, list):
-        raise Invalid(f"StartRequests must be a list, not {_kind(items)}")
+        raise Invalid(f"{key} must be a list, not {_kind(items)}")
     if not items:
-        raise Invalid("StartRequests is empty")
-    # A dict keeps the order and drops what is said twice.
-    return tuple(dict.fromkeys(_event_id(item, f"StartRequests[{n}]") for n, item in enumerate(items)))
+        raise Invalid(f"{key} is empty")
+    return items
 
 
 def _json(body: bytes) -> object:
@@ -212,6 +230,8 @@ def _event_id(item: object, where: str) -> EventId:
     return EventId(value.upper())
 
 
+# A month; whoever asks for more does not mean it.
+MOST_SECONDS = 30 * 86400
 _GUID_PARTS = [8, 4, 4, 4, 12]
 _HEX = frozenset("0123456789abcdefABCDEF")
 
