@@ -15,6 +15,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
 from forewarn.core.errors import Conflict, Invalid, Unavailable
+from forewarn.core.model import GroupPolicy
 from forewarn.store import tables
 from forewarn.store.database import database_of, engines_of
 from forewarn.store.lock import hold
@@ -61,31 +62,30 @@ def test_an_older_schema_is_brought_up_to_date(url: str) -> None:
     opened.close()
 
 
-def test_a_store_of_the_first_schema_is_brought_up_to_date(url: str) -> None:
+def test_a_store_of_the_first_schema_keeps_what_it_has(url: str) -> None:
     engines = engines_of(database_of(url))
     with engines.writing.begin() as connection:
         command.upgrade(alembic_config(connection), "0001")
+        connection.execute(text("INSERT INTO projects (name) VALUES ('team')"))
+        connection.execute(text("INSERT INTO hosts (name, state) VALUES ('host-1', 'cordoned')"))
+        connection.execute(
+            text(
+                "INSERT INTO groups (name, project, kind, update_domains, born, incarnation, version, "
+                "changed) "
+                "VALUES ('web', 'team', 'scale-set', 3, 1, 7, 1, 1)"
+            )
+        )
     engines.dispose()
     opened = open_store(url, new_id=lambda: "NEW")
     with opened.read() as snapshot:
-        assert snapshot.count_webhooks() == 0
-    opened.close()
-
-
-def test_a_store_from_before_notices_keeps_what_it_has(store_at_url: SqlStore, url: str) -> None:
-    save_fleet(store_at_url, [machine("web-0")])
-    run(
-        url,
-        "DROP TABLE notices",
-        "DROP TABLE tallies",
-        f"UPDATE {VERSION_TABLE} SET version_num = '0003'",
-    )
-    again = open_store(url, new_id=never)
-    assert [each.name for each in everything(again).machines.values()] == ["web-0"]
-    with again.read() as snapshot:
-        assert snapshot.notices([]) == {}
+        whole = snapshot.everything()
+        assert [(group.name, group.incarnation, group.policy) for group in whole.groups.values()] == [
+            ("web", 7, GroupPolicy())
+        ]
+        assert list(whole.hosts) == ["host-1"]
         assert snapshot.tallies() == {"notice-late": 0, "notice-never": 0}
-    again.close()
+        assert (snapshot.count_webhooks(), snapshot.has_tokens()) == (0, False)
+    opened.close()
 
 
 def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:
