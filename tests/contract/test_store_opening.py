@@ -62,7 +62,7 @@ def test_an_older_schema_is_brought_up_to_date(url: str) -> None:
 
 def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:
     run(url, f"UPDATE {VERSION_TABLE} SET version_num = '0042'")
-    with pytest.raises(Conflict, match=r"newer forewarn \(schema 0042, this one knows up to 0002\): upgrade"):
+    with pytest.raises(Conflict, match=r"newer forewarn \(schema 0042, this one knows up to 0003\): upgrade"):
         open_store(url, new_id=never)
 
 
@@ -84,7 +84,7 @@ def test_somebody_elses_database_is_left_alone(url: str) -> None:
 
 
 def test_the_newest_schema_is_known() -> None:
-    assert newest_revision() == "0002"
+    assert newest_revision() == "0003"
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from forewarn.core.model import (
     ProjectName,
     Record,
 )
+from forewarn.core.waves import Rollout
 
 About: TypeAlias = Machine | Event | Order | Group | Host | None
 
@@ -71,6 +72,7 @@ class Changes:
     events: tuple[Event, ...] = ()
     records: tuple[Record, ...] = ()
     holds: tuple[Hold, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
     removed_holds: tuple[str, ...] = ()
     removed_projects: tuple[ProjectName, ...] = ()
     removed_hosts: tuple[HostName, ...] = ()

@@ -3,9 +3,10 @@
 from forewarn.store.feed import Feed
 from forewarn.store.lists import Lists
 from forewarn.store.lookups import Lookups
+from forewarn.store.rollouts import RolloutReads
 from forewarn.store.schedule import Schedule
 from forewarn.store.slices import Slices
 
 
-class SqlSnapshot(Slices, Lookups, Lists, Feed, Schedule):
+class SqlSnapshot(Slices, Lookups, Lists, Feed, Schedule, RolloutReads):
     """All that can be read in one transaction."""
