@@ -57,6 +57,7 @@ def app_of(
     services = Services(
         plane=service.plane,
         views=service.views,
+        rollouts=service.rollouts,
         timekeeper=service.time,
         run=Worker(service, fault),
         probes=health or Health(),

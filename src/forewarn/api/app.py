@@ -15,6 +15,7 @@ from forewarn.api import (
     orders,
     probes,
     reports,
+    rollouts,
 )
 from forewarn.api.services import ApiSettings, Services
 
@@ -40,6 +41,6 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> FastA
     app.state.services = services
     app.state.meter = probes.Meter(services.guest_counters)
     errors.install(app)
-    for part in (machines, hosts, orders, reports, events, holds, history, fleet, clock, probes):
+    for part in (machines, hosts, orders, reports, rollouts, events, holds, history, fleet, clock, probes):
         app.include_router(part.router)
     return app

@@ -8,6 +8,7 @@ from typing import Annotated, Protocol, TypeVar
 from fastapi import Depends, Request
 
 from forewarn.control.plane import Plane
+from forewarn.control.rollouts import Rollouts
 from forewarn.control.views import Views
 
 T = TypeVar("T")
@@ -70,6 +71,7 @@ class Services:
 
     plane: Plane
     views: Views
+    rollouts: Rollouts
     timekeeper: Timekeeper
     run: Run
     probes: Probes

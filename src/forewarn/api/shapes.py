@@ -20,6 +20,7 @@ from forewarn.core.model import (
     StepState,
     Work,
 )
+from forewarn.core.waves import RolloutState, WaveState
 
 
 class Shape(BaseModel):
@@ -274,6 +275,51 @@ class Holds(Shape):
 
     holds: list[Hold]
     next: None
+
+
+class Wave(Shape):
+    """Hosts that are done together; of a plan, when that is to be expected."""
+
+    hosts: list[str]
+    state: WaveState
+    orders: list[str]
+    ended_at: datetime | None
+    announce_at: datetime | None
+    start_at: datetime | None
+    end_at: datetime | None
+
+
+class Rollout(Shape):
+    """Host orders in waves."""
+
+    id: str | None
+    state: RolloutState
+    action: Work
+    hosts: list[str]
+    hosts_at_once: int
+    gap_seconds: float
+    waves: list[Wave]
+    waiting: list[Waiting]
+    given_up: list[str]
+    warnings: list[str]
+    by: str
+    reason: str | None
+    why: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    ends_at: datetime | None
+
+
+class OneRollout(Shape):
+    """A rollout, or the plan of one."""
+
+    rollout: Rollout
+
+
+class Rollouts(Page):
+    """Rollouts, newest first."""
+
+    rollouts: list[Rollout]
 
 
 class OrderWithEvents(Shape):

@@ -18,6 +18,7 @@ from forewarn.cli import (
     host,
     machine,
     order,
+    rollout,
     serve,
     session,
 )
@@ -41,6 +42,7 @@ for _noun, _part in {
     "host": host,
     "group": group,
     "order": order,
+    "rollout": rollout,
     "event": event,
     "fleet": fleet,
     "clock": clock,

@@ -15,6 +15,7 @@ from forewarn.control.engine import Engine
 from forewarn.control.feed import Feed
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Driver
+from forewarn.control.rollouts import Rollouts
 from forewarn.control.views import Views
 from forewarn.core.policy import EXTERNAL
 from forewarn.drivers.external import ExternalDriver
@@ -110,6 +111,9 @@ def wire(core: Core) -> Parts:
     services = Services(
         plane=core.plane,
         views=Views(store=core.store, activity=boards),
+        rollouts=Rollouts(
+            store=core.store, clock=core.clock, policy=settings.times, new_id=new_id, activity=boards
+        ),
         timekeeper=Timekeeper(core.clock, engine, moved=boards.time_moved),
         run=Runner(worker),
         probes=health,

@@ -69,7 +69,7 @@ def machine(machine_: Machine, group_: Group, last_seen: datetime | None) -> dic
         "size": machine_.size,
         "os": machine_.os,
         "enabled": group_.enabled,
-        "last_seen": _time_or_null(last_seen),
+        "last_seen": time_or_null(last_seen),
     }
 
 
@@ -82,7 +82,7 @@ def group(group_: Group) -> dict[str, object]:
         "update_domains": group_.update_domains,
         "incarnation": group_.incarnation,
         "enabled": group_.enabled,
-        "enabled_at": _time_or_null(group_.enabled_at),
+        "enabled_at": time_or_null(group_.enabled_at),
         "policy": write_policy(group_.policy),
     }
 
@@ -127,8 +127,8 @@ def event(event_: Event) -> dict[str, object]:
         "update_domain": event_.domain,
         "order": event_.order,
         "announced_at": time(event_.announced_at),
-        "started_at": _time_or_null(event_.started_at),
-        "ended_at": _time_or_null(event_.ended_at),
+        "started_at": time_or_null(event_.started_at),
+        "ended_at": time_or_null(event_.ended_at),
         "why": event_.why or None,
     }
 
@@ -149,7 +149,7 @@ def order(order_: Order) -> dict[str, object]:
         "driver": order_.driver,
         "emergency": order_.terms.emergency or None,
         "created_at": time(order_.created_at),
-        "ended_at": _time_or_null(order_.ended_at),
+        "ended_at": time_or_null(order_.ended_at),
         "why": order_.why or None,
         "waiting": [_waiting(each) for each in order_.waiting],
         "stages": [_stage(each) for each in order_.stages],
@@ -190,7 +190,7 @@ def _waiting(waiting: Waiting) -> dict[str, object]:
 def _stage(stage: Stage) -> dict[str, object]:
     return {
         "state": stage.state.value,
-        "started_at": _time_or_null(stage.started_at),
+        "started_at": time_or_null(stage.started_at),
         "steps": [_step(each) for each in stage.steps],
     }
 
@@ -201,8 +201,8 @@ def _step(step: Step) -> dict[str, object]:
         "state": step.state.value,
         "attempt": step.attempt,
         "target": step.target,
-        "begun_at": _time_or_null(step.begun_at),
-        "ended_at": _time_or_null(step.ended_at),
+        "begun_at": time_or_null(step.begun_at),
+        "ended_at": time_or_null(step.ended_at),
         "why": step.why or None,
     }
 
@@ -211,5 +211,6 @@ def _listed_group(name: GroupName) -> GroupName | None:
     return None if name.startswith(STANDALONE) else name
 
 
-def _time_or_null(moment: datetime | None) -> str | None:
+def time_or_null(moment: datetime | None) -> str | None:
+    """Write a moment that may not have come."""
     return None if moment is None else time(moment)
