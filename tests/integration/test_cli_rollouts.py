@@ -1,6 +1,8 @@
 """`forewarn rollout` against a server that really listens."""
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,29 @@ def test_a_rollout_is_paused_resumed_and_aborted() -> None:
     assert "is paused already" in run("pause", id_, code=1).stderr
     assert "goes on" in run("resume", id_).stdout
     assert "aborted" in run("abort", id_).stdout
+
+
+def test_the_only_open_rollout_need_not_be_named() -> None:
+    assert "No rollout is open" in run("show", code=1).stderr
+    run("start", "host-1")
+    assert "running" in run("show").stdout
+    run("start", "host-2")
+    assert "Several rollouts are open" in run("pause", code=1).stderr
+
+
+HOW_TO = Path(__file__).parents[2] / "docs/how-to/roll-an-update-over-a-fleet.md"
+
+
+def test_every_command_of_the_how_to_runs_as_printed() -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
+    said = []
+    for line in "".join(blocks).splitlines():
+        name, *words = shlex.split(line, comments=True)
+        assert name == "forewarn"
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, (line, result.output)
+        said.append(result.stdout)
+    assert "aborted" in said[-1]
 
 
 def test_either_hosts_or_all_must_be_named() -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.client import Refused
 from forewarn.cli.find import whole_id
 from forewarn.cli.placed import show_waiting
 from forewarn.cli.session import Session, noun, with_session
@@ -23,7 +24,10 @@ Action = Annotated[
 AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
 Gap = Annotated[float, typer.Option("--gap", metavar="SECONDS", min=0, help="Between two waves.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
-Id = Annotated[str, typer.Argument(metavar="ROLLOUT", help="Its id, or how it begins.", show_default=False)]
+Id = Annotated[
+    str | None,
+    typer.Argument(metavar="[ROLLOUT]", help="Its id, or how it begins; left out if only one is open."),
+]
 
 LIST = console.Layout(
     columns=("ROLLOUT", "ACTION", "STATE", "HOSTS", "WAVES", "BEGUN", "BY", "WHY"),
@@ -84,29 +88,29 @@ def list_(session: Session) -> None:
 
 @app.command()
 @with_session
-def show(session: Session, id_: Id) -> None:
+def show(session: Session, id_: Id = None) -> None:
     """Show a rollout: its waves, and what it waits for."""
-    answer = session.client.get(f"/v1/rollouts/{whole_id(session.client, 'rollouts', id_)}")
+    answer = session.client.get(f"/v1/rollouts/{_meant(session, id_)}")
     session.answer(answer, lambda: _show(answer["rollout"]))
 
 
 @app.command()
 @with_session
-def pause(session: Session, id_: Id, reason: Reason = None) -> None:
+def pause(session: Session, id_: Id = None, reason: Reason = None) -> None:
     """Withdraw what is announced and not started; what has started is finished."""
     _do(session, id_, "pause", "paused; what was announced is withdrawn", reason)
 
 
 @app.command()
 @with_session
-def resume(session: Session, id_: Id) -> None:
+def resume(session: Session, id_: Id = None) -> None:
     """Go on; what was withdrawn is announced anew with full notice."""
     _do(session, id_, "resume", "goes on", None)
 
 
 @app.command()
 @with_session
-def abort(session: Session, id_: Id, reason: Reason = None) -> None:
+def abort(session: Session, id_: Id = None, reason: Reason = None) -> None:
     """Give up what has not started; what has is finished first."""
     _do(session, id_, "abort", "aborted; what has started is finished", reason)
 
@@ -122,8 +126,18 @@ def _body(hosts: list[str] | None, every: bool, action: str, at_once: int, gap: 
     }
 
 
-def _do(session: Session, typed: str, verb: str, said: str, reason: str | None) -> None:
-    id_ = whole_id(session.client, "rollouts", typed)
+def _meant(session: Session, typed: str | None) -> str:
+    if typed is not None:
+        return whole_id(session.client, "rollouts", typed)
+    found = [each["id"] for each in session.client.all("rollouts")["rollouts"] if each["ended_at"] is None]
+    if len(found) == 1:
+        return str(found[0])
+    several = "Several rollouts are open: say which (`forewarn rollout list` shows them)."
+    raise Refused(several if found else "No rollout is open: say which (`forewarn rollout list`).")
+
+
+def _do(session: Session, typed: str | None, verb: str, said: str, reason: str | None) -> None:
+    id_ = _meant(session, typed)
     body = {"reason": reason} if reason else None
     answer = session.client.post(f"/v1/rollouts/{id_}/{verb}", body)
     session.answer(answer, lambda: console.say(f"Rollout {console.short(id_)}: {said}."))
