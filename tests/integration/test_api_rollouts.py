@@ -43,7 +43,8 @@ def test_a_rollout_is_answered_with_its_waves_and_reasons(api: Api) -> None:
     assert rollout["waiting"][0] == {"what": "web", "reason": "update domain 1 waits for domain 0"}
     assert {"what": "host-3", "reason": "wave 3 waits for wave 2"} in rollout["waiting"]
     (order,) = rollout["waves"][0]["orders"]
-    assert api("GET", f"/v1/orders/{order}").json()["order"]["reason"] == "new kernel"
+    placed = api("GET", f"/v1/orders/{order}").json()["order"]
+    assert (placed["reason"], placed["rollout"]) == ("new kernel", rollout["id"])
 
 
 def test_a_dry_run_answers_with_the_whole_plan_and_nothing_happens(api: Api) -> None:

@@ -1,11 +1,15 @@
 """Rollouts on a real store, with a clock that the test turns."""
 
+import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from forewarn.control.rollouts import Wish
 from forewarn.core import rollout as rules
@@ -320,6 +324,50 @@ def test_aborting_leaves_started_work_to_finish(service: Service) -> None:
 
 
 # What always holds
+
+
+places = st.tuples(st.integers(1, 4), st.sampled_from(["web", "shop"]), st.integers(0, 2))
+
+
+def healthy(service: Service, name: str) -> int:
+    whole = service.everything()
+    named = {resource.machine for event in whole.events.values() for resource in event.resources}
+    return sum(
+        each.group == name and each.state is MachineState.RUNNING and each.id not in named
+        for each in whole.machines.values()
+    )
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    where=st.lists(places, min_size=2, max_size=10),
+    needs=st.integers(0, 4),
+    at_once=st.integers(1, 4),
+    work=st.sampled_from([Work.FREEZE, Work.REBOOT, Work.REDEPLOY]),
+)
+def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
+    where: list[tuple[int, str, int]], needs: int, at_once: int, work: Work
+) -> None:
+    members = [
+        machine(f"m-{place}", f"host-{host}", group=owner, domain=domain)
+        for place, (host, owner, domain) in enumerate(where)
+    ]
+    # A fleet that could spare none of its machines is refused before any rollout.
+    needs = min(needs, max(0, sum(each.group == "web" for each in members) - 1))
+    groups = [replace(group("web"), policy=GroupPolicy(budget=needs)), group("shop")]
+    with tempfile.TemporaryDirectory() as folder, closing(Service(sqlite_url(Path(folder)))) as service:
+        service.apply(fleet(*groups, *members, hosts=4))
+        try:
+            rollout = service.roll(work=work, hosts_at_once=at_once)
+        except Invalid:
+            return
+        while service.rollout(rollout).open:
+            service.advance(minutes=5)
+            assert healthy(service, "web") >= needs
+            listed = {(event.group, event.domain) for event in service.everything().events.values()}
+            assert len(listed) == len({name for name, _ in listed})
+            assert service.clock.now() < START + timedelta(days=2)
+        assert service.rollout(rollout).state is RolloutState.DONE
 
 
 def test_looking_twice_changes_nothing(service: Service) -> None:

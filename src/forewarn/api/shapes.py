@@ -154,6 +154,7 @@ class Order(Shape):
     reason: str | None
     driver: str
     emergency: str | None
+    rollout: str | None
     created_at: datetime
     ended_at: datetime | None
     why: str | None

@@ -148,6 +148,7 @@ def order(order_: Order) -> dict[str, object]:
         "reason": order_.reason or None,
         "driver": order_.driver,
         "emergency": order_.terms.emergency or None,
+        "rollout": order_.terms.rollout,
         "created_at": time(order_.created_at),
         "ended_at": time_or_null(order_.ended_at),
         "why": order_.why or None,
