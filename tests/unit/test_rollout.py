@@ -13,7 +13,7 @@ from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.forecast import forecast, on_one_host
 from forewarn.core.model import GroupName, Hold, Host, HostName, HostState, MachineName, ProjectName, Work
 from forewarn.core.policy import Policy
-from forewarn.core.rollout import Scene
+from forewarn.core.scene import Scene, check_budgets, not_now
 from forewarn.core.waves import Budget, Footprint, Rollout, RolloutState, Wave, WaveState
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -98,7 +98,7 @@ def test_what_is_planned_is_cut_anew_only_when_it_no_longer_holds_good() -> None
 def test_a_budget_that_no_wave_can_meet_is_refused() -> None:
     ground = scene(carries(db={0: 2}), budgets={DB: Budget(needs=2, members=3)})
     with pytest.raises(Invalid, match="db: needs 2 healthy of 3, but host-1 carries 2"):
-        rollout.check_budgets(over(ground), ground)
+        check_budgets(ground.hosts, ground)
 
 
 # Choosing
@@ -266,4 +266,4 @@ def test_every_host_that_is_not_chosen_has_a_reason(ground: Scene, at_once: int)
         waiting = {wait.what for wait in rollout.reasons(once, now=NOW)}
         assert all(name in waiting for name in once.left)
     else:
-        assert all(rollout.not_now(name, ground) for name in once.left)
+        assert all(not_now(name, ground) for name in once.left)

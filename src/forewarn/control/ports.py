@@ -32,7 +32,7 @@ from forewarn.core.model import (
     Step,
     Work,
 )
-from forewarn.core.rollout import Scene
+from forewarn.core.scene import Scene
 from forewarn.core.waves import Rollout
 
 

@@ -12,7 +12,7 @@ from forewarn.core.forecast import Expected, forecast, on_one_host
 from forewarn.core.model import HostName, HostState, Kind, Waiting, Work
 from forewarn.core.orders import MAINTENANCE_WORK
 from forewarn.core.policy import Policy
-from forewarn.core.rollout import Scene
+from forewarn.core.scene import Scene, check_budgets, not_now
 from forewarn.core.waves import Rollout, RolloutState
 
 EVERY_HOST = 10_000_000
@@ -62,7 +62,7 @@ class Rollouts:
             mine, scene = self._planned(snapshot, wish, now)
             warnings = self._warnings(snapshot, mine, scene)
         mine = replace(mine, id="", state=RolloutState.PLANNED)
-        blocking = tuple(dict.fromkeys(why for host in mine.hosts for why in rollout.not_now(host, scene)))
+        blocking = tuple(dict.fromkeys(why for host in mine.hosts for why in not_now(host, scene)))
         return Shown(
             rollout=mine,
             waiting=rollout.reasons(replace(mine, waiting=blocking), now=now),
@@ -159,7 +159,7 @@ class Rollouts:
             reason=wish.reason,
             created_at=now,
         )
-        rollout.check_budgets(mine, scene)
+        check_budgets(mine.hosts, scene)
         return rollout.replan(mine, scene), scene
 
     def _warnings(self, snapshot: Snapshot, mine: Rollout, scene: Scene) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from forewarn.core.model import GroupName, HostName, Work
 from forewarn.core.policy import EVENT_TYPES, Policy
-from forewarn.core.rollout import Scene
+from forewarn.core.scene import Scene
 from forewarn.core.waves import NOBODY, Rollout, Wave
 
 # The published median of host maintenance; a driver may be faster, and nobody knows before.

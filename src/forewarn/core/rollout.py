@@ -5,40 +5,24 @@ time. Only one wave is under way at a time; what is not begun is cut anew when m
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 
-from forewarn.core import holds, waves
-from forewarn.core.errors import Conflict, Invalid
+from forewarn.core import waves
+from forewarn.core.errors import Conflict
 from forewarn.core.model import (
     GroupName,
-    Hold,
-    Host,
     HostName,
-    HostState,
     Order,
     OrderId,
     OrderState,
     StageState,
     Waiting,
 )
-from forewarn.core.waves import NOBODY, Budget, Footprint, Rollout, RolloutState, Wave, WaveState
+from forewarn.core.scene import Scene, not_now
+from forewarn.core.waves import NOBODY, Rollout, RolloutState, Wave, WaveState
 
 Orders = Mapping[OrderId, Order]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """What of the fleet a rollout is decided by."""
-
-    hosts: Mapping[HostName, Host] = field(default_factory=dict)
-    footprints: Mapping[HostName, Footprint] = field(default_factory=dict)
-    orders: Mapping[HostName, Order] = field(default_factory=dict)  # what each host has open already
-    listed: Mapping[GroupName, frozenset[int]] = field(default_factory=dict)  # domains with an event
-    budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
-    notices: Mapping[GroupName, timedelta] = field(default_factory=dict)  # what groups ask for
-    sizes: Mapping[GroupName, int] = field(default_factory=dict)  # how many members groups have
-    holds: tuple[Hold, ...] = ()
 
 
 # What has become of it
@@ -287,55 +271,6 @@ def _conflicts(wave: Wave, after: Wave, scene: Scene) -> tuple[Waiting, ...]:
     return tuple(dict.fromkeys(found))
 
 
-# Why a host waits
-
-
-def not_now(host: HostName, scene: Scene) -> tuple[Waiting, ...]:
-    """Say what keeps a host from being announced at this moment."""
-    footprint = scene.footprints.get(host, NOBODY)
-    return (
-        *_unfit(host, scene),
-        *holds.reaching(scene.holds, hosts={host}, projects=footprint.projects),
-        *_other_domains(footprint, scene),
-        *_over_budget(footprint, scene),
-    )
-
-
-def _unfit(host: HostName, scene: Scene) -> tuple[Waiting, ...]:
-    known, other = scene.hosts[host], scene.orders.get(host)
-    if known.state is HostState.FAILED:
-        return (Waiting(what=host, reason="is failed: restore it first"),)
-    if other is not None:
-        return (Waiting(what=host, reason=f"has order {other.id} ({other.action}), which is {other.state}"),)
-    return ()
-
-
-def _other_domains(footprint: Footprint, scene: Scene) -> tuple[Waiting, ...]:
-    found = []
-    for group, counts in footprint.domains.items():
-        others = scene.listed.get(group, frozenset()) - {min(counts)}
-        if others:
-            reason = f"update domain {min(counts)} waits for domain {min(others)}"
-            found.append(Waiting(what=group, reason=reason, group=group))
-    return tuple(found)
-
-
-def _over_budget(footprint: Footprint, scene: Scene) -> tuple[Waiting, ...]:
-    return tuple(
-        Waiting(what=group, reason=_lack(budget), group=group)
-        for group, counts in footprint.domains.items()
-        if (budget := scene.budgets.get(group)) and waves.largest(counts) > budget.spare
-    )
-
-
-def _lack(budget: Budget) -> str:
-    if not budget.down:
-        return f"needs {budget.needs} healthy of {budget.members}"
-    *most, last = budget.down
-    named = f"{', '.join(most)} and {last} are" if most else f"{last} is"
-    return f"needs {budget.needs} healthy, {named} down"
-
-
 def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
     """Say for everything that is not begun why it waits, in the order of the waves."""
     if not rollout.open or rollout.aborting:
@@ -352,19 +287,3 @@ def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
     if resting is not None and resting > now:
         gap = (Waiting(what=f"wave {begun + 1}", reason=f"the gap lasts until {resting:%Y-%m-%dT%H:%M:%SZ}"),)
     return (*rollout.waiting, *gap, *turns)
-
-
-# Limits that contradict each other
-
-
-def check_budgets(rollout: Rollout, scene: Scene) -> None:
-    """Refuse a budget that no wave, however small, can meet."""
-    for host in rollout.hosts:
-        for group, counts in scene.footprints.get(host, NOBODY).domains.items():
-            budget = scene.budgets.get(group)
-            most = waves.largest(counts)
-            if budget is not None and budget.members - most < budget.needs:
-                raise Invalid(
-                    f"group {group}: needs {budget.needs} healthy of {budget.members}, but {host} carries "
-                    f"{most} of one update domain: this can never be met"
-                )

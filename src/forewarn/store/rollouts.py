@@ -19,7 +19,7 @@ from forewarn.core.model import (
     OrderId,
     ProjectName,
 )
-from forewarn.core.rollout import Scene
+from forewarn.core.scene import Scene
 from forewarn.core.waves import Budget, Footprint, Rollout
 from forewarn.store import tables
 from forewarn.store.cursors import beyond, decode, page
