@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
@@ -10,6 +11,7 @@ from forewarn.control.engine import Engine
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Placed, Plane
 from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Task
+from forewarn.control.rollouts import Rollouts, Wish
 from forewarn.control.tail import Tail
 from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
@@ -33,6 +35,7 @@ from forewarn.core.model import (
 )
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import Policy
+from forewarn.core.waves import Rollout
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
@@ -137,6 +140,9 @@ class Service:
         self.plane = Plane(store=noting, clock=self.clock, policy=self.policy, new_id=self.ids)
         self.views = Views(store=noting, activity=self.polls)
         self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=Secrets())
+        self.rollouts = Rollouts(
+            store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, activity=self.polls
+        )
         self.engine = Engine(
             store=noting,
             policy=self.policy,
@@ -192,6 +198,16 @@ class Service:
         placed = self.plane.order_host(name, action, TEST, work=work)
         self.tick()
         return placed
+
+    def roll(self, *hosts: str, **more: Any) -> Rollout:
+        """Begin a rollout over these hosts, or over all."""
+        names = tuple(HostName(host) for host in hosts) or None
+        begun = self.rollouts.begin(Wish(**{"hosts": names, "work": Work.FREEZE, "by": "test", **more}))
+        self.tick()
+        return self.rollout(begun.rollout)
+
+    def rollout(self, rollout: Rollout) -> Rollout:
+        return self.rollouts.rollout(rollout.id).rollout
 
     def approve(self, name: str, *events: Event | EventId) -> None:
         """Approve as a guest."""

@@ -74,6 +74,7 @@ def app_of(
         webhooks=service.webhooks,
         pushing=Nobody(),
         tokens=service.tokens,
+        rollouts=service.rollouts,
         timekeeper=service.time,
         run=Worker(service, fault),
         probes=health or Health(),

@@ -143,6 +143,12 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/holds", ONLY_OF_THE_FLEET),
     ("POST", "/v1/holds", (201, 403, 403, 403, 403)),
     ("POST", "/v1/holds/{hold}/release", RUN_200),
+    ("GET", "/v1/rollouts", ONLY_OF_THE_FLEET),
+    ("POST", "/v1/rollouts", RUN),
+    ("GET", f"/v1/rollouts/{NOBODY}", (404, 404, 403, 403, 403)),
+    ("POST", f"/v1/rollouts/{NOBODY}/pause", (404, 403, 403, 403, 403)),
+    ("POST", f"/v1/rollouts/{NOBODY}/resume", (404, 403, 403, 403, 403)),
+    ("POST", f"/v1/rollouts/{NOBODY}/abort", (404, 403, 403, 403, 403)),
     ("GET", "/v1/calendar.ics", ONLY_OF_THE_FLEET),
     # A number that has not come yet: an open stream would not end.
     ("GET", "/v1/stream?since=99999999", (409, 409, 403, 403, 403)),
@@ -177,6 +183,7 @@ BODIES: dict[str, Any] = {
     "/v1/tokens": {"name": "new", "role": "viewer"},
     "/v1/fleet": {},
     "/v1/holds": {"reason": "holidays"},
+    "/v1/rollouts": {"hosts": ["host-3"], "action": "freeze"},
     "/v1/webhooks": {"url": "http://127.0.0.1:9/"},
 }
 

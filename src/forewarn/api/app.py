@@ -18,6 +18,7 @@ from forewarn.api import (
     probes,
     reports,
     rights,
+    rollouts,
     stream,
     tokens,
     webhooks,
@@ -37,7 +38,7 @@ BEARER = HTTPBearer(auto_error=False, description="A token, as `forewarn token c
 
 
 PARTS = (
-    *(machines, hosts, orders, reports, events, holds),
+    *(machines, hosts, orders, reports, rollouts, events, holds),
     *(calendar, history, stream, webhooks, fleet, clock, tokens, probes),
 )
 

@@ -195,6 +195,20 @@ class TokenBody(Body):
     )
 
 
+class RolloutBody(OrderBody):
+    """What is to be done to which hosts, and how many of them at once."""
+
+    hosts: list[Name] | Literal["all"] = Field(
+        description="Which hosts, in this order; all: those not failed."
+    )
+    action: Literal["freeze", "reboot", "redeploy"]
+    hosts_at_once: int = Field(1, ge=1, le=1_000_000, description="How many hosts a wave has at most.")
+    gap_seconds: float = Field(
+        0, ge=0, le=86400 * 30, description="From the end of a wave to the next announcement."
+    )
+    dry_run: bool = Field(default=False, description="Only show the plan.")
+
+
 class AdvanceBody(Body):
     """How far the clock is to be turned."""
 

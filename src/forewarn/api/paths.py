@@ -47,6 +47,11 @@ def webhook_id(text: str) -> WebhookId:
     return WebhookId(_guid(text, "webhook"))
 
 
+def rollout_id(text: str) -> str:
+    """Take a rollout's id from a path."""
+    return _guid(text, "rollout")
+
+
 def project_name(text: str | None) -> ProjectName | None:
     """Take a project's name from a query."""
     return None if text is None else ProjectName(known_name(text, "project"))

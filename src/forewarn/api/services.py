@@ -8,6 +8,7 @@ from typing import Annotated, Protocol, TypeVar
 from fastapi import Depends, Request
 
 from forewarn.control.plane import Plane
+from forewarn.control.rollouts import Rollouts
 from forewarn.control.tail import Tail
 from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
@@ -95,6 +96,7 @@ class Services:
     webhooks: Webhooks
     pushing: Pushing
     tokens: Tokens
+    rollouts: Rollouts
     timekeeper: Timekeeper
     run: Run
     probes: Probes

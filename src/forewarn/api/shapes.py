@@ -22,6 +22,7 @@ from forewarn.core.model import (
     StepState,
     Work,
 )
+from forewarn.core.waves import RolloutState, WaveState
 
 
 class Shape(BaseModel):
@@ -171,6 +172,7 @@ class Order(Shape):
     reason: str | None
     driver: str
     emergency: str | None
+    rollout: str | None
     created_at: datetime
     ended_at: datetime | None
     why: str | None
@@ -354,6 +356,51 @@ class Holds(Shape):
 
     holds: list[Hold]
     next: None
+
+
+class Wave(Shape):
+    """Hosts that are done together; of a plan, when that is to be expected."""
+
+    hosts: list[str]
+    state: WaveState
+    orders: list[str]
+    ended_at: datetime | None
+    announce_at: datetime | None
+    start_at: datetime | None
+    end_at: datetime | None
+
+
+class Rollout(Shape):
+    """Host orders in waves."""
+
+    id: str | None
+    state: RolloutState
+    action: Work
+    hosts: list[str]
+    hosts_at_once: int
+    gap_seconds: float
+    waves: list[Wave]
+    waiting: list[Waiting]
+    given_up: list[str]
+    warnings: list[str]
+    by: str
+    reason: str | None
+    why: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    ends_at: datetime | None
+
+
+class OneRollout(Shape):
+    """A rollout, or the plan of one."""
+
+    rollout: Rollout
+
+
+class Rollouts(Page):
+    """Rollouts, newest first."""
+
+    rollouts: list[Rollout]
 
 
 class OrderWithEvents(Shape):

@@ -18,10 +18,12 @@ WRAPPED = 24
 
 STYLES = {
     **dict.fromkeys(("running", "ok", "done", "yes"), "green"),
-    **dict.fromkeys(("Scheduled", "announced", "queued", "cordoned", "waiting"), "yellow"),
+    **dict.fromkeys(
+        ("Scheduled", "announced", "queued", "cordoned", "waiting", "planned", "paused"), "yellow"
+    ),
     **dict.fromkeys(("Started", "started", "frozen", "restarting", "moving", "degraded"), "magenta"),
     **dict.fromkeys(("failed",), "bold red"),
-    **dict.fromkeys(("stopped", "cancelled", "moot", "-"), "dim"),
+    **dict.fromkeys(("stopped", "cancelled", "moot", "aborted", "-"), "dim"),
 }
 
 

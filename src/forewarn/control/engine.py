@@ -6,8 +6,9 @@ The cost of a tick grows with what is due, never with the fleet.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from forewarn.control.conductor import Conductor
 from forewarn.control.noting import NotingStore
 from forewarn.control.ports import (
     Activity,
@@ -47,6 +48,8 @@ class Stuck(Unavailable):
     """Some orders cannot go on, for a reason that is not theirs; all others have been looked after."""
 
 
+Id = TypeVar("Id", bound=str)
+
 Answers: TypeAlias = Sequence[tuple[Task, Checked]]
 
 
@@ -67,6 +70,7 @@ class Engine:
         self._drivers = drivers
         self._activity = activity
         self._new_id = new_id
+        self._conductor = Conductor(store=store, policy=policy, new_id=new_id)
         self._saved_activity_at: datetime | None = None
         self._unsaved: tuple[dict[GroupName, datetime], dict[MachineId, datetime]] = ({}, {})
 
@@ -81,19 +85,23 @@ class Engine:
             self.save_activity(now)
         self._disable_silent(now)
         due = self._due_orders(now)
-        faults = [order for order in due if not self._try(order, now)]
+        faults = [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]
+        # All orders of a wave that fall due together are seen to before its rollout is looked at.
+        rollouts = self._due_rollouts(now) if len(due) < BATCH else ()
+        look = self._conductor.look
+        faults += [f"rollout {each}" for each in rollouts if not self._try("rollout", look, each, now)]
         if faults:
-            raise Stuck(f"order {faults[0]} cannot go on ({len(faults)} in all); the log says why")
-        return bool(due)  # what was done may have made something else due
+            raise Stuck(f"{faults[0]} cannot go on ({len(faults)} in all); the log says why")
+        return bool(due) or bool(rollouts)  # what was done may have made something else due
 
-    def _try(self, order: OrderId, now: datetime) -> bool:
-        """Work on an order; its fault must not keep the others waiting."""
+    def _try(self, what: str, work: Callable[[Id, datetime], None], id_: Id, now: datetime) -> bool:
+        """Work on something; its fault must not keep the others waiting."""
         try:
-            self.work_on(order, now)
+            work(id_, now)
         except Unavailable:
             raise
         except Exception:
-            log.exception("order %s cannot go on", order)
+            log.exception("%s %s cannot go on", what, id_)
             return False
         return True
 
@@ -103,6 +111,7 @@ class Engine:
             oldest = snapshot.oldest_activity()
             moments = [
                 snapshot.next_order_due(),
+                snapshot.next_rollout_due(),
                 snapshot.next_group_ready(after=now),
                 listening.silent_at(oldest, policy=self._policy) if oldest else None,
                 self._activity_due(now) if self._activity.pending() else None,
@@ -149,6 +158,10 @@ class Engine:
     def _due_orders(self, now: datetime) -> Sequence[OrderId]:
         with self._store.read() as snapshot:
             return snapshot.due_orders(now, limit=BATCH)
+
+    def _due_rollouts(self, now: datetime) -> Sequence[str]:
+        with self._store.read() as snapshot:
+            return snapshot.due_rollouts(now, limit=BATCH)
 
     def work_on(self, order: OrderId, now: datetime) -> None:
         """Decide, let the drivers act outside any transaction, and decide again by what they say."""

@@ -4,7 +4,7 @@ Adapters implement these without inheriting from them. All of it is synchronous:
 all of control, one use case at a time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,6 +33,8 @@ from forewarn.core.model import (
     Step,
     Work,
 )
+from forewarn.core.scene import Scene
+from forewarn.core.waves import Rollout
 from forewarn.core.webhooks import Webhook, WebhookId
 
 
@@ -268,6 +270,37 @@ class Snapshot(Protocol):
 
     def oldest_activity(self) -> datetime | None:
         """Say when the enabled group that has been silent for longest was last active."""
+        ...
+
+    def rollout(self, rollout: str) -> Rollout | None:
+        """Find a rollout, open or over; ids in any case."""
+        ...
+
+    def rollouts(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
+        """List rollouts, newest first."""
+        ...
+
+    def due_rollouts(self, now: datetime, *, limit: int) -> Sequence[str]:
+        """List open rollouts that want to be looked at by now, the longest due first.
+
+        Saving an order makes its rollout due, and any change to the fleet makes those due that are blocked.
+        """
+        ...
+
+    def next_rollout_due(self) -> datetime | None:
+        """Say when the next open rollout wants to be looked at."""
+        ...
+
+    def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
+        """Find orders, open or over."""
+        ...
+
+    def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
+        """Find the machines on these hosts that were never seen, as far as that is saved."""
+        ...
+
+    def scene(self, hosts: Sequence[HostName]) -> Scene:
+        """Load what a decision about work on these hosts needs; unknown ones are left out."""
         ...
 
     def reached(self) -> datetime | None:

@@ -27,6 +27,7 @@ from forewarn.core.model import (
     ProjectName,
     Record,
 )
+from forewarn.core.waves import Rollout
 from forewarn.core.webhooks import Webhook
 
 # When each machine was first sent each event.
@@ -76,6 +77,7 @@ class Changes:
     events: tuple[Event, ...] = ()
     records: tuple[Record, ...] = ()
     holds: tuple[Hold, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
     removed_holds: tuple[str, ...] = ()
     removed_projects: tuple[ProjectName, ...] = ()
     removed_hosts: tuple[HostName, ...] = ()

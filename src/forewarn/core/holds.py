@@ -39,9 +39,16 @@ def in_the_way(
     draft: Draft, *, hosts: Iterable[HostName | None], projects: Iterable[ProjectName]
 ) -> tuple[Waiting, ...]:
     """Say which holds keep something on these hosts and of these projects from going on."""
+    return reaching(draft.holds.values(), hosts=hosts, projects=projects)
+
+
+def reaching(
+    holds: Iterable[Hold], *, hosts: Iterable[HostName | None], projects: Iterable[ProjectName]
+) -> tuple[Waiting, ...]:
+    """Say which of these holds reach one of these hosts or projects."""
     hosts, projects = set(hosts), set(projects)
     return tuple(
         Waiting(what=reach(hold), reason=f"held by {hold.by}: {hold.reason}")
-        for hold in draft.holds.values()
+        for hold in holds
         if (hold.host is None or hold.host in hosts) and (hold.project is None or hold.project in projects)
     )

@@ -176,6 +176,11 @@ class Kind(StrEnum):
     PROMISE_BROKEN = "promise-broken"  # an operator's emergency shortened the notice
     HOLD_SET = "hold-set"
     HOLD_RELEASED = "hold-released"
+    ROLLOUT_BEGUN = "rollout-begun"
+    ROLLOUT_PAUSED = "rollout-paused"
+    ROLLOUT_RESUMED = "rollout-resumed"
+    ROLLOUT_ABORTED = "rollout-aborted"
+    ROLLOUT_DONE = "rollout-done"
     STEP_BEGUN = "step-begun"
     STEP_DONE = "step-done"
     STEP_FAILED = "step-failed"
@@ -322,6 +327,7 @@ class Terms:
     notice: timedelta | None = None  # the notice of an emergency
     at_once: bool = False  # the owner of the machine does not want to wait for its guests
     heartbeat: timedelta | None = None  # how long an external driver may be silent
+    rollout: str | None = None  # the rollout that the order is part of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

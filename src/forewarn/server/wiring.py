@@ -18,6 +18,7 @@ from forewarn.control.feed import Feed
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Delta, Driver
+from forewarn.control.rollouts import Rollouts
 from forewarn.control.tail import Tail
 from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
@@ -150,6 +151,9 @@ def wire(core: Core) -> Parts:
         webhooks=webhooks,
         pushing=pusher,
         tokens=tokens_of(core.store, core.clock),
+        rollouts=Rollouts(
+            store=core.noting, clock=core.clock, policy=settings.times, new_id=new_id, activity=boards
+        ),
         timekeeper=Timekeeper(core.clock, engine, moved=boards.time_moved),
         run=Runner(worker),
         probes=health,

@@ -8,6 +8,7 @@ here needs a migration beside it; a test compares the two.
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     ColumnElement,
     Index,
@@ -272,6 +273,31 @@ tokens = Table(
     Column("revoked_at", TIME),
     Index("tokens_number", "number", "digest"),
 )
+
+rollouts = Table(
+    "rollouts",
+    metadata,
+    Column("id", NAME, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("work", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("hosts", JSON, nullable=False),
+    Column("hosts_at_once", Integer, nullable=False),
+    Column("gap", TIME, nullable=False),
+    Column("aborting", Boolean, nullable=False),
+    Column("waves", JSON, nullable=False),
+    Column("given_up", JSON, nullable=False),
+    Column("waiting", JSON, nullable=False),
+    Column("blocked", Boolean, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created_at", TIME, nullable=False),
+    Column("ended_at", TIME),
+    Column("why", Text, nullable=False),
+    Column("due_at", TIME),
+    Index("rollouts_number", "number", "id"),
+)
+_where("rollouts_open", rollouts.c.due_at, rollouts.c.number, only=rollouts.c.ended_at.is_(None))
 
 # What was removed, and at which number, so that readers of the feed learn of it.
 tombstones = Table(

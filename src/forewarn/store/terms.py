@@ -51,6 +51,7 @@ def terms_json(terms: Terms) -> Json:
             "notice": _seconds(terms.notice),
             "at_once": terms.at_once,
             "heartbeat": _seconds(terms.heartbeat),
+            "rollout": terms.rollout,
         }
     )
 
@@ -64,6 +65,7 @@ def terms_of(json: Json) -> Terms:
         notice=_span(json.get("notice")),
         at_once=json["at_once"],
         heartbeat=_span(json.get("heartbeat")),
+        rollout=json.get("rollout"),
     )
 
 

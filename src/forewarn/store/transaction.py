@@ -14,6 +14,7 @@ from forewarn.store import tables
 from forewarn.store.fleet_writes import FleetWrites
 from forewarn.store.notices import NoticeWrites
 from forewarn.store.reading import Meta
+from forewarn.store.rollouts import RolloutWrites
 from forewarn.store.snapshot import SqlSnapshot
 from forewarn.store.times import micros, micros_or_none
 from forewarn.store.tokens import token_row
@@ -35,7 +36,7 @@ _SAVE_LAST_SEEN = (
 )
 
 
-class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, NoticeWrites):
+class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, NoticeWrites, RolloutWrites):
     """Reads and writes, one transaction at a time: it holds the lock on the counter from the start."""
 
     def __init__(self, connection: Connection, *, project: ProjectName | None = None) -> None:
@@ -52,6 +53,8 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, Notice
         self._wake(waiting_for=changes.eased, on=changes.joined, now=changes.now)
         if changes.wake_all:
             self._wake_all(now=changes.now)
+        self._wake_rollouts(changes)
+        self._save_rollouts(changes.rollouts)
         self._save_meta(replace(self._meta, number=number, reached=self._not_before(changes.now)))
 
     def _number_for(self, changes: Changes) -> int:

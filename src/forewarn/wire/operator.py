@@ -72,7 +72,7 @@ def machine(machine_: Machine, group_: Group, last_seen: datetime | None) -> dic
         "size": machine_.size,
         "os": machine_.os,
         "enabled": group_.enabled,
-        "last_seen": _time_or_null(last_seen),
+        "last_seen": time_or_null(last_seen),
     }
 
 
@@ -85,7 +85,7 @@ def group(group_: Group) -> dict[str, object]:
         "update_domains": group_.update_domains,
         "incarnation": group_.incarnation,
         "enabled": group_.enabled,
-        "enabled_at": _time_or_null(group_.enabled_at),
+        "enabled_at": time_or_null(group_.enabled_at),
         "policy": write_policy(group_.policy),
     }
 
@@ -130,8 +130,8 @@ def event(event_: Event) -> dict[str, object]:
         "update_domain": event_.domain,
         "order": event_.order,
         "announced_at": time(event_.announced_at),
-        "started_at": _time_or_null(event_.started_at),
-        "ended_at": _time_or_null(event_.ended_at),
+        "started_at": time_or_null(event_.started_at),
+        "ended_at": time_or_null(event_.ended_at),
         "why": event_.why or None,
     }
 
@@ -169,8 +169,9 @@ def order(order_: Order) -> dict[str, object]:
         "reason": order_.reason or None,
         "driver": order_.driver,
         "emergency": order_.terms.emergency or None,
+        "rollout": order_.terms.rollout,
         "created_at": time(order_.created_at),
-        "ended_at": _time_or_null(order_.ended_at),
+        "ended_at": time_or_null(order_.ended_at),
         "why": order_.why or None,
         "waiting": [_waiting(each) for each in order_.waiting],
         "stages": [_stage(each) for each in order_.stages],
@@ -207,7 +208,7 @@ def webhook(webhook_: Webhook, *, behind: int, next_try: float | None) -> dict[s
         "delivered": webhook_.delivered,
         "behind": behind,
         "failures": webhook_.failures,
-        "failing_since": _time_or_null(webhook_.failing_since),
+        "failing_since": time_or_null(webhook_.failing_since),
         "error": webhook_.error or None,
         "next_try_seconds": None if next_try is None else round(next_try, 1),
     }
@@ -221,8 +222,8 @@ def token(token_: Token) -> dict[str, object]:
         "project": token_.project,
         "created_at": time(token_.created_at),
         "created_by": token_.created_by,
-        "expires_at": _time_or_null(token_.expires_at),
-        "revoked_at": _time_or_null(token_.revoked_at),
+        "expires_at": time_or_null(token_.expires_at),
+        "revoked_at": time_or_null(token_.revoked_at),
     }
 
 
@@ -238,7 +239,7 @@ def _approval(approval: Approval) -> dict[str, object]:
 def _told(told: Told) -> dict[str, object]:
     return {
         "machine": told.machine,
-        "sent_at": _time_or_null(told.sent_at),
+        "sent_at": time_or_null(told.sent_at),
         "notice_seconds": _seconds_or_null(told.notice),
         "late": told.late,
     }
@@ -251,7 +252,7 @@ def _waiting(waiting: Waiting) -> dict[str, object]:
 def _stage(stage: Stage) -> dict[str, object]:
     return {
         "state": stage.state.value,
-        "started_at": _time_or_null(stage.started_at),
+        "started_at": time_or_null(stage.started_at),
         "steps": [_step(each) for each in stage.steps],
     }
 
@@ -262,8 +263,8 @@ def _step(step: Step) -> dict[str, object]:
         "state": step.state.value,
         "attempt": step.attempt,
         "target": step.target,
-        "begun_at": _time_or_null(step.begun_at),
-        "ended_at": _time_or_null(step.ended_at),
+        "begun_at": time_or_null(step.begun_at),
+        "ended_at": time_or_null(step.ended_at),
         "why": step.why or None,
     }
 
@@ -272,7 +273,8 @@ def _listed_group(name: GroupName) -> GroupName | None:
     return None if name.startswith(STANDALONE) else name
 
 
-def _time_or_null(moment: datetime | None) -> str | None:
+def time_or_null(moment: datetime | None) -> str | None:
+    """Write a moment that may not have come."""
     return None if moment is None else time(moment)
 
 

@@ -1,0 +1,111 @@
+"""Rollouts: plan, begin, show, pause, resume and abort them."""
+
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
+
+from forewarn.api import shapes
+from forewarn.api.bodies import OrderBody, PageQuery, RolloutBody
+from forewarn.api.errors import documented
+from forewarn.api.paths import Id, listed, rollout_id
+from forewarn.api.services import Caller, Service
+from forewarn.control.rollouts import Shown, Wish
+from forewarn.core.model import HostName, Work
+from forewarn.wire import rollouts
+
+router = APIRouter(tags=["rollouts"])
+
+
+@router.post(
+    "/v1/rollouts",
+    summary="Roll maintenance over hosts, or show how that would be",
+    status_code=202,
+    response_model=shapes.OneRollout,
+    responses={**documented(404, 413), 200: {"model": shapes.OneRollout, "description": "The plan."}},
+)
+async def begin_rollout(body: RolloutBody, service: Service, caller: Caller) -> JSONResponse:
+    """Begin a rollout; a dry run answers 200 with the whole plan, and nothing happens."""
+    wish = Wish(
+        hosts=None if body.hosts == "all" else tuple(HostName(host) for host in body.hosts),
+        work=Work(body.action),
+        hosts_at_once=body.hosts_at_once,
+        gap=timedelta(seconds=body.gap_seconds),
+        by=caller,
+        reason=body.reason,
+    )
+    if body.dry_run:
+        return _answered(await service.run(lambda: service.rollouts.plan(wish)), status=200)
+    return _answered(await service.run(lambda: service.rollouts.begin(wish)), status=202)
+
+
+@router.get("/v1/rollouts", summary="List rollouts", response_model=shapes.Rollouts, responses=documented())
+async def list_rollouts(page: Annotated[PageQuery, Query()], service: Service) -> JSONResponse:
+    """List rollouts, newest first, open or over."""
+    found, after = await service.run(lambda: service.rollouts.rollouts(after=page.after, limit=page.limit))
+    return listed("rollouts", found, after, _shown)
+
+
+@router.get(
+    "/v1/rollouts/{id}",
+    summary="Show a rollout",
+    response_model=shapes.OneRollout,
+    responses=documented(404),
+)
+async def show_rollout(id: Id, service: Service) -> JSONResponse:
+    """Show a rollout: its waves, and why everything that is not begun waits."""
+    wanted = rollout_id(id)
+    return _answered(await service.run(lambda: service.rollouts.rollout(wanted)), status=200)
+
+
+@router.post(
+    "/v1/rollouts/{id}/pause",
+    summary="Withdraw what is announced and not started",
+    response_model=shapes.OneRollout,
+    responses=documented(404, 409, 413),
+)
+async def pause_rollout(
+    id: Id, service: Service, caller: Caller, body: OrderBody | None = None
+) -> JSONResponse:
+    """Pause a rollout; what has started is finished."""
+    wanted, why = rollout_id(id), body.reason if body else ""
+    found = await service.run(lambda: service.rollouts.pause(wanted, by=caller, reason=why))
+    return _answered(found, status=200)
+
+
+@router.post(
+    "/v1/rollouts/{id}/resume",
+    summary="Go on with a paused rollout",
+    response_model=shapes.OneRollout,
+    responses=documented(404, 409),
+)
+async def resume_rollout(id: Id, service: Service, caller: Caller) -> JSONResponse:
+    """Resume a rollout; what was withdrawn is announced anew with full notice."""
+    wanted = rollout_id(id)
+    return _answered(await service.run(lambda: service.rollouts.resume(wanted, by=caller)), status=200)
+
+
+@router.post(
+    "/v1/rollouts/{id}/abort",
+    summary="Give up what has not started",
+    response_model=shapes.OneRollout,
+    responses=documented(404, 409, 413),
+)
+async def abort_rollout(
+    id: Id, service: Service, caller: Caller, body: OrderBody | None = None
+) -> JSONResponse:
+    """Abort a rollout; what has started is finished first."""
+    wanted, why = rollout_id(id), body.reason if body else ""
+    found = await service.run(lambda: service.rollouts.abort(wanted, by=caller, reason=why))
+    return _answered(found, status=200)
+
+
+def _answered(shown: Shown, *, status: int) -> JSONResponse:
+    return JSONResponse({"rollout": _shown(shown)}, status_code=status)
+
+
+def _shown(shown: Shown) -> dict[str, object]:
+    return rollouts.rollout(
+        shown.rollout, waiting=shown.waiting, expected=shown.expected, warnings=shown.warnings
+    )

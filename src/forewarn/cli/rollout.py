@@ -1,0 +1,242 @@
+"""`forewarn rollout`: roll maintenance over hosts in waves, and see the plan before."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import typer
+
+from forewarn.cli import console, words
+from forewarn.cli.client import Refused
+from forewarn.cli.find import whole_id
+from forewarn.cli.placed import show_waiting
+from forewarn.cli.session import Session, noun, with_session
+
+app = noun("Roll maintenance over hosts in waves; pause, resume or abort it.")
+
+Hosts = Annotated[
+    list[str] | None, typer.Argument(metavar="[HOST]...", help="Which hosts, in this order; or --all.")
+]
+All = Annotated[bool, typer.Option("--all", help="All hosts that have not failed.")]
+Action = Annotated[
+    Literal["freeze", "reboot", "redeploy"],
+    typer.Option("--action", help="What is done to their machines."),
+]
+AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
+Gap = Annotated[float, typer.Option("--gap", metavar="SECONDS", min=0, help="Between two waves.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
+Id = Annotated[
+    str | None,
+    typer.Argument(metavar="[ROLLOUT]", help="Its id, or how it begins; left out if only one is open."),
+]
+
+LIST = console.Layout(
+    columns=("ROLLOUT", "ACTION", "STATE", "HOSTS", "WAVES", "BEGUN", "BY", "WHY"),
+    wraps=("WHY",),
+    spare=("BY", "BEGUN"),
+)
+WAVES = console.Layout(columns=("WAVE", "STATE", "HOSTS", "ENDED"), wraps=("HOSTS",))
+TIMELINE = console.Layout(
+    columns=("WAVE", "HOSTS", "ANNOUNCED", "STARTS BY", "ENDS ABOUT", "TIMELINE"), wraps=("HOSTS",)
+)
+WIDTH = 40
+NOTICE, WORK = "·", "█"
+# A thousand hosts would fill the screen with their turns; JSON has them all.
+MOST_REASONS = 20
+
+
+@app.command()
+@with_session
+def plan(
+    session: Session,
+    hosts: Hosts = None,
+    every: All = False,
+    action: Action = "freeze",
+    at_once: AtOnce = 1,
+    gap: Gap = 0,
+) -> None:
+    """Show the whole plan, wave by wave with times; nothing happens."""
+    body = _body(hosts, every, action, at_once, gap) | {"dry_run": True}
+    answer = session.client.post("/v1/rollouts", body)
+    session.answer(answer, lambda: _show_plan(answer["rollout"]))
+
+
+@app.command()
+@with_session
+def start(
+    session: Session,
+    hosts: Hosts = None,
+    every: All = False,
+    action: Action = "freeze",
+    at_once: AtOnce = 1,
+    gap: Gap = 0,
+    reason: Reason = None,
+) -> None:
+    """Begin: the first wave is announced, if nothing is in the way."""
+    body = _body(hosts, every, action, at_once, gap) | ({"reason": reason} if reason else {})
+    answer = session.client.post("/v1/rollouts", body)
+    session.answer(answer, lambda: _show_started(session, answer["rollout"]))
+
+
+@app.command("list")
+@with_session
+def list_(session: Session) -> None:
+    """List rollouts, newest first."""
+    answer = session.client.all("rollouts")
+    rows = [_row(each) for each in answer["rollouts"]]
+    session.answer(answer, lambda: console.table(LIST, rows, empty="No rollouts."))
+
+
+@app.command()
+@with_session
+def show(session: Session, id_: Id = None) -> None:
+    """Show a rollout: its waves, and what it waits for."""
+    answer = session.client.get(f"/v1/rollouts/{_meant(session, id_)}")
+    session.answer(answer, lambda: _show(answer["rollout"]))
+
+
+@app.command()
+@with_session
+def pause(session: Session, id_: Id = None, reason: Reason = None) -> None:
+    """Withdraw what is announced and not started; what has started is finished."""
+    _do(session, id_, "pause", "paused; what was announced is withdrawn", reason)
+
+
+@app.command()
+@with_session
+def resume(session: Session, id_: Id = None) -> None:
+    """Go on; what was withdrawn is announced anew with full notice."""
+    _do(session, id_, "resume", "goes on", None)
+
+
+@app.command()
+@with_session
+def abort(session: Session, id_: Id = None, reason: Reason = None) -> None:
+    """Give up what has not started; what has is finished first."""
+    _do(session, id_, "abort", "aborted; what has started is finished", reason)
+
+
+def _body(hosts: list[str] | None, every: bool, action: str, at_once: int, gap: float) -> dict[str, Any]:
+    if bool(hosts) == every:
+        raise typer.BadParameter("name hosts, or say --all")
+    return {
+        "hosts": "all" if every else hosts,
+        "action": action,
+        "hosts_at_once": at_once,
+        "gap_seconds": gap,
+    }
+
+
+def _meant(session: Session, typed: str | None) -> str:
+    if typed is not None:
+        return whole_id(session.client, "rollouts", typed)
+    found = [each["id"] for each in session.client.all("rollouts")["rollouts"] if each["ended_at"] is None]
+    if len(found) == 1:
+        return str(found[0])
+    several = "Several rollouts are open: say which (`forewarn rollout list` shows them)."
+    raise Refused(several if found else "No rollout is open: say which (`forewarn rollout list`).")
+
+
+def _do(session: Session, typed: str | None, verb: str, said: str, reason: str | None) -> None:
+    id_ = _meant(session, typed)
+    body = {"reason": reason} if reason else None
+    answer = session.client.post(f"/v1/rollouts/{id_}/{verb}", body)
+    session.answer(answer, lambda: console.say(f"Rollout {console.short(id_)}: {said}."))
+
+
+def _row(rollout: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        console.short(rollout["id"]),
+        rollout["action"],
+        rollout["state"],
+        len(rollout["hosts"]),
+        _progress(rollout),
+        words.at(rollout["created_at"]),
+        rollout["by"],
+        rollout["why"] or rollout["reason"],
+    )
+
+
+def _progress(rollout: dict[str, Any]) -> str:
+    done = sum(wave["state"] == "done" for wave in rollout["waves"])
+    return f"{done} of {len(rollout['waves'])} done"
+
+
+def _show(rollout: dict[str, Any]) -> None:
+    console.details(
+        [
+            ("rollout", rollout["id"]),
+            ("action", rollout["action"]),
+            ("state", rollout["state"]),
+            ("waves", _progress(rollout)),
+            ("by", rollout["by"]),
+            ("reason", rollout["reason"]),
+            ("begun", words.at(rollout["created_at"])),
+            ("ended", words.at(rollout["ended_at"])),
+            ("given up", rollout["given_up"]),
+            ("why", rollout["why"]),
+        ]
+    )
+    console.say()
+    rows = (
+        (number, wave["state"], wave["hosts"], words.at(wave["ended_at"]))
+        for number, wave in enumerate(rollout["waves"], start=1)
+    )
+    console.table(WAVES, rows, empty="No waves.")
+    _show_reasons(rollout)
+
+
+def _show_started(session: Session, rollout: dict[str, Any]) -> None:
+    _show(rollout)
+    _show_warnings(rollout)
+    console.say(f"\n  Follow it:  {session.command('rollout show ' + console.short(rollout['id']))}")
+
+
+def _show_plan(rollout: dict[str, Any]) -> None:
+    waves = rollout["waves"]
+    first, last = _time(waves[0]["announce_at"]), _time(rollout["ends_at"])
+    rows = (
+        (
+            number,
+            wave["hosts"],
+            words.at(wave["announce_at"]),
+            words.at(wave["start_at"]),
+            words.at(wave["end_at"]),
+            _bar(wave, first, last),
+        )
+        for number, wave in enumerate(waves, start=1)
+    )
+    console.table(TIMELINE, rows, empty="")
+    length = words.between(waves[0]["announce_at"], rollout["ends_at"])
+    console.say(f"\n{len(waves)} waves, {length} if nobody approves early ({NOTICE} notice, {WORK} work).")
+    _show_reasons(rollout)
+    _show_warnings(rollout)
+
+
+def _bar(wave: dict[str, Any], first: datetime, last: datetime) -> str:
+    """Draw one wave's share of the whole time."""
+    whole = (last - first).total_seconds() or 1.0
+    at, start, end = (
+        round(WIDTH * (_time(wave[moment]) - first).total_seconds() / whole)
+        for moment in ("announce_at", "start_at", "end_at")
+    )
+    return " " * at + NOTICE * (start - at) + WORK * max(end - start, 1)
+
+
+def _show_reasons(rollout: dict[str, Any]) -> None:
+    if not rollout["waiting"]:
+        return
+    console.say("\nWaiting:")
+    show_waiting({"waiting": rollout["waiting"][:MOST_REASONS]})
+    if len(rollout["waiting"]) > MOST_REASONS:
+        console.say(f"  … and {len(rollout['waiting']) - MOST_REASONS} more (--json has all)")
+
+
+def _show_warnings(rollout: dict[str, Any]) -> None:
+    if rollout["warnings"]:
+        console.say("\nWarnings:")
+    for warning in rollout["warnings"]:
+        console.say(f"  {warning}")
+
+
+def _time(moment: str) -> datetime:
+    return datetime.fromisoformat(moment)

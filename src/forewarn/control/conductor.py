@@ -1,0 +1,123 @@
+"""Carrying rollouts on: load, let core decide, place or cancel orders, save; each in one transaction."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+from forewarn.control.ports import Store, Transaction
+from forewarn.core import orders, rollout
+from forewarn.core.draft import Draft
+from forewarn.core.model import Action, HostName, Kind, Order, OrderId, Terms
+from forewarn.core.orders import Mandate
+from forewarn.core.policy import Policy
+from forewarn.core.rollout import Orders
+from forewarn.core.waves import Rollout, RolloutState
+
+Item = TypeVar("Item")
+
+# Loaded and saved together; the cost of a draft grows faster than what is in it.
+TOGETHER = 10
+
+
+class Conductor:
+    """Looks at a rollout and does what is next."""
+
+    def __init__(self, *, store: Store, policy: Policy, new_id: Callable[[], str]) -> None:
+        self._store = store
+        self._policy = policy
+        self._new_id = new_id
+
+    def look(self, id_: str, now: datetime) -> None:
+        """Carry a rollout as far as it can go now."""
+        with self._store.write() as tx:
+            known = tx.rollout(id_)
+            if known is not None and known.open:
+                self.carry_on(tx, known, now)
+
+    def carry_on(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
+        """Announce the next wave if its time has come; pause if something went wrong."""
+        while True:
+            mine = rollout.settle(mine, self.orders_of(tx, mine), now=now)
+            if not mine.open:
+                return self._over(tx, mine, now)
+            wrong = self._trouble(tx, mine)
+            if wrong:
+                return self.pause(tx, mine, by="", why=wrong, now=now)
+            if not rollout.is_ready(mine, now=now):
+                return self.save(tx, rollout.rest(mine, now=now), now)
+            scene = tx.scene(mine.left)
+            mine, chosen = rollout.next_wave(mine, scene)
+            if mine.blocked:
+                return self.save(tx, replace(mine, due_at=None), now)
+            if chosen:
+                mine = rollout.begin(mine, self._place(tx, mine, chosen, now), scene)
+
+    def orders_of(self, tx: Transaction, mine: Rollout) -> Orders:
+        """Load the orders of the wave that began last; those of earlier ones are settled."""
+        return tx.orders_by_id(mine.begun[-1].orders) if mine.begun else {}
+
+    def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
+        """Withdraw what is announced and not started, and wait for a person."""
+        self.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
+        mine = rollout.paused(mine, self.orders_of(tx, mine), why=why)
+        return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
+
+    def withdraw(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
+        """Cancel the orders of a rollout that have done nothing yet."""
+        loaded = self.orders_of(tx, mine).values()
+        announced = [order.id for order in loaded if order.open and not rollout.has_begun(order)]
+        for some in _chunks(announced):
+            draft = Draft(tx.around(orders=some), now=now, new_id=self._new_id)
+            for order in some:
+                orders.cancel(draft, order, by=by, why=why)
+            tx.save(draft.changes())
+
+    def save(
+        self,
+        tx: Transaction,
+        mine: Rollout,
+        now: datetime,
+        *,
+        kind: Kind | None = None,
+        by: str = "",
+        why: str = "",
+    ) -> Rollout:
+        """Save a rollout, with a record if something happened to it."""
+        draft = Draft(tx.around(), now=now, new_id=self._new_id)
+        if kind is not None:
+            draft.record(
+                kind, None, by=by, reason=f"rollout {mine.id}: {why}" if why else f"rollout {mine.id}"
+            )
+        tx.save(replace(draft.changes(), rollouts=(mine,)))
+        return mine
+
+    def _over(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
+        # An abort was recorded when it was asked for.
+        done = mine.state is RolloutState.DONE
+        return self.save(tx, mine, now, kind=Kind.ROLLOUT_DONE if done else None, by=mine.by if done else "")
+
+    def _trouble(self, tx: Transaction, mine: Rollout) -> str:
+        if mine.state is not RolloutState.RUNNING or mine.aborting:
+            return ""
+        found = rollout.trouble(mine, self.orders_of(tx, mine))
+        return f"{found[0].what}: {found[0].reason}" if found else ""
+
+    def _place(
+        self, tx: Transaction, mine: Rollout, hosts: Sequence[HostName], now: datetime
+    ) -> dict[HostName, OrderId]:
+        mandate = Mandate(by=mine.by, reason=mine.reason, terms=Terms(rollout=mine.id))
+        placed: dict[HostName, OrderId] = {}
+        for some in _chunks(hosts):
+            draft = Draft(tx.around(hosts=some), now=now, new_id=self._new_id)
+            placed |= {host: self._order(draft, host, mine, mandate).id for host in some}
+            tx.save(draft.changes())
+        return placed
+
+    def _order(self, draft: Draft, host: HostName, mine: Rollout, mandate: Mandate) -> Order:
+        return orders.on_host(draft, host, Action.MAINTENANCE, mandate, work=mine.work, policy=self._policy)
+
+
+def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for place in range(0, len(items), TOGETHER):
+        yield items[place : place + TOGETHER]

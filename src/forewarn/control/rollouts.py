@@ -1,0 +1,191 @@
+"""What can be asked about rollouts: plan, begin, pause, resume, abort, show."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from forewarn.control.conductor import Conductor
+from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
+from forewarn.core import rollout
+from forewarn.core.errors import Invalid, NotFound
+from forewarn.core.forecast import Expected, forecast, on_one_host
+from forewarn.core.model import HostName, HostState, Kind, Waiting, Work
+from forewarn.core.orders import MAINTENANCE_WORK
+from forewarn.core.policy import Policy
+from forewarn.core.scene import Scene, check_budgets, not_now
+from forewarn.core.waves import Rollout, RolloutState
+
+EVERY_HOST = 10_000_000
+# As many as a person reads; of the others the number is said.
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a rollout shall do."""
+
+    hosts: tuple[HostName, ...] | None  # None: all that have not failed
+    work: Work
+    hosts_at_once: int = 1
+    gap: timedelta = timedelta()
+    by: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A rollout, why everything of it waits, and what is expected of it."""
+
+    rollout: Rollout
+    waiting: tuple[Waiting, ...]
+    expected: tuple[Expected, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Rollouts:
+    """The use cases about rollouts."""
+
+    def __init__(
+        self, *, store: Store, clock: Clock, policy: Policy, new_id: Callable[[], str], activity: Activity
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+        self._new_id = new_id
+        self._activity = activity
+        self._conductor = Conductor(store=store, policy=policy, new_id=new_id)
+
+    def plan(self, wish: Wish) -> Shown:
+        """Show the whole plan, and do nothing."""
+        now = self._clock.now()
+        with self._store.read() as snapshot:
+            mine, scene = self._planned(snapshot, wish, now)
+            warnings = self._warnings(snapshot, mine, scene)
+        mine = replace(mine, id="", state=RolloutState.PLANNED)
+        blocking = tuple(dict.fromkeys(why for host in mine.hosts for why in not_now(host, scene)))
+        return Shown(
+            rollout=mine,
+            waiting=rollout.reasons(replace(mine, waiting=blocking), now=now),
+            expected=forecast(mine, scene, now=now, policy=self._policy),
+            warnings=warnings,
+        )
+
+    def begin(self, wish: Wish) -> Shown:
+        """Begin a rollout; its first wave is announced at once if nothing is in the way."""
+        now = self._clock.now()
+        with self._store.write() as tx:
+            mine, scene = self._planned(tx, wish, now)
+            warnings = self._warnings(tx, mine, scene)
+            said = f"{wish.work} of {len(mine.hosts)} hosts, {wish.hosts_at_once} at once"
+            said = f"{said}: {wish.reason}" if wish.reason else said
+            mine = replace(mine, number=tx.around().number + 1)
+            self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=wish.by, why=said)
+            mine = self._conductor.carry_on(tx, mine, now)
+        return self._shown(mine, now, warnings=warnings)
+
+    def pause(self, id_: str, *, by: str, reason: str = "") -> Shown:
+        """Withdraw what is announced and not started."""
+        now = self._clock.now()
+        with self._store.write() as tx:
+            mine = self._open(tx, id_)
+            if mine.state is RolloutState.PAUSED:
+                rollout.paused(mine, {}, why="")
+            why = f"by {by}: {reason}" if reason else f"by {by}"
+            mine = self._conductor.pause(tx, mine, by=by, why=why, now=now)
+        return self._shown(mine, now)
+
+    def resume(self, id_: str, *, by: str) -> Shown:
+        """Go on; what was withdrawn is announced anew with full notice."""
+        now = self._clock.now()
+        with self._store.write() as tx:
+            mine = self._open(tx, id_)
+            mine = rollout.resumed(mine, self._conductor.orders_of(tx, mine))
+            self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
+            mine = self._conductor.carry_on(tx, mine, now)
+        return self._shown(mine, now)
+
+    def abort(self, id_: str, *, by: str, reason: str = "") -> Shown:
+        """Give up what has not started; what has is finished first."""
+        now = self._clock.now()
+        why = f"by {by}: {reason}" if reason else f"by {by}"
+        with self._store.write() as tx:
+            mine = self._open(tx, id_)
+            self._conductor.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
+            mine = rollout.aborted(mine, self._conductor.orders_of(tx, mine), why=why)
+            self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
+            mine = self._conductor.carry_on(tx, mine, now)
+        return self._shown(mine, now)
+
+    def rollout(self, id_: str) -> Shown:
+        """Show one rollout."""
+        with self._store.read() as snapshot:
+            mine = _existing(snapshot, id_)
+        return self._shown(mine, self._clock.now())
+
+    def rollouts(self, *, after: str | None, limit: int) -> tuple[Sequence[Shown], str | None]:
+        """List rollouts, newest first."""
+        with self._store.read() as snapshot:
+            found, more = snapshot.rollouts(after=after, limit=limit)
+        now = self._clock.now()
+        return [self._shown(mine, now) for mine in found], more
+
+    def _shown(self, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()) -> Shown:
+        return Shown(rollout=mine, waiting=rollout.reasons(mine, now=now), warnings=warnings)
+
+    def _open(self, tx: Transaction, id_: str) -> Rollout:
+        mine = _existing(tx, id_)
+        rollout.check_open(mine)
+        return mine
+
+    def _planned(self, snapshot: Snapshot, wish: Wish, now: datetime) -> tuple[Rollout, Scene]:
+        """Make a rollout whose waves are all planned; refuse what can never be carried out."""
+        if wish.work not in MAINTENANCE_WORK:
+            raise Invalid(f"action {wish.work!r}: expected freeze, reboot or redeploy")
+        if wish.hosts_at_once < 1:
+            raise Invalid(f"hosts_at_once: expected at least 1, got {wish.hosts_at_once}")
+        hosts = _wanted_hosts(snapshot, wish)
+        scene = snapshot.scene(hosts)
+        for host in hosts:
+            if host not in scene.hosts:
+                raise NotFound(f'host "{host}" does not exist')
+        mine = Rollout(
+            id=self._new_id(),
+            number=0,
+            work=wish.work,
+            hosts=hosts,
+            hosts_at_once=wish.hosts_at_once,
+            gap=wish.gap,
+            by=wish.by,
+            reason=wish.reason,
+            created_at=now,
+        )
+        check_budgets(mine.hosts, scene)
+        return rollout.replan(mine, scene), scene
+
+    def _warnings(self, snapshot: Snapshot, mine: Rollout, scene: Scene) -> tuple[str, ...]:
+        saved = snapshot.silent_machines(mine.hosts)
+        fresh = self._activity.fresh(list(saved))
+        silent = sorted(name for machine, name in saved.items() if machine not in fresh)
+        if not silent:
+            return tuple(on_one_host(scene))
+        more = f" and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
+        return (*on_one_host(scene), f"never polled: {', '.join(silent[:NAMED])}{more}")
+
+
+def _wanted_hosts(snapshot: Snapshot, wish: Wish) -> tuple[HostName, ...]:
+    if wish.hosts is not None:
+        if not wish.hosts:
+            raise Invalid("hosts: expected at least one, or all")
+        return tuple(dict.fromkeys(wish.hosts))
+    every, _ = snapshot.hosts(after=None, limit=EVERY_HOST)
+    sound = tuple(host.name for host in every if host.state is not HostState.FAILED)
+    if not sound:
+        raise Invalid("hosts: there is none in the fleet that has not failed")
+    return sound
+
+
+def _existing(snapshot: Snapshot, id_: str) -> Rollout:
+    found = snapshot.rollout(id_)
+    if found is None:
+        raise NotFound(f"rollout {id_} does not exist")
+    return found

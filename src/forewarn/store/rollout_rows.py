@@ -1,0 +1,94 @@
+"""Rollouts as rows, and back; see `fleet_rows` for the manner."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from forewarn.core.model import Work
+from forewarn.core.waves import Rollout, RolloutState, Wave, WaveState
+from forewarn.store import tables
+from forewarn.store.fleet_rows import Columns, Kept
+from forewarn.store.nested import waiting_json, waiting_of
+from forewarn.store.times import micros, micros_or_none, moment, moment_or_none
+
+_R = tables.rollouts.c
+ROLLOUT_COLUMNS = (
+    *(_R.id, _R.number, _R.work, _R.state, _R.hosts, _R.hosts_at_once, _R.gap, _R.aborting),
+    *(_R.waves, _R.given_up, _R.waiting, _R.blocked),
+    *(_R.by, _R.reason, _R.created_at, _R.ended_at, _R.why, _R.due_at),
+)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def rollout_of(row: Kept) -> Rollout:
+    """Read a rollout."""
+    id_, number, work, state, hosts, hosts_at_once, gap, aborting, waves, given_up, *rest = row
+    waiting, blocked, by, reason, created_at, ended_at, why, due_at = rest
+    return Rollout(
+        id=id_,
+        number=number,
+        work=Work(work),
+        state=RolloutState(state),
+        hosts=tuple(hosts),
+        hosts_at_once=hosts_at_once,
+        gap=gap * _MICROSECOND,
+        aborting=aborting,
+        waves=_waves_of(waves),
+        given_up=tuple(given_up),
+        waiting=waiting_of(waiting),
+        blocked=blocked,
+        by=by,
+        reason=reason,
+        created_at=moment(created_at),
+        ended_at=moment_or_none(ended_at),
+        why=why,
+        due_at=moment_or_none(due_at),
+    )
+
+
+def rollout_row(rollout: Rollout) -> Columns:
+    """Write a rollout; one that is over is never due."""
+    return {
+        "id": rollout.id.upper(),
+        "number": rollout.number,
+        "work": rollout.work.value,
+        "state": rollout.state.value,
+        "hosts": list(rollout.hosts),
+        "hosts_at_once": rollout.hosts_at_once,
+        "gap": rollout.gap // _MICROSECOND,
+        "aborting": rollout.aborting,
+        "waves": _waves_json(rollout.waves),
+        "given_up": list(rollout.given_up),
+        "waiting": waiting_json(rollout.waiting),
+        "blocked": rollout.blocked,
+        "by": rollout.by,
+        "reason": rollout.reason,
+        "created_at": micros(rollout.created_at),
+        "ended_at": micros_or_none(rollout.ended_at),
+        "why": rollout.why,
+        "due_at": micros_or_none(rollout.due_at) if rollout.open else None,
+    }
+
+
+def _waves_json(waves: Iterable[Wave]) -> list[dict[str, Any]]:
+    return [
+        {
+            "hosts": list(wave.hosts),
+            "state": wave.state.value,
+            "orders": list(wave.orders),
+            "ended_at": micros_or_none(wave.ended_at),
+        }
+        for wave in waves
+    ]
+
+
+def _waves_of(json: list[dict[str, Any]]) -> tuple[Wave, ...]:
+    return tuple(
+        Wave(
+            hosts=tuple(wave["hosts"]),
+            state=WaveState(wave["state"]),
+            orders=tuple(wave["orders"]),
+            ended_at=moment_or_none(wave["ended_at"]),
+        )
+        for wave in json
+    )

@@ -1,0 +1,154 @@
+"""Reading and saving rollouts, and what of the fleet they are decided by."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BindParameter, bindparam, func, or_, select, update
+
+from forewarn.core.draft import Changes
+from forewarn.core.model import (
+    Group,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    MachineState,
+    Order,
+    OrderId,
+    ProjectName,
+)
+from forewarn.core.scene import Scene
+from forewarn.core.waves import Budget, Footprint, Rollout
+from forewarn.store import tables
+from forewarn.store.cursors import beyond, decode, page
+from forewarn.store.fleet_rows import HOLD_COLUMNS, HOST_COLUMNS, hold_of, host_of
+from forewarn.store.nested import resources_of
+from forewarn.store.reading import VERSIONED_GROUP, Reader, among
+from forewarn.store.rollout_rows import ROLLOUT_COLUMNS, rollout_of, rollout_row
+from forewarn.store.times import micros, moment_or_none
+from forewarn.store.upserts import upsert
+from forewarn.store.work_rows import ORDER_COLUMNS, order_of
+
+_R, _M, _E, _O = tables.rollouts.c, tables.machines.c, tables.events.c, tables.orders.c
+_OPEN = _R.ended_at.is_(None)
+_NOT_STOPPED = _M.state != MachineState.STOPPED.value
+
+_ORDERS = among(ORDER_COLUMNS, _O.id)
+_ORDERS_ON = among(ORDER_COLUMNS, _O.host).where(_O.ended_at.is_(None), _O.work.is_not(None))
+_HOSTS = among(HOST_COLUMNS, tables.hosts.c.name)
+_FOOTPRINTS = (
+    among((_M.host, _M.group_name, _M.update_domain, _M.project, func.count()), _M.host)
+    .where(_NOT_STOPPED)
+    .group_by(_M.host, _M.group_name, _M.update_domain, _M.project)
+)
+_SIZES = select(_M.group_name, func.count()).group_by(_M.group_name)
+_LISTED = select(_E.group_name, _E.domain).where(_E.ended_at.is_(None)).distinct()
+_NAMED = among((_E.group_name, _E.resources), _E.group_name).where(_E.ended_at.is_(None))
+_DOWN = among((_M.group_name, _M.id, _M.name), _M.group_name).where(_M.state != MachineState.RUNNING.value)
+_SILENT = among((_M.id, _M.name), _M.host).where(_NOT_STOPPED, _M.last_seen.is_(None))
+
+_NOW = bindparam("now", type_=tables.TIME)
+_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
+_WAKE = update(tables.rollouts).where(_OPEN, or_(_R.due_at.is_(None), _R.due_at > _NOW)).values(due_at=_NOW)
+_WAKE_THESE = _WAKE.where(_R.id.in_(_KEYS))
+_WAKE_BLOCKED = _WAKE.where(_R.blocked)
+
+
+class RolloutReads(Reader):
+    """Rollouts, and the ground they are planned on."""
+
+    def rollout(self, rollout: str) -> Rollout | None:
+        """Find a rollout, open or over; ids in any case."""
+        rows = self._all(select(*ROLLOUT_COLUMNS).where(_R.id == rollout.upper()))
+        return rollout_of(rows[0]) if rows else None
+
+    def rollouts(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
+        """List rollouts, newest first."""
+        place = None if after is None else decode(after, like=(int, str))
+        query = beyond(select(*ROLLOUT_COLUMNS), (_R.number, _R.id), place, limit=limit, newest=True)
+        found = [rollout_of(row) for row in self._all(query)]
+        return page(found, limit=limit, place=lambda rollout: (rollout.number, rollout.id))
+
+    def due_rollouts(self, now: datetime, *, limit: int) -> Sequence[str]:
+        """List open rollouts that want to be looked at by now, the longest due first."""
+        query = select(_R.id).where(_OPEN, _R.due_at <= micros(now))
+        return self._connection.scalars(query.order_by(_R.due_at, _R.number).limit(limit)).all()
+
+    def next_rollout_due(self) -> datetime | None:
+        """Say when the next open rollout wants to be looked at."""
+        query = select(func.min(_R.due_at)).where(_OPEN, _R.due_at.is_not(None))
+        return moment_or_none(self._connection.scalar(query))
+
+    def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
+        """Find orders, open or over."""
+        return {order.id: order for order in map(order_of, self._among(_ORDERS, orders))}
+
+    def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
+        """Find the machines on these hosts that were never seen, as far as that is saved."""
+        return {row[0]: row[1] for row in self._among(_SILENT, hosts)}
+
+    def scene(self, hosts: Sequence[HostName]) -> Scene:
+        """Load what a decision about work on these hosts needs, counted by the database."""
+        groups = self._groups_of(self._all(select(*VERSIONED_GROUP).where(tables.LISTED_GROUP)))
+        listed: dict[GroupName, set[int]] = defaultdict(set)
+        for group, domain in self._all(_LISTED):
+            listed[group].add(domain)
+        sizes = {row[0]: row[1] for row in self._all(_SIZES)}
+        holds = self._all(select(*HOLD_COLUMNS).order_by(tables.holds.c.at, tables.holds.c.id))
+        found = [host_of(row) for row in self._among(_HOSTS, hosts)]
+        return Scene(
+            hosts={host.name: host for host in found},
+            footprints=self._footprints(hosts),
+            orders={
+                order.host: order for order in map(order_of, self._among(_ORDERS_ON, hosts)) if order.host
+            },
+            listed={group: frozenset(domains) for group, domains in listed.items()},
+            budgets=self._budgets(groups, sizes),
+            notices={group.name: group.policy.notice for group in groups if group.policy.notice is not None},
+            sizes={group.name: sizes.get(group.name, 0) for group in groups},
+            holds=tuple(hold_of(row) for row in holds),
+        )
+
+    def _footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:
+        domains: dict[HostName, dict[GroupName, dict[int, int]]] = defaultdict(dict)
+        projects: dict[HostName, set[ProjectName]] = defaultdict(set)
+        for host, group, domain, project, count in self._among(_FOOTPRINTS, hosts):
+            domains[host].setdefault(group, {})[domain] = count
+            projects[host].add(project)
+        return {
+            host: Footprint(domains=dict(sorted(groups.items())), projects=frozenset(projects[host]))
+            for host, groups in domains.items()
+        }
+
+    def _budgets(self, groups: Sequence[Group], sizes: Mapping[GroupName, int]) -> dict[GroupName, Budget]:
+        needs = {group.name: group.policy.budget for group in groups if group.policy.budget > 0}
+        down: dict[GroupName, dict[str, MachineName]] = defaultdict(dict)
+        for group, id_, name in self._among(_DOWN, needs):
+            down[group][id_] = name
+        for group, resources in self._among(_NAMED, needs):
+            down[group].update((named.machine, named.name) for named in resources_of(resources))
+        return {
+            group: Budget(needs=need, members=sizes.get(group, 0), down=tuple(sorted(down[group].values())))
+            for group, need in needs.items()
+        }
+
+
+class RolloutWrites(Reader):
+    """Writes to rollouts."""
+
+    def _wake_rollouts(self, changes: Changes) -> None:
+        """Have the engine look at the rollouts of saved orders, and at those that wait for any change."""
+        mine = sorted({order.terms.rollout for order in changes.orders if order.terms.rollout is not None})
+        if mine:
+            self._connection.execute(_WAKE_THESE, {"keys": mine, "now": micros(changes.now)})
+        stirred = (changes.orders, changes.events, changes.machines, changes.hosts, changes.groups)
+        gone = (changes.removed_machines, changes.removed_hosts, changes.removed_groups)
+        if changes.wake_all or any(stirred) or any(gone):
+            self._connection.execute(_WAKE_BLOCKED, {"now": micros(changes.now)})
+
+    def _save_rollouts(self, rollouts: Sequence[Rollout]) -> None:
+        if rollouts:
+            rows = [rollout_row(rollout) for rollout in rollouts]
+            self._connection.execute(upsert(self._connection.dialect.name, tables.rollouts), rows)

@@ -1,0 +1,49 @@
+"""Rollouts as JSON, in the manner of `operator`."""
+
+from collections.abc import Iterable
+
+from forewarn.core.forecast import Expected
+from forewarn.core.model import Waiting
+from forewarn.core.waves import Rollout, Wave
+from forewarn.wire import operator
+
+
+def rollout(
+    rollout_: Rollout,
+    *,
+    waiting: Iterable[Waiting],
+    expected: tuple[Expected, ...] = (),
+    warnings: Iterable[str] = (),
+) -> dict[str, object]:
+    """Show a rollout, why everything of it waits and, of a plan, what is expected of it."""
+    times: tuple[Expected | None, ...] = expected or (None,) * len(rollout_.waves)
+    return {
+        "id": rollout_.id or None,
+        "state": rollout_.state.value,
+        "action": rollout_.work.value,
+        "hosts": list(rollout_.hosts),
+        "hosts_at_once": rollout_.hosts_at_once,
+        "gap_seconds": rollout_.gap.total_seconds(),
+        "waves": [_wave(wave, when) for wave, when in zip(rollout_.waves, times, strict=True)],
+        "waiting": [{"what": wait.what, "reason": wait.reason} for wait in waiting],
+        "given_up": list(rollout_.given_up),
+        "warnings": list(warnings),
+        "by": rollout_.by,
+        "reason": rollout_.reason or None,
+        "why": rollout_.why or None,
+        "created_at": operator.time(rollout_.created_at),
+        "ended_at": operator.time_or_null(rollout_.ended_at),
+        "ends_at": operator.time(expected[-1].end_at) if expected else None,
+    }
+
+
+def _wave(wave: Wave, expected: Expected | None) -> dict[str, object]:
+    return {
+        "hosts": list(wave.hosts),
+        "state": wave.state.value,
+        "orders": list(wave.orders),
+        "ended_at": operator.time_or_null(wave.ended_at),
+        "announce_at": operator.time(expected.announce_at) if expected else None,
+        "start_at": operator.time(expected.start_at) if expected else None,
+        "end_at": operator.time(expected.end_at) if expected else None,
+    }

@@ -1,0 +1,140 @@
+"""Rollouts in every kind of store: kept, listed, woken, and the ground they are planned on."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from forewarn.core.draft import Changes
+from forewarn.core.model import (
+    GroupName,
+    GroupPolicy,
+    Hold,
+    HostName,
+    MachineName,
+    MachineState,
+    OrderId,
+    Terms,
+    Waiting,
+    Work,
+)
+from forewarn.core.waves import Budget, Rollout, RolloutState, Wave, WaveState
+from forewarn.store.sql import SqlStore
+from tests.contract.samples import NOW, SECOND, event, group, host, machine, order, order_id
+
+ONE, TWO = HostName("host-1"), HostName("host-2")
+
+
+def rollout(number: int = 1, **more: object) -> Rollout:
+    given = {
+        "id": f"CCCCCCCC-0000-4000-8000-{number:012X}",
+        "number": number,
+        "work": Work.FREEZE,
+        "hosts": (ONE, TWO),
+        "by": "ops",
+        "created_at": NOW,
+    }
+    return Rollout(**{**given, **more})  # type: ignore[arg-type]
+
+
+def put(store: SqlStore, **more: object) -> None:
+    with store.write() as tx:
+        number = tx.around().number + 1
+        tx.save(Changes(now=NOW, number=number, **more))  # type: ignore[arg-type]
+
+
+def read(store: SqlStore, wanted: Rollout) -> Rollout | None:
+    with store.read() as snapshot:
+        return snapshot.rollout(wanted.id.lower())
+
+
+def test_a_rollout_is_read_back_as_it_was_saved(store: SqlStore) -> None:
+    begun = Wave(hosts=(ONE,), state=WaveState.DONE, orders=(order_id(1),), ended_at=NOW + SECOND)
+    whole = rollout(
+        hosts_at_once=2,
+        gap=timedelta(minutes=5),
+        state=RolloutState.PAUSED,
+        aborting=True,
+        waves=(begun, Wave(hosts=(TWO,))),
+        given_up=(ONE,),
+        waiting=(Waiting(what="web", reason="waits", group=GroupName("web")),),
+        blocked=True,
+        reason="kernel",
+        why="by ops",
+        due_at=NOW,
+    )
+    put(store, rollouts=(whole,))
+    assert read(store, whole) == whole
+    over = replace(whole, ended_at=NOW, due_at=None)
+    put(store, rollouts=(over,))
+    assert read(store, whole) == over
+
+
+def test_rollouts_are_listed_newest_first(store: SqlStore) -> None:
+    put(store, rollouts=tuple(rollout(number) for number in (1, 2, 3)))
+    with store.read() as snapshot:
+        page, more = snapshot.rollouts(after=None, limit=2)
+        rest, end = snapshot.rollouts(after=more, limit=2)
+    assert [each.number for each in (*page, *rest)] == [3, 2, 1]
+    assert end is None
+
+
+def test_a_rollout_is_due_at_its_time(store: SqlStore) -> None:
+    later = rollout(due_at=NOW + SECOND)
+    put(store, rollouts=(later, rollout(2)))
+    with store.read() as snapshot:
+        assert snapshot.due_rollouts(NOW, limit=10) == []
+        assert snapshot.due_rollouts(NOW + SECOND, limit=10) == [later.id]
+        assert snapshot.next_rollout_due() == NOW + SECOND
+
+
+def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: SqlStore) -> None:
+    mine, other = rollout(), rollout(2)
+    put(store, rollouts=(mine, other))
+    put(store, orders=(order(1, terms=Terms(rollout=mine.id)),))
+    with store.read() as snapshot:
+        assert snapshot.due_rollouts(NOW, limit=10) == [mine.id]
+        known = snapshot.orders_by_id([order_id(1), OrderId("no such order")])
+    assert known[order_id(1)].terms.rollout == mine.id
+
+
+def test_any_change_of_the_fleet_makes_a_blocked_rollout_due(store: SqlStore) -> None:
+    put(store, rollouts=(rollout(blocked=True), rollout(2), rollout(3, blocked=True, ended_at=NOW)))
+    put(store, rollouts=(rollout(4),))
+    with store.read() as snapshot:
+        assert snapshot.due_rollouts(NOW, limit=10) == []
+    put(store, hosts=(host("host-1"),))
+    with store.read() as snapshot:
+        assert snapshot.due_rollouts(NOW, limit=10) == [rollout().id]
+
+
+def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
+    web = GroupName("web")
+    put(
+        store,
+        hosts=(host("host-1"), host("host-2")),
+        groups=(group(policy=GroupPolicy(budget=2, notice=timedelta(hours=1))),),
+        machines=(
+            machine("a", host=ONE, update_domain=0),
+            machine("b", host=ONE, update_domain=0),
+            machine("c", host=ONE, update_domain=1, state=MachineState.FROZEN),
+            machine("d", host=TWO, update_domain=2),
+            machine("e", host=None, state=MachineState.STOPPED),
+        ),
+        orders=(order(1, host=ONE, machine=None, machine_name=None, project=None),),
+        events=(event(1, domain=1),),
+        holds=(Hold(id="H", reason="audit", by="ops", at=NOW),),
+    )
+    with store.read() as snapshot:
+        scene = snapshot.scene([ONE, HostName("nowhere")])
+        silent = snapshot.silent_machines([ONE])
+    assert set(scene.hosts) == {ONE}
+    assert scene.footprints[ONE].domains == {web: {0: 2, 1: 1}}
+    assert scene.footprints[ONE].stages == 2
+    assert scene.orders[ONE].id == order_id(1)
+    assert scene.listed == {web: frozenset({1})}
+    assert scene.notices == {web: timedelta(hours=1)}
+    assert scene.sizes == {web: 5}
+    assert [hold.id for hold in scene.holds] == ["H"]
+    named = {resource.name for resource in event(1).resources}
+    down = tuple(sorted({MachineName("c"), MachineName("e"), *named}))
+    assert scene.budgets == {web: Budget(needs=2, members=5, down=down)}
+    assert sorted(silent.values()) == ["a", "b", "c"]

@@ -1,0 +1,122 @@
+"""Rollouts over the operator API."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.api import shapes
+from forewarn.core.model import Action, Work
+from tests.harness import Service, sqlite_url
+from tests.served import Api, app_of, sample
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def api(service: Service) -> Api:
+    return Api(app_of(service))
+
+
+def begin(api: Api, **more: Any) -> dict[str, Any]:
+    answer = api("POST", "/v1/rollouts", json={"hosts": "all", "action": "freeze", **more})
+    assert answer.status_code == 202, answer.text
+    shapes.OneRollout.model_validate(answer.json())
+    return dict(answer.json()["rollout"])
+
+
+def test_a_rollout_is_answered_with_its_waves_and_reasons(api: Api) -> None:
+    rollout = begin(api, hosts_at_once=3, gap_seconds=60, reason="new kernel")
+    assert (rollout["state"], rollout["action"], rollout["by"]) == ("running", "freeze", "operator")
+    assert [(wave["hosts"], wave["state"]) for wave in rollout["waves"]] == [
+        (["host-1"], "announced"),
+        (["host-2"], "planned"),
+        (["host-3"], "planned"),
+    ]
+    assert rollout["waiting"][0] == {"what": "web", "reason": "update domain 1 waits for domain 0"}
+    assert {"what": "host-3", "reason": "wave 3 waits for wave 2"} in rollout["waiting"]
+    (order,) = rollout["waves"][0]["orders"]
+    placed = api("GET", f"/v1/orders/{order}").json()["order"]
+    assert (placed["reason"], placed["rollout"]) == ("new kernel", rollout["id"])
+
+
+def test_a_dry_run_answers_with_the_whole_plan_and_nothing_happens(api: Api) -> None:
+    answer = api("POST", "/v1/rollouts", json={"hosts": ["host-2"], "action": "reboot", "dry_run": True})
+    assert answer.status_code == 200
+    shapes.OneRollout.model_validate(answer.json())
+    rollout = answer.json()["rollout"]
+    assert (rollout["id"], rollout["state"]) == (None, "planned")
+    (wave,) = rollout["waves"]
+    assert (wave["announce_at"], wave["start_at"]) == ("2026-01-05T12:00:00Z", "2026-01-05T12:15:00Z")
+    assert rollout["ends_at"] == wave["end_at"] == "2026-01-05T12:20:00Z"
+    assert rollout["warnings"] == ["never polled: db, web-1, web-4"]
+    assert api("GET", "/v1/rollouts").json() == {"rollouts": [], "next": None}
+    assert api("GET", "/v1/orders").json()["orders"] == []
+
+
+def test_rollouts_are_shown_one_by_one_and_in_pages(service: Service, api: Api) -> None:
+    first, second = begin(api, hosts=["host-1"]), begin(api, hosts=["host-2"])
+    page = api("GET", "/v1/rollouts?limit=1").json()
+    assert [each["id"] for each in page["rollouts"]] == [second["id"]]
+    rest = api("GET", f"/v1/rollouts?limit=1&after={page['next']}").json()
+    assert ([each["id"] for each in rest["rollouts"]], rest["next"]) == ([first["id"]], None)
+    service.advance(hours=2)
+    shown = api("GET", f"/v1/rollouts/{first['id'].lower()}").json()["rollout"]
+    assert (shown["state"], shown["waiting"]) == ("done", [])
+    assert shown["ended_at"] == "2026-01-05T12:20:00Z"
+
+
+def test_a_rollout_is_paused_resumed_and_aborted(api: Api) -> None:
+    path = f"/v1/rollouts/{begin(api)['id']}"
+    paused = api("POST", f"{path}/pause", json={"reason": "lunch"})
+    assert (paused.status_code, paused.json()["rollout"]["state"]) == (200, "paused")
+    assert api("GET", "/v1/events").json()["events"] == []
+    again = api("POST", f"{path}/pause")
+    assert again.status_code == 409
+    assert again.json()["error"]["message"].endswith("is paused already: by operator: lunch")
+    assert api("POST", f"{path}/resume").json()["rollout"]["state"] == "running"
+    assert api("POST", f"{path}/resume").status_code == 409
+    assert api("POST", f"{path}/abort").json()["rollout"]["state"] == "aborted"
+    for verb in ("pause", "resume", "abort"):
+        assert api("POST", f"{path}/{verb}").status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        ({"hosts": []}, 400),
+        ({"hosts": "some"}, 400),
+        ({"hosts": ["host-9"]}, 404),
+        ({"action": "evict"}, 400),
+        ({"hosts_at_once": 0}, 400),
+        ({"hosts_at_once": 1.5}, 400),
+        ({"gap_seconds": -1}, 400),
+        ({"deadline": "tomorrow"}, 400),
+    ],
+)
+def test_what_is_wrong_is_refused(api: Api, wrong: dict[str, Any], status: int) -> None:
+    answer = api("POST", "/v1/rollouts", json={"hosts": "all", "action": "freeze", **wrong})
+    assert answer.status_code == status
+    assert answer.json()["error"]["message"]
+
+
+def test_an_unknown_rollout_is_not_found(api: Api) -> None:
+    unknown = "/v1/rollouts/00000000-0000-4000-8000-0000000000FF"
+    assert api("GET", unknown).status_code == 404
+    assert api("POST", f"{unknown}/pause").status_code == 404
+    assert api("GET", "/v1/rollouts/none").status_code == 404
+
+
+def test_a_host_with_another_order_is_a_reason_and_no_error(service: Service, api: Api) -> None:
+    other = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).order
+    rollout = begin(api, hosts=["host-1"])
+    assert rollout["waiting"] == [
+        {"what": "host-1", "reason": f"has order {other.id} (maintenance), which is announced"}
+    ]

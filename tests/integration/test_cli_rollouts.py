@@ -1,0 +1,99 @@
+"""`forewarn rollout` against a server that really listens."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from forewarn.cli.main import app
+from tests.harness import Service, sqlite_url
+from tests.served import app_of, sample, serving
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+@pytest.fixture(autouse=True)
+def server(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with serving(app_of(service)) as url:
+        monkeypatch.setenv("FOREWARN_SERVER", url)
+        yield url
+
+
+def run(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, ["rollout", *words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def answer(*words: str) -> Any:
+    return json.loads(run(*words, "--json").stdout)
+
+
+def test_a_plan_is_drawn_as_a_timeline() -> None:
+    said = run("plan", "--all", "--hosts-at-once", "3").stdout
+    waves = [line for line in said.splitlines() if "█" in line and "host-" in line]
+    assert [line.split()[:2] for line in waves] == [["1", "host-1"], ["2", "host-2"], ["3", "host-3"]]
+    assert [line.index("·") for line in waves] == sorted(line.index("·") for line in waves)
+    assert "3 waves, 1 h if nobody approves early" in said
+    assert "host-3: wave 3 waits for wave 2" in said
+    assert "never polled: db, spot-0, web-0, web-1, web-2 and 3 more" in said
+    assert "No rollouts." in run("list").stdout
+
+
+def test_a_rollout_is_started_followed_and_finished(service: Service) -> None:
+    said = run("start", "host-1", "host-2", "--action", "reboot", "--reason", "new kernel").stdout
+    assert "new kernel" in said
+    assert "Follow it:" in said
+    (listed,) = answer("list")["rollouts"]
+    assert "web: update domain 1 waits for domain 0" in run("show", listed["id"]).stdout
+    service.advance(hours=1)
+    assert "2 of 2 done" in run("list").stdout
+    assert answer("show", listed["id"])["rollout"]["state"] == "done"
+
+
+def test_a_rollout_is_paused_resumed_and_aborted() -> None:
+    id_ = answer("start", "--all")["rollout"]["id"]
+    assert "paused" in run("pause", id_, "--reason", "lunch").stdout
+    assert "paused: by operator: lunch" in run("show", id_).stdout
+    assert "is paused already" in run("pause", id_, code=1).stderr
+    assert "goes on" in run("resume", id_).stdout
+    assert "aborted" in run("abort", id_).stdout
+
+
+def test_the_only_open_rollout_need_not_be_named() -> None:
+    assert "No rollout is open" in run("show", code=1).stderr
+    run("start", "host-1")
+    assert "running" in run("show").stdout
+    run("start", "host-2")
+    assert "Several rollouts are open" in run("pause", code=1).stderr
+
+
+HOW_TO = Path(__file__).parents[2] / "docs/how-to/roll-an-update-over-a-fleet.md"
+
+
+def test_every_command_of_the_how_to_runs_as_printed() -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
+    said = []
+    for line in "".join(blocks).splitlines():
+        name, *words = shlex.split(line, comments=True)
+        assert name == "forewarn"
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, (line, result.output)
+        said.append(result.stdout)
+    assert "aborted" in said[-1]
+
+
+def test_either_hosts_or_all_must_be_named() -> None:
+    assert "name hosts, or say --all" in run("plan", code=2).stderr
+    assert "name hosts, or say --all" in run("plan", "host-1", "--all", code=2).stderr

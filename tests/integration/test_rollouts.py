@@ -1,0 +1,390 @@
+"""Rollouts on a real store, with a clock that the test turns."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from forewarn.control.rollouts import Wish
+from forewarn.core import rollout as rules
+from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.fleet import FleetSpec
+from forewarn.core.model import (
+    Action,
+    EventStatus,
+    GroupPolicy,
+    HostName,
+    Kind,
+    MachineState,
+    OrderState,
+    Priority,
+    Work,
+)
+from forewarn.core.orders import Mandate
+from forewarn.core.waves import Rollout, RolloutState, WaveState
+from tests.harness import START, Service, fleet, group, machine, sqlite_url
+
+
+def three_domains() -> FleetSpec:
+    """Four hosts: two carry domain 0 of web, one domain 1, one a machine of its own."""
+    return fleet(
+        group("web"),
+        machine("web-0", "host-1", group="web", domain=0),
+        machine("web-1", "host-2", group="web", domain=1),
+        machine("web-2", "host-3", group="web", domain=0),
+        machine("solo", "host-4"),
+        hosts=4,
+    )
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(three_domains())
+    yield service
+    service.close()
+
+
+def told(service: Service) -> list[str]:
+    """Whom events that are not started name, by name."""
+    events = service.everything().events.values()
+    return sorted(n.name for e in events if e.status is EventStatus.SCHEDULED for n in e.resources)
+
+
+def said(service: Service, rollout: Rollout) -> list[str]:
+    waiting = service.rollouts.rollout(rollout.id).waiting
+    return [f"{wait.what}: {wait.reason}" for wait in waiting]
+
+
+def states(rollout: Rollout) -> list[str]:
+    return [wave.state.value for wave in rollout.waves]
+
+
+def order_of(service: Service, rollout: Rollout, host: str) -> str:
+    pairs = [pair for wave in rollout.begun for pair in zip(wave.hosts, wave.orders, strict=True)]
+    return dict(pairs)[HostName(host)]
+
+
+def test_a_rollout_goes_wave_by_wave_to_its_end(service: Service) -> None:
+    rollout = service.roll(hosts_at_once=10)
+    assert told(service) == ["solo", "web-0", "web-2"]
+    assert states(rollout) == ["announced", "planned"]
+    assert said(service, rollout) == [
+        "web: update domain 1 waits for domain 0",
+        "host-2: wave 2 waits for wave 1",
+    ]
+    service.advance(minutes=15)
+    assert states(service.rollout(rollout)) == ["started", "planned"]
+    service.advance(minutes=5)
+    assert states(service.rollout(rollout)) == ["done", "announced"]
+    assert told(service) == ["web-1"]
+    service.advance(hours=1)
+    rollout = service.rollout(rollout)
+    assert (rollout.state, states(rollout)) == (RolloutState.DONE, ["done", "done"])
+    assert rollout.ended_at == START + timedelta(minutes=40)
+    kinds = [record.kind for record in service.history() if record.kind.startswith("rollout")]
+    assert kinds == [Kind.ROLLOUT_BEGUN, Kind.ROLLOUT_DONE]
+
+
+def test_approvals_let_a_wave_start_early(service: Service) -> None:
+    service.poll("web-0")
+    rollout = service.roll("host-1", "host-2")
+    service.approve("web-0", *service.events("web-0"))
+    assert states(service.rollout(rollout)) == ["started", "planned"]
+
+
+def test_a_gap_is_kept_between_waves(service: Service) -> None:
+    rollout = service.roll("host-1", "host-3", gap=timedelta(hours=1))
+    service.advance(minutes=20)
+    assert said(service, rollout)[0] == "wave 2: the gap lasts until 2026-01-05T13:20:00Z"
+    service.advance(minutes=59)
+    assert told(service) == []
+    service.advance(minutes=1)
+    assert told(service) == ["web-2"]
+
+
+def test_a_dry_run_shows_the_plan_and_does_nothing(service: Service) -> None:
+    before = service.history()
+    plan = service.rollouts.plan(Wish(hosts=None, work=Work.FREEZE, hosts_at_once=2, by="test"))
+    assert [list(wave.hosts) for wave in plan.rollout.waves] == [["host-1", "host-3"], ["host-2", "host-4"]]
+    assert [when.end_at - START for when in plan.expected] == [timedelta(minutes=20), timedelta(minutes=40)]
+    assert plan.warnings == ("never polled: solo, web-0, web-1, web-2",)
+    assert service.history() == before
+    assert told(service) == []
+
+
+def test_a_machine_that_polled_just_now_is_not_warned_of(service: Service) -> None:
+    service.poll("solo")
+    plan = service.rollouts.plan(Wish(hosts=(HostName("host-4"),), work=Work.FREEZE, by="test"))
+    assert plan.warnings == ()
+
+
+def test_unknown_hosts_and_empty_lists_are_refused(service: Service) -> None:
+    with pytest.raises(NotFound, match='host "host-9" does not exist'):
+        service.roll("host-1", "host-9")
+    with pytest.raises(Invalid, match="expected at least one"):
+        service.rollouts.begin(Wish(hosts=(), work=Work.FREEZE, by="test"))
+    with pytest.raises(Invalid, match="expected freeze, reboot or redeploy"):
+        service.roll("host-1", work=Work.EVICT)
+
+
+# What is in the way
+
+
+def test_a_host_with_another_order_waits_and_goes_on_when_it_is_over(service: Service) -> None:
+    other = service.host_order("host-4", Action.MAINTENANCE, Work.REBOOT)
+    rollout = service.roll("host-4")
+    assert said(service, rollout) == [f"host-4: has order {other.order.id} (maintenance), which is announced"]
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_held_fleet_announces_no_wave_until_it_is_released(service: Service) -> None:
+    hold = service.plane.hold(Mandate(by="ops", reason="audit"), project=None, host=None)
+    rollout = service.roll("host-1")
+    assert said(service, rollout) == ["the whole fleet: held by ops: audit"]
+    service.plane.release(hold.id, by="ops")
+    service.tick()
+    assert told(service) == ["web-0"]
+
+
+def test_a_group_with_too_few_healthy_machines_is_spared(service: Service) -> None:
+    service.apply(
+        fleet(
+            replace(group("db"), policy=GroupPolicy(budget=2)),
+            *(machine(f"db-{n}", f"host-{n + 1}", group="db", domain=n) for n in range(2)),
+            machine("db-2", "host-3", group="db", domain=0, priority=Priority.SPOT),
+        )
+    )
+    service.order("db-2", Action.EVICT)
+    service.advance(minutes=10)
+    assert service.machine("db-2").state is MachineState.STOPPED
+    rollout = service.roll("host-1")
+    assert said(service, rollout) == ["db: needs 2 healthy, db-2 is down"]
+    service.order("db-2", Action.START)
+    assert told(service) == ["db-0"]
+
+
+def test_a_budget_that_can_never_be_met_is_refused(service: Service) -> None:
+    service.apply(
+        fleet(
+            replace(group("db"), policy=GroupPolicy(budget=1)),
+            *(machine(f"db-{n}", "host-1", group="db", domain=0) for n in range(2)),
+        )
+    )
+    with pytest.raises(Invalid, match="db: needs 1 healthy of 2, but host-1 carries 2 of one update domain"):
+        service.roll("host-1")
+
+
+def test_machines_that_move_before_their_turn_are_planned_anew(service: Service) -> None:
+    rollout = service.roll("host-4", "host-1", "host-3")
+    service.put("web-1", host=HostName("host-3"))
+    service.advance(hours=3)
+    done = service.rollout(rollout)
+    assert done.state is RolloutState.DONE
+    begun = [name for _, name, _ in service.driver.begun]
+    assert begun == ["solo", "web-0", "web-2", "web-1"]
+
+
+# What goes wrong
+
+
+def test_a_failed_step_pauses_the_rollout_and_says_why(service: Service) -> None:
+    service.driver.failing.add("web-0")
+    rollout = service.roll("host-1", "host-2")
+    service.advance(minutes=15)
+    paused = service.rollout(rollout)
+    order = order_of(service, paused, "host-1")
+    assert paused.state is RolloutState.PAUSED
+    assert paused.why == f"host-1: order {order} failed (web-0 failed: told to fail): retry or abandon it"
+    service.advance(hours=2)
+    assert told(service) == []
+
+
+def test_a_failed_order_must_be_settled_before_the_rollout_resumes(service: Service) -> None:
+    service.driver.failing.add("web-0")
+    rollout = service.roll("host-1", "host-2")
+    service.advance(minutes=15)
+    with pytest.raises(Conflict, match="retry or abandon it"):
+        service.rollouts.resume(rollout.id, by="ops")
+    service.driver.failing.clear()
+    service.plane.retry_order(order_of(service, service.rollout(rollout), "host-1"), by="ops")  # type: ignore[arg-type]
+    service.rollouts.resume(rollout.id, by="ops")
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_host_whose_order_was_abandoned_is_given_up(service: Service) -> None:
+    service.driver.failing.add("web-0")
+    rollout = service.roll("host-1", "host-2")
+    service.advance(minutes=15)
+    service.plane.abandon_order(order_of(service, service.rollout(rollout), "host-1"), by="ops")  # type: ignore[arg-type]
+    service.tick()
+    assert service.rollout(rollout).state is RolloutState.PAUSED
+    service.rollouts.resume(rollout.id, by="ops")
+    service.advance(hours=1)
+    done = service.rollout(rollout)
+    assert (done.state, done.given_up) == (RolloutState.DONE, (HostName("host-1"),))
+
+
+def test_a_cancelled_order_pauses_and_its_host_is_announced_anew(service: Service) -> None:
+    rollout = service.roll("host-1")
+    service.plane.cancel_order(order_of(service, rollout, "host-1"), by="ops")  # type: ignore[arg-type]
+    service.tick()
+    assert service.rollout(rollout).state is RolloutState.PAUSED
+    service.rollouts.resume(rollout.id, by="ops")
+    service.tick()
+    assert told(service) == ["web-0"]
+
+
+def test_a_host_that_fails_pauses_the_rollout_and_waits_to_be_restored(service: Service) -> None:
+    rollout = service.roll("host-1")
+    service.host_order("host-1", Action.FAIL)
+    assert "host host-1 failed" in service.rollout(rollout).why
+    service.rollouts.resume(rollout.id, by="ops")
+    service.advance(minutes=10)
+    assert said(service, rollout) == ["host-1: is failed: restore it first"]
+    service.host_order("host-1", Action.RESTORE)
+    service.tick()
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+# What people ask for
+
+
+def test_pausing_withdraws_what_is_announced_and_resuming_gives_full_notice(service: Service) -> None:
+    rollout = service.roll(hosts_at_once=10)
+    service.advance(minutes=10)
+    paused = service.rollouts.pause(rollout.id, by="ops", reason="lunch").rollout
+    assert (paused.state, paused.why) == (RolloutState.PAUSED, "by ops: lunch")
+    assert told(service) == []
+    service.advance(hours=1)
+    assert told(service) == []
+    service.rollouts.resume(rollout.id, by="ops")
+    assert {event.not_before for event in service.everything().events.values()} == {
+        START + timedelta(minutes=10 + 60 + 15)
+    }
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_what_has_started_is_finished_while_paused(service: Service) -> None:
+    service.poll("web-0")
+    rollout = service.roll("host-1", "host-4", hosts_at_once=2)
+    service.approve("web-0", *service.events("web-0"))
+    paused = service.rollouts.pause(rollout.id, by="ops").rollout
+    assert [list(wave.hosts) for wave in paused.waves] == [["host-1"], ["host-4"]]
+    assert states(paused) == ["started", "planned"]
+    service.advance(hours=1)
+    assert states(service.rollout(rollout)) == ["done", "planned"]
+    service.rollouts.resume(rollout.id, by="ops")
+    service.advance(hours=1)
+    done = service.rollout(rollout)
+    assert done.state is RolloutState.DONE
+    assert [list(wave.hosts) for wave in done.waves] == [["host-1"], ["host-4"]]
+
+
+def test_the_second_of_two_operators_is_told_what_changed(service: Service) -> None:
+    rollout = service.roll("host-1")
+    service.rollouts.pause(rollout.id, by="ann", reason="lunch")
+    with pytest.raises(Conflict, match="is paused already: by ann: lunch"):
+        service.rollouts.pause(rollout.id, by="bob")
+    service.rollouts.resume(rollout.id, by="ann")
+    with pytest.raises(Conflict, match="is running, there is nothing to resume"):
+        service.rollouts.resume(rollout.id, by="bob")
+
+
+def test_aborting_cancels_what_is_announced(service: Service) -> None:
+    rollout = service.roll("host-1", "host-2")
+    aborted = service.rollouts.abort(rollout.id, by="ops", reason="wrong kernel").rollout
+    assert (aborted.state, aborted.why) == (RolloutState.ABORTED, "by ops: wrong kernel")
+    assert told(service) == []
+    with pytest.raises(Conflict, match="is aborted"):
+        service.rollouts.resume(rollout.id, by="ops")
+
+
+def test_aborting_leaves_started_work_to_finish(service: Service) -> None:
+    rollout = service.roll("host-1", "host-2")
+    service.advance(minutes=16)
+    aborting = service.rollouts.abort(rollout.id, by="ops")
+    assert aborting.rollout.state is RolloutState.RUNNING
+    assert said(service, rollout) == ["host-1: what has started is finished before the rollout is aborted"]
+    with pytest.raises(Conflict, match="is being aborted"):
+        service.rollouts.pause(rollout.id, by="ops")
+    service.advance(hours=1)
+    aborted = service.rollout(rollout)
+    assert aborted.state is RolloutState.ABORTED
+    assert service.views.order(aborted.waves[0].orders[0]).order.state is OrderState.DONE
+
+
+# What always holds
+
+
+places = st.tuples(st.integers(1, 4), st.sampled_from(["web", "shop"]), st.integers(0, 2))
+
+
+def healthy(service: Service, name: str) -> int:
+    whole = service.everything()
+    named = {resource.machine for event in whole.events.values() for resource in event.resources}
+    return sum(
+        each.group == name and each.state is MachineState.RUNNING and each.id not in named
+        for each in whole.machines.values()
+    )
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    where=st.lists(places, min_size=2, max_size=10),
+    needs=st.integers(0, 4),
+    at_once=st.integers(1, 4),
+    work=st.sampled_from([Work.FREEZE, Work.REBOOT, Work.REDEPLOY]),
+)
+def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
+    where: list[tuple[int, str, int]], needs: int, at_once: int, work: Work
+) -> None:
+    members = [
+        machine(f"m-{place}", f"host-{host}", group=owner, domain=domain)
+        for place, (host, owner, domain) in enumerate(where)
+    ]
+    # A fleet that could spare none of its machines is refused before any rollout.
+    needs = min(needs, max(0, sum(each.group == "web" for each in members) - 1))
+    groups = [replace(group("web"), policy=GroupPolicy(budget=needs)), group("shop")]
+    with tempfile.TemporaryDirectory() as folder, closing(Service(sqlite_url(Path(folder)))) as service:
+        service.apply(fleet(*groups, *members, hosts=4))
+        try:
+            rollout = service.roll(work=work, hosts_at_once=at_once)
+        except Invalid:
+            return
+        while service.rollout(rollout).open:
+            service.advance(minutes=5)
+            assert healthy(service, "web") >= needs
+            listed = {(event.group, event.domain) for event in service.everything().events.values()}
+            assert len(listed) == len({name for name, _ in listed})
+            assert service.clock.now() < START + timedelta(days=2)
+        assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_looking_twice_changes_nothing(service: Service) -> None:
+    rollout = service.roll(hosts_at_once=2)
+    with service.store.write() as tx:
+        service.engine._conductor.carry_on(tx, service.rollout(rollout), service.clock.now())
+    assert service.rollout(rollout) == rollout
+
+
+@pytest.mark.parametrize("minutes", [0, 5, 15, 16, 20, 21, 36])
+def test_stopping_in_the_middle_and_starting_again_carries_on(service: Service, minutes: int) -> None:
+    rollout = service.roll(hosts_at_once=2)
+    service.advance(minutes=minutes)
+    service.restart()
+    service.advance(hours=2)
+    done = service.rollout(rollout)
+    assert done.state is RolloutState.DONE
+    assert sorted(name for _, name, _ in service.driver.begun) == ["solo", "web-0", "web-1", "web-2"]
+    assert all(wave.state is WaveState.DONE for wave in done.waves)
+    assert rules.reasons(done, now=service.clock.now()) == ()

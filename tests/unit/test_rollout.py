@@ -1,0 +1,269 @@
+"""The planner of rollouts: pure, over fleets that tests and Hypothesis make up."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from forewarn.core import rollout, waves
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.forecast import forecast, on_one_host
+from forewarn.core.model import GroupName, Hold, Host, HostName, HostState, MachineName, ProjectName, Work
+from forewarn.core.policy import Policy
+from forewarn.core.scene import Scene, check_budgets, not_now
+from forewarn.core.waves import Budget, Footprint, Rollout, RolloutState, Wave, WaveState
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+WEB, DB = GroupName("web"), GroupName("db")
+
+
+def host(number: int) -> HostName:
+    return HostName(f"host-{number}")
+
+
+def carries(**groups: Mapping[int, int]) -> Footprint:
+    return Footprint(
+        domains={GroupName(name): counts for name, counts in groups.items()},
+        projects=frozenset({ProjectName("default")}),
+    )
+
+
+def scene(*footprints: Footprint, **more: object) -> Scene:
+    """Hosts `host-1` to `host-N` that carry these."""
+    names = [host(number) for number in range(1, len(footprints) + 1)]
+    return Scene(
+        hosts={name: Host(name=name) for name in names},
+        footprints=dict(zip(names, footprints, strict=True)),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def over(ground: Scene, *, at_once: int = 10, gap: timedelta = timedelta()) -> Rollout:
+    wanted = Rollout(
+        id="R",
+        number=1,
+        work=Work.FREEZE,
+        hosts=tuple(ground.hosts),
+        hosts_at_once=at_once,
+        gap=gap,
+        by="test",
+        created_at=NOW,
+    )
+    return rollout.replan(wanted, ground)
+
+
+def hosts_of(plan: Rollout) -> list[list[str]]:
+    return [list(wave.hosts) for wave in plan.waves]
+
+
+def said(plan: Rollout) -> list[str]:
+    return [f"{wait.what}: {wait.reason}" for wait in plan.waiting]
+
+
+# Cutting
+
+
+def test_two_update_domains_of_a_group_are_never_in_one_wave() -> None:
+    ground = scene(carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 2}), carries(db={1: 1}))
+    assert hosts_of(over(ground)) == [["host-1", "host-3", "host-4"], ["host-2"]]
+
+
+def test_a_host_with_two_domains_of_a_group_shares_its_wave_with_no_other_of_that_group() -> None:
+    ground = scene(carries(web={0: 1, 1: 1}), carries(web={0: 1}), carries(db={0: 1}))
+    assert hosts_of(over(ground)) == [["host-1", "host-3"], ["host-2"]]
+
+
+def test_a_wave_has_no_more_hosts_than_may_be_done_at_once() -> None:
+    ground = scene(*(carries(web={0: 1}) for _ in range(5)))
+    assert hosts_of(over(ground, at_once=2)) == [["host-1", "host-2"], ["host-3", "host-4"], ["host-5"]]
+
+
+def test_a_wave_leaves_a_group_the_healthy_machines_it_needs() -> None:
+    budgets = {DB: Budget(needs=2, members=4)}
+    ground = scene(*(carries(db={0: 1}) for _ in range(4)), budgets=budgets)
+    assert hosts_of(over(ground)) == [["host-1", "host-2"], ["host-3", "host-4"]]
+
+
+def test_what_is_planned_is_cut_anew_only_when_it_no_longer_holds_good() -> None:
+    before = scene(carries(web={0: 1}), carries(web={0: 1}))
+    plan = over(before)
+    assert rollout.replan(plan, before) is plan
+    after = scene(carries(web={0: 1}), carries(web={1: 1}))
+    assert hosts_of(rollout.replan(plan, after)) == [["host-1"], ["host-2"]]
+
+
+def test_a_budget_that_no_wave_can_meet_is_refused() -> None:
+    ground = scene(carries(db={0: 2}), budgets={DB: Budget(needs=2, members=3)})
+    with pytest.raises(Invalid, match="db: needs 2 healthy of 3, but host-1 carries 2"):
+        check_budgets(ground.hosts, ground)
+
+
+# Choosing
+
+
+def test_a_host_that_is_blocked_is_passed_over_with_its_reason() -> None:
+    ground = scene(carries(web={1: 1}), carries(db={0: 1}), listed={WEB: frozenset({0})})
+    plan, chosen = rollout.next_wave(over(ground), ground)
+    assert chosen == (host(2),)
+    assert hosts_of(plan) == [["host-2"], ["host-1"]]
+    assert said(plan) == ["web: update domain 1 waits for domain 0"]
+
+
+def test_a_group_with_a_machine_down_is_spared() -> None:
+    budgets = {DB: Budget(needs=2, members=3, down=(MachineName("db-2"),))}
+    ground = scene(carries(db={0: 1}), budgets=budgets)
+    plan, chosen = rollout.next_wave(over(ground), ground)
+    assert (chosen, plan.blocked) == ((), True)
+    assert said(plan) == ["db: needs 2 healthy, db-2 is down"]
+
+
+def test_holds_and_failed_hosts_are_reasons() -> None:
+    hold = Hold(id="H", reason="audit", by="ops", at=NOW, host=host(1))
+    ground = scene(carries(web={0: 1}), carries(web={0: 1}), holds=(hold,))
+    failed = {**ground.hosts, host(2): Host(name=host(2), state=HostState.FAILED)}
+    plan, chosen = rollout.next_wave(over(ground), replace(ground, hosts=failed))
+    assert chosen == ()
+    assert said(plan) == ["host host-1: held by ops: audit", "host-2: is failed: restore it first"]
+
+
+def test_a_host_that_left_the_fleet_is_forgotten() -> None:
+    ground = scene(carries(web={0: 1}), carries(web={0: 1}))
+    remaining = replace(ground, hosts={host(2): Host(name=host(2))})
+    plan, chosen = rollout.next_wave(over(ground), remaining)
+    assert (plan.hosts, chosen) == ((host(2),), (host(2),))
+
+
+def test_later_waves_say_which_they_wait_for() -> None:
+    ground = scene(carries(web={0: 1}), carries(web={1: 1}), carries(web={2: 1}))
+    reasons = rollout.reasons(over(ground), now=NOW)
+    assert [(each.what, each.reason) for each in reasons] == [
+        ("host-2", "wave 2 waits for wave 1"),
+        ("host-3", "wave 3 waits for wave 2"),
+    ]
+
+
+def test_the_gap_lasts_from_the_end_of_the_last_wave() -> None:
+    done = Wave(hosts=(host(1),), state=WaveState.DONE, orders=(), ended_at=NOW)
+    plan = replace(
+        over(scene(carries(), carries()), gap=timedelta(hours=1)), waves=(done, Wave(hosts=(host(2),)))
+    )
+    assert not rollout.is_ready(plan, now=NOW + timedelta(minutes=59))
+    assert rollout.rest(plan, now=NOW).due_at == NOW + timedelta(hours=1)
+    assert rollout.is_ready(plan, now=NOW + timedelta(hours=1))
+
+
+def test_what_is_over_cannot_be_changed() -> None:
+    plan = replace(over(scene(carries())), state=RolloutState.DONE, ended_at=NOW)
+    with pytest.raises(Conflict, match="rollout R is done"):
+        rollout.check_open(plan)
+
+
+# Expecting
+
+
+def test_the_forecast_adds_up_notice_work_and_gaps() -> None:
+    ground = scene(
+        carries(web={0: 1, 1: 1}), carries(web={2: 1}), notices={WEB: timedelta(minutes=30)}, sizes={WEB: 3}
+    )
+    first, second = forecast(over(ground, gap=timedelta(minutes=10)), ground, now=NOW, policy=Policy())
+    assert first.start_at == NOW + timedelta(minutes=30)
+    assert first.end_at == NOW + 2 * timedelta(minutes=35)
+    assert second.announce_at == first.end_at + timedelta(minutes=10)
+
+
+def test_groups_with_every_member_on_one_host_are_warned_of() -> None:
+    ground = scene(carries(web={0: 1, 1: 1}), carries(db={0: 1}), sizes={WEB: 2, DB: 2})
+    assert on_one_host(ground) == ["group web: all 2 members are on host-1"]
+
+
+# What always holds
+
+counts = st.dictionaries(st.integers(0, 3), st.integers(1, 3), min_size=1, max_size=2)
+footprints = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), counts, max_size=4)
+
+
+@st.composite
+def grounds(draw: st.DrawFn) -> Scene:
+    ground = scene(*(carries(**each) for each in draw(st.lists(footprints, max_size=12))))
+    members: dict[GroupName, int] = {}
+    for footprint in ground.footprints.values():
+        for name, domains in footprint.domains.items():
+            members[name] = members.get(name, 0) + sum(domains.values())
+    budgets = {}
+    for name, size in members.items():
+        needs, down = draw(st.integers(0, size)), draw(st.integers(0, 2))
+        if needs:
+            machines = tuple(MachineName(f"{name}-{place}") for place in range(min(down, size)))
+            budgets[name] = Budget(needs=needs, members=size, down=machines)
+    listed = draw(st.dictionaries(st.sampled_from(list(members) or [WEB]), st.frozensets(st.integers(0, 3))))
+    return replace(ground, budgets=budgets, listed=listed)
+
+
+def check_domains(hosts: tuple[HostName, ...], ground: Scene) -> None:
+    seen: dict[GroupName, tuple[HostName, frozenset[int]]] = {}
+    for name in hosts:
+        for group, domains in ground.footprints[name].domains.items():
+            if group in seen:
+                assert (seen[group][1], len(domains)) == (frozenset(domains), 1), (name, seen[group])
+            seen[group] = (name, frozenset(domains))
+
+
+def disturbed(hosts: tuple[HostName, ...], ground: Scene) -> dict[GroupName, int]:
+    found: dict[GroupName, int] = {}
+    for name in hosts:
+        for group, domains in ground.footprints[name].domains.items():
+            found[group] = found.get(group, 0) + waves.largest(domains)
+    return found
+
+
+@given(grounds(), st.integers(1, 5))
+def test_every_plan_has_each_host_once_and_no_two_domains_of_a_group_in_a_wave(
+    ground: Scene, at_once: int
+) -> None:
+    plan = over(ground, at_once=at_once)
+    assert sorted(name for wave in plan.waves for name in wave.hosts) == sorted(ground.hosts)
+    for wave in plan.waves:
+        assert 0 < len(wave.hosts) <= at_once
+        check_domains(wave.hosts, ground)
+
+
+@given(grounds(), st.integers(1, 5))
+def test_what_is_chosen_keeps_every_budget_and_waits_for_other_domains(ground: Scene, at_once: int) -> None:
+    plan = over(ground, at_once=at_once)
+    if not plan.left:
+        return
+    _, chosen = rollout.next_wave(plan, ground)
+    check_domains(chosen, ground)
+    for group, count in disturbed(chosen, ground).items():
+        if group in ground.budgets:
+            budget = ground.budgets[group]
+            assert budget.members - len(budget.down) - count >= budget.needs
+    for name in chosen:
+        for group, domains in ground.footprints[name].domains.items():
+            assert ground.listed.get(group, frozenset()) <= {min(domains)}
+
+
+@given(grounds(), st.integers(1, 5))
+def test_planning_twice_changes_nothing(ground: Scene, at_once: int) -> None:
+    plan = over(ground, at_once=at_once)
+    assert rollout.replan(plan, ground) == plan
+    if plan.left:
+        once, chosen = rollout.next_wave(plan, ground)
+        assert rollout.next_wave(once, ground) == (once, chosen)
+
+
+@given(grounds(), st.integers(1, 5))
+def test_every_host_that_is_not_chosen_has_a_reason(ground: Scene, at_once: int) -> None:
+    plan = over(ground, at_once=at_once)
+    if not plan.left:
+        return
+    once, chosen = rollout.next_wave(plan, ground)
+    if chosen:
+        once = rollout.begin(once, {name: f"O-{name}" for name in chosen}, ground)  # type: ignore[misc]
+        waiting = {wait.what for wait in rollout.reasons(once, now=NOW)}
+        assert all(name in waiting for name in once.left)
+    else:
+        assert all(not_now(name, ground) for name in once.left)
