@@ -10,7 +10,7 @@ from forewarn.core import listening
 from forewarn.core.draft import Draft
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
-from forewarn.core.model import GroupKind, GroupName, HostName, MachineName
+from forewarn.core.words import GroupKind, GroupName, HostName, MachineName
 from forewarn.server.wiring import Core, new_id, open_core
 
 HOSTS, SETS, SET_SIZE, ALONE = 5, 4, 20, 20

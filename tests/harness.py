@@ -19,23 +19,11 @@ from forewarn.control.webhooks import Webhooks
 from forewarn.core.draft import Sent, Slice
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
-from forewarn.core.model import (
-    Action,
-    Event,
-    EventId,
-    GroupKind,
-    GroupName,
-    HostName,
-    Machine,
-    MachineId,
-    MachineName,
-    Order,
-    Record,
-    Work,
-)
+from forewarn.core.model import Event, Machine, Order, Record
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import Policy
 from forewarn.core.waves import Rollout
+from forewarn.core.words import Action, EventId, GroupKind, GroupName, HostName, MachineId, MachineName, Work
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store

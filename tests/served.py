@@ -14,8 +14,8 @@ from starlette.types import ASGIApp
 from forewarn.api.app import create_app
 from forewarn.api.services import ApiSettings, Services
 from forewarn.core.fleet import FleetSpec
-from forewarn.core.model import Priority
 from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.core.words import Priority
 from tests.harness import Service, fleet, group, machine
 
 T = TypeVar("T")

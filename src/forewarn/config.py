@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model import Action
 from forewarn.core.policy import Policy
+from forewarn.core.words import Action
 
 PREFIX = "FOREWARN_"
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

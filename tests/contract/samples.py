@@ -5,30 +5,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from forewarn.core.draft import Changes, Slice
-from forewarn.core.model import (
+from forewarn.core.model import Event, Group, Host, Machine, Order, Project, Record, Resource, Stage, Step
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,
-    Event,
     EventId,
     EventStatus,
     EventType,
-    Group,
     GroupKind,
     GroupName,
-    Host,
     HostName,
-    Machine,
     MachineId,
     MachineName,
-    Order,
     OrderId,
-    Project,
-    Record,
-    Resource,
     Source,
-    Stage,
     StageState,
-    Step,
     StepState,
     Work,
 )

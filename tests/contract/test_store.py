@@ -11,16 +11,15 @@ from sqlalchemy import update
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model import (
+from forewarn.core.model import Grace, Project
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     EventStatus,
-    Grace,
     GroupName,
     HostState,
     MachineName,
     MachineState,
     OrderState,
-    Project,
     ProjectName,
     Source,
 )

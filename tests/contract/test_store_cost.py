@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import event as listening
 
 from forewarn.control.ports import HistoryFilter
-from forewarn.core.model import DEFAULT_PROJECT, GroupName, OrderState
+from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.store.snapshot import SqlSnapshot
 from forewarn.store.sql import open_store
 from tests.contract.samples import (

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from forewarn.control.ports import Delta
-from forewarn.core.model import GroupName
+from forewarn.core.words import GroupName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import (
     NOW,

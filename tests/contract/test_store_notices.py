@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from forewarn.core.model import Kind
+from forewarn.core.words import Kind
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, event, event_id, machine_id, order, save, save_fleet
 

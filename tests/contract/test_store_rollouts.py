@@ -4,19 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from forewarn.core.draft import Changes
-from forewarn.core.model import (
-    GroupName,
-    GroupPolicy,
-    Hold,
-    HostName,
-    MachineName,
-    MachineState,
-    OrderId,
-    Terms,
-    Waiting,
-    Work,
-)
+from forewarn.core.model import GroupPolicy, Hold, Terms, Waiting
 from forewarn.core.waves import Budget, Rollout, RolloutState, Wave, WaveState
+from forewarn.core.words import GroupName, HostName, MachineName, MachineState, OrderId, Work
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND, event, group, host, machine, order, order_id
 

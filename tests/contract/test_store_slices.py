@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from forewarn.core.draft import Slice
-from forewarn.core.model import GroupName, HostName, HostState, OrderState, StageState, StepState, Waiting
+from forewarn.core.model import Waiting
+from forewarn.core.words import GroupName, HostName, HostState, OrderState, StageState, StepState
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import (
     NOW,

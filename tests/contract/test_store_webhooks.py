@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from forewarn.core.model import Kind, ProjectName
 from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.core.words import Kind, ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND
 

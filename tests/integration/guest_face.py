@@ -16,17 +16,8 @@ import uvloop
 from forewarn.clock import Clock, ManualClock
 from forewarn.control.ports import Delta
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model import (
-    Event,
-    EventId,
-    Group,
-    GroupKind,
-    GroupName,
-    Machine,
-    MachineId,
-    MachineName,
-    ProjectName,
-)
+from forewarn.core.model import Event, Group, Machine
+from forewarn.core.words import EventId, GroupKind, GroupName, MachineId, MachineName, ProjectName
 from forewarn.guest.board import Board
 from forewarn.guest.listeners import Listen
 from forewarn.guest.server import GuestServer

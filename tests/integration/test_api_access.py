@@ -15,7 +15,7 @@ from forewarn.api.door import Door
 from forewarn.core.access import Grant, Right, Role
 from forewarn.core.errors import Unavailable
 from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.model import Action, GroupKind, GroupName, HostName, Priority, ProjectName, Work
+from forewarn.core.words import Action, GroupKind, GroupName, HostName, Priority, ProjectName, Work
 from tests.harness import TEST, Service, machine
 from tests.served import Api, app_of
 

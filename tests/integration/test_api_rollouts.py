@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.api import shapes
-from forewarn.core.model import Action, Work
+from forewarn.core.words import Action, Work
 from tests.harness import Service, sqlite_url
 from tests.served import Api, app_of, sample
 

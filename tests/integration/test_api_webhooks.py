@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.api import shapes
-from forewarn.core.model import ProjectName
+from forewarn.core.words import ProjectName
 from tests.harness import Service, sqlite_url
 from tests.served import Api, app_of, sample
 

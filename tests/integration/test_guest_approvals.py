@@ -8,7 +8,7 @@ import pytest
 
 from forewarn.clock import ScaledClock
 from forewarn.core.errors import Conflict, Invalid, Unavailable
-from forewarn.core.model import EventType
+from forewarn.core.words import EventType
 from tests.integration.guest_face import EVENTS, START, Client, Face, event, group, machine, request, serving
 
 FREEZE = event(EventType.FREEZE)

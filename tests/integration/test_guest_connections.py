@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from forewarn.core.model import EventType
+from forewarn.core.words import EventType
 from tests.integration.guest_face import (
     EVENTS,
     Client,

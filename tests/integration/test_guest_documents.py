@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from forewarn.core.model import EventStatus, EventType
+from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.settings import GuestSettings
 from tests.integration.guest_face import EVENTS, Face, event, group, machine, request, serving, with_limits
 from tests.unit.documents import GOLDEN

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from forewarn.core.errors import Conflict
-from forewarn.core.model import EventType, GroupKind, Priority
+from forewarn.core.words import EventType, GroupKind, Priority
 from forewarn.guest.caller import canonical
 from forewarn.guest.known import Known
 from forewarn.guest.listeners import Listen

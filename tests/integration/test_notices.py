@@ -11,7 +11,7 @@ from forewarn.api import shapes
 from forewarn.cli.words import span
 from forewarn.control.noting import NotingStore
 from forewarn.core.errors import Conflict
-from forewarn.core.model import Action, Kind, MachineId, Work
+from forewarn.core.words import Action, Kind, MachineId, Work
 from tests.harness import START, Polls, Service, fleet, group, machine, sqlite_url
 from tests.process import Program, run, sample_fleet
 from tests.served import Api, app_of

@@ -9,19 +9,10 @@ import pytest
 
 from forewarn.core.errors import Conflict
 from forewarn.core.fleet import FleetSpec
-from forewarn.core.model import (
-    Action,
-    ApprovalRule,
-    EventStatus,
-    GroupPolicy,
-    HostName,
-    OrderState,
-    ProjectName,
-    Terms,
-    Work,
-)
+from forewarn.core.model import GroupPolicy, Terms
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import EXTERNAL
+from forewarn.core.words import Action, ApprovalRule, EventStatus, HostName, OrderState, ProjectName, Work
 from forewarn.drivers.external import ExternalDriver
 from tests.harness import START, TEST, Service, fleet, group, machine, sqlite_url
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.core.errors import Conflict, Invalid, LimitReached
-from forewarn.core.model import (
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,
     EventStatus,
@@ -23,7 +24,6 @@ from forewarn.core.model import (
     Source,
     Work,
 )
-from forewarn.core.policy import Policy
 from tests.harness import START, Service, fleet, group, machine, sqlite_url
 
 WEB = (

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import invariant, precondition, rule
 
 from forewarn.core import rollout as rules
-from forewarn.core.model import HostName, Work
 from forewarn.core.orders import Mandate
 from forewarn.core.waves import Rollout, RolloutState
+from forewarn.core.words import HostName, Work
 from tests.integration.test_rules import HOSTS, Histories
 
 

@@ -15,19 +15,10 @@ from forewarn.control.rollouts import Wish
 from forewarn.core import rollout as rules
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.fleet import FleetSpec
-from forewarn.core.model import (
-    Action,
-    EventStatus,
-    GroupPolicy,
-    HostName,
-    Kind,
-    MachineState,
-    OrderState,
-    Priority,
-    Work,
-)
+from forewarn.core.model import GroupPolicy
 from forewarn.core.orders import Mandate
 from forewarn.core.waves import Rollout, RolloutState, WaveState
+from forewarn.core.words import Action, EventStatus, HostName, Kind, MachineState, OrderState, Priority, Work
 from tests.harness import START, Service, fleet, group, machine, sqlite_url
 
 

@@ -26,7 +26,8 @@ from forewarn.control.ports import HistoryFilter, Transaction
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
 from forewarn.core.draft import Slice
 from forewarn.core.errors import ForewarnError
-from forewarn.core.model import Action, EventStatus, GroupKind, HostName, Order, Priority, ProjectName, Work
+from forewarn.core.model import Order
+from forewarn.core.words import Action, EventStatus, GroupKind, HostName, Priority, ProjectName, Work
 from forewarn.store.sql import SqlStore
 from tests.harness import START, Service, fleet, group, machine, sqlite_url
 

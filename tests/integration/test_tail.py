@@ -7,7 +7,7 @@ import pytest
 
 from forewarn.control.ports import RecordFilter
 from forewarn.control.tail import Tail
-from forewarn.core.model import Action, MachineName, ProjectName
+from forewarn.core.words import Action, MachineName, ProjectName
 from tests.harness import Service, sqlite_url
 from tests.served import sample
 

@@ -5,19 +5,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from forewarn.core.document import Document, document
-from forewarn.core.model import (
-    Event,
+from forewarn.core.model import Event, Group, Resource
+from forewarn.core.words import (
     EventId,
     EventStatus,
     EventType,
-    Group,
     GroupKind,
     GroupName,
     MachineId,
     MachineName,
     OrderId,
     ProjectName,
-    Resource,
     Source,
 )
 from forewarn.wire.azure import VERSIONS, write_document

@@ -22,7 +22,8 @@ from forewarn.core.access import (
     revoke,
 )
 from forewarn.core.errors import Anonymous, Conflict, ForewarnError, Invalid, NotFound, Refused
-from forewarn.core.model import Action, Order, OrderId, ProjectName, Source
+from forewarn.core.model import Order
+from forewarn.core.words import Action, OrderId, ProjectName, Source
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SHOP = ProjectName("shop")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forewarn.core.document import document, entity_tag, resource_names, tag
 from forewarn.core.errors import Invalid
-from forewarn.core.model import EventStatus, EventType, GroupName
+from forewarn.core.words import EventStatus, EventType, GroupName
 from forewarn.wire import azure
 from tests.unit.documents import GOLDEN, NOT_BEFORE, event, files, group
 

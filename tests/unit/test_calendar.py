@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.model import (
-    Approval,
+from forewarn.core.model import Approval, Event, Resource
+from forewarn.core.words import (
     ApprovedBy,
-    Event,
     EventId,
     EventStatus,
     EventType,
@@ -17,7 +16,6 @@ from forewarn.core.model import (
     MachineId,
     MachineName,
     OrderId,
-    Resource,
     Source,
 )
 from forewarn.wire.calendar import LONGEST_LINE, calendar, escaped, folded

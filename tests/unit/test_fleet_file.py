@@ -11,7 +11,7 @@ from forewarn.cli.toml import fleet_file
 from forewarn.core.errors import Invalid
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
-from forewarn.core.model import (
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     GroupKind,
     GroupName,

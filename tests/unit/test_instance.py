@@ -2,16 +2,8 @@
 
 import pytest
 
-from forewarn.core.model import (
-    GroupKind,
-    GroupName,
-    HostName,
-    Machine,
-    MachineId,
-    MachineName,
-    Priority,
-    ProjectName,
-)
+from forewarn.core.model import Machine
+from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, MachineName, Priority, ProjectName
 from forewarn.wire.instance import InstanceMetadata, compute, field_named, subscription_id
 
 MACHINE = Machine(

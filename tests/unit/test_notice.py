@@ -5,28 +5,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.model import (
+from forewarn.core.model import Approval, Event, Order, Resource, Stage, Step
+from forewarn.core.notice import Delivered, Told, delivered, impact, told
+from forewarn.core.words import (
     Action,
-    Approval,
     ApprovedBy,
-    Event,
     EventId,
     EventStatus,
     EventType,
     GroupName,
     MachineId,
     MachineName,
-    Order,
     OrderId,
-    Resource,
     Source,
-    Stage,
     StageState,
-    Step,
     StepState,
     Work,
 )
-from forewarn.core.notice import Delivered, Told, delivered, impact, told
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

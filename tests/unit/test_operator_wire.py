@@ -5,24 +5,19 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model import (
+from forewarn.core.model import Event, Group, Machine, Order, Record, Resource
+from forewarn.core.words import (
     Action,
-    Event,
     EventId,
     EventStatus,
     EventType,
-    Group,
     GroupKind,
     GroupName,
     Kind,
-    Machine,
     MachineId,
     MachineName,
-    Order,
     OrderId,
     ProjectName,
-    Record,
-    Resource,
     Source,
     Work,
 )

@@ -11,10 +11,11 @@ from hypothesis import given
 from forewarn.core import rollout, waves
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.forecast import forecast, on_one_host
-from forewarn.core.model import GroupName, Hold, Host, HostName, HostState, MachineName, ProjectName, Work
+from forewarn.core.model import Hold, Host
 from forewarn.core.policy import Policy
 from forewarn.core.scene import Scene, check_budgets, not_now
 from forewarn.core.waves import Budget, Footprint, Rollout, RolloutState, Wave, WaveState
+from forewarn.core.words import GroupName, HostName, HostState, MachineName, ProjectName, Work
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WEB, DB = GroupName("web"), GroupName("db")

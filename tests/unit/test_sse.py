@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from forewarn.core.model import Kind, MachineName, Record
+from forewarn.core.model import Record
+from forewarn.core.words import Kind, MachineName
 from forewarn.wire import sse
 
 RECORD = Record(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from forewarn.core.model import GroupKind, Priority
+from forewarn.core.words import GroupKind, Priority
 from forewarn.wire.fields import LONGEST_TEXT, MOST_DOMAINS, NAME
 
 Schema = dict[str, Any]

@@ -13,7 +13,7 @@ from forewarn.api.paths import event_id, listed, order_id, project_name
 from forewarn.api.services import Service
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.errors import ForewarnError, Invalid
-from forewarn.core.model import MachineName
+from forewarn.core.words import MachineName
 from forewarn.wire import operator
 
 router = APIRouter(tags=["history"])

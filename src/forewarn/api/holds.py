@@ -8,8 +8,8 @@ from forewarn.api.bodies import HoldBody
 from forewarn.api.errors import documented
 from forewarn.api.paths import Id, hold_id
 from forewarn.api.services import Caller, Service
-from forewarn.core.model import HostName, ProjectName
 from forewarn.core.orders import Mandate
+from forewarn.core.words import HostName, ProjectName
 from forewarn.wire import operator
 
 router = APIRouter(tags=["holds"])

@@ -16,8 +16,8 @@ from forewarn.control.plane import Placed
 from forewarn.control.views import MachineView
 from forewarn.core.errors import Invalid
 from forewarn.core.machines import MachineSpec
-from forewarn.core.model import Action, ProjectName
 from forewarn.core.policy import ONLY_IF_ENABLED
+from forewarn.core.words import Action, ProjectName
 from forewarn.wire import fleet, operator
 
 router = APIRouter(tags=["machines"])

@@ -8,8 +8,8 @@ from fastapi import Path
 from fastapi.responses import JSONResponse
 
 from forewarn.core.errors import NotFound
-from forewarn.core.model import EventId, OrderId, ProjectName
 from forewarn.core.webhooks import WebhookId
+from forewarn.core.words import EventId, OrderId, ProjectName
 from forewarn.wire.fields import is_name
 
 T = TypeVar("T")

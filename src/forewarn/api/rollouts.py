@@ -12,7 +12,7 @@ from forewarn.api.errors import documented
 from forewarn.api.paths import Id, listed, rollout_id
 from forewarn.api.services import Caller, Service
 from forewarn.control.rollouts import Shown, Wish
-from forewarn.core.model import HostName, Work
+from forewarn.core.words import HostName, Work
 from forewarn.wire import rollouts
 
 router = APIRouter(tags=["rollouts"])

@@ -5,7 +5,8 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict
 
 from forewarn.core.access import Role
-from forewarn.core.model import (
+from forewarn.core.waves import RolloutState, WaveState
+from forewarn.core.words import (
     Action,
     ApprovalRule,
     ApprovedBy,
@@ -22,7 +23,6 @@ from forewarn.core.model import (
     StepState,
     Work,
 )
-from forewarn.core.waves import RolloutState, WaveState
 
 
 class Shape(BaseModel):

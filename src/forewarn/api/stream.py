@@ -17,7 +17,7 @@ from forewarn.api.services import ApiSettings, Service, Services
 from forewarn.control.bell import waking
 from forewarn.control.ports import Following, RecordFilter
 from forewarn.core.errors import Conflict, Invalid, Unavailable
-from forewarn.core.model import MachineName
+from forewarn.core.words import MachineName
 from forewarn.wire import sse
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed
 from forewarn.api.services import Caller, Service
 from forewarn.core.access import Grant
-from forewarn.core.model import ProjectName
+from forewarn.core.words import ProjectName
 from forewarn.wire import operator
 
 router = APIRouter(tags=["tokens"])

@@ -8,11 +8,12 @@ from typing import TypeVar
 from forewarn.control.ports import Store, Transaction
 from forewarn.core import orders, rollout
 from forewarn.core.draft import Draft
-from forewarn.core.model import Action, HostName, Kind, Order, OrderId, Terms
+from forewarn.core.model import Order, Terms
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import Policy
 from forewarn.core.rollout import Orders
 from forewarn.core.waves import Rollout, RolloutState
+from forewarn.core.words import Action, HostName, Kind, OrderId
 
 Item = TypeVar("Item")
 

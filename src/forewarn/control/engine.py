@@ -23,18 +23,9 @@ from forewarn.control.ports import (
 from forewarn.core import lifecycle, listening
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
-from forewarn.core.model import (
-    Grace,
-    Group,
-    GroupName,
-    Kind,
-    MachineId,
-    Order,
-    OrderId,
-    Step,
-    StepState,
-)
+from forewarn.core.model import Grace, Group, Order, Step
 from forewarn.core.policy import Policy, work_of
+from forewarn.core.words import GroupName, Kind, MachineId, OrderId, StepState
 
 log = logging.getLogger(__name__)
 

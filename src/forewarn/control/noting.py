@@ -6,7 +6,7 @@ from datetime import datetime
 
 from forewarn.control.ports import Post, Snapshot, Store, Transaction
 from forewarn.core.draft import Sent
-from forewarn.core.model import EventId, MachineId, ProjectName
+from forewarn.core.words import EventId, MachineId, ProjectName
 
 
 class NotingStore:

@@ -14,26 +14,22 @@ from forewarn.core.draft import Draft, Slice
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.fleet import FleetSpec
 from forewarn.core.machines import MachineSpec
-from forewarn.core.model import (
+from forewarn.core.model import Approval, Event, Hold, Machine, Order
+from forewarn.core.orders import Mandate
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
     Action,
-    Approval,
     ApprovedBy,
-    Event,
     EventId,
     EventStatus,
     GroupName,
-    Hold,
     HostName,
     Kind,
-    Machine,
     MachineId,
-    Order,
     OrderId,
     ProjectName,
     Work,
 )
-from forewarn.core.orders import Mandate
-from forewarn.core.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

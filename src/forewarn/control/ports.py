@@ -12,30 +12,22 @@ from typing import Protocol, TypeAlias
 
 from forewarn.core.access import Token
 from forewarn.core.draft import Changes, Sent, Slice
-from forewarn.core.model import (
-    Action,
-    Event,
-    EventId,
-    Grace,
-    Group,
-    GroupName,
-    Host,
-    HostName,
-    Machine,
-    MachineId,
-    MachineName,
-    Order,
-    OrderId,
-    OrderState,
-    Project,
-    ProjectName,
-    Record,
-    Step,
-    Work,
-)
+from forewarn.core.model import Event, Grace, Group, Host, Machine, Order, Project, Record, Step
 from forewarn.core.scene import Scene
 from forewarn.core.waves import Rollout
 from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.core.words import (
+    Action,
+    EventId,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    OrderId,
+    OrderState,
+    ProjectName,
+    Work,
+)
 
 
 class Clock(Protocol):

@@ -9,11 +9,12 @@ from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
 from forewarn.core import rollout
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.forecast import Expected, forecast, on_one_host
-from forewarn.core.model import HostName, HostState, Kind, Waiting, Work
+from forewarn.core.model import Waiting
 from forewarn.core.orders import MAINTENANCE_WORK
 from forewarn.core.policy import Policy
 from forewarn.core.scene import Scene, check_budgets, not_now
 from forewarn.core.waves import Rollout, RolloutState
+from forewarn.core.words import HostName, HostState, Kind, Work
 
 EVERY_HOST = 10_000_000
 # As many as a person reads; of the others the number is said.

@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 
 from forewarn.control.ports import Snapshot, Store, Transaction
-from forewarn.core.model import ProjectName
+from forewarn.core.words import ProjectName
 
 
 class ProjectStore:

@@ -6,7 +6,7 @@ from forewarn.control.ports import Clock, Snapshot, Store
 from forewarn.core import access
 from forewarn.core.access import Grant, Keyring, Token
 from forewarn.core.draft import Draft
-from forewarn.core.model import Kind
+from forewarn.core.words import Kind
 
 
 class Tokens:

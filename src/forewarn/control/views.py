@@ -10,25 +10,19 @@ from forewarn.control.scope import ProjectStore
 from forewarn.core import machines, notice
 from forewarn.core.errors import NotFound
 from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.model import (
+from forewarn.core.model import Event, Group, Hold, Host, Machine, Order, Record
+from forewarn.core.notice import Delivered, Told
+from forewarn.core.words import (
     DEFAULT_PROJECT,
-    Event,
     EventId,
-    Group,
     GroupKind,
     GroupName,
-    Hold,
-    Host,
     HostName,
-    Machine,
     MachineId,
-    Order,
     OrderId,
     OrderState,
     ProjectName,
-    Record,
 )
-from forewarn.core.notice import Delivered, Told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

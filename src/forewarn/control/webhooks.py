@@ -12,8 +12,8 @@ from forewarn.control.views import check_project
 from forewarn.core import webhooks as rules
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.model import Kind, ProjectName
 from forewarn.core.webhooks import NEVER_PUSHED, Webhook, WebhookId
+from forewarn.core.words import Kind, ProjectName
 
 # Each has a task and a connection of its own.
 MOST_WEBHOOKS = 1000

@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from forewarn.core.errors import Anonymous, Conflict, Invalid, NotFound, Refused
-from forewarn.core.model import DEFAULT_PROJECT, Order, ProjectName, Source
+from forewarn.core.model import Order
 from forewarn.core.policy import EXTERNAL
+from forewarn.core.words import DEFAULT_PROJECT, ProjectName, Source
 
 # What every secret begins with, so that a scanner of repositories can find one that leaked.
 PREFIX = "fw_"

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.core.draft import Slice
-from forewarn.core.model import (
+from forewarn.core.model import Event, Order, Record
+from forewarn.core.policy import CAN_WAIT, Policy
+from forewarn.core.words import (
     Action,
-    Event,
     EventId,
     EventStatus,
     GroupName,
@@ -20,11 +21,8 @@ from forewarn.core.model import (
     Kind,
     MachineId,
     MachineState,
-    Order,
-    Record,
     StepState,
 )
-from forewarn.core.policy import CAN_WAIT, Policy
 
 LEFT = frozenset({Kind.EVENT_FINISHED, Kind.EVENT_CANCELLED, Kind.EVENT_WITHDRAWN})
 

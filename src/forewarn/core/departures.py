@@ -5,16 +5,8 @@ from dataclasses import replace
 
 from forewarn.core import events, stages, steps
 from forewarn.core.draft import Draft
-from forewarn.core.model import (
-    GroupKind,
-    Kind,
-    Machine,
-    MachineId,
-    Order,
-    OrderId,
-    OrderState,
-    StepState,
-)
+from forewarn.core.model import Machine, Order
+from forewarn.core.words import GroupKind, Kind, MachineId, OrderId, OrderState, StepState
 
 
 def leave_scheduled(draft: Draft, machine: Machine, *, why: str, keep: OrderId) -> None:

@@ -9,26 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
-from forewarn.core.model import (
-    Event,
-    EventId,
-    Grace,
-    Group,
-    GroupName,
-    Hold,
-    Host,
-    HostName,
-    Kind,
-    Machine,
-    MachineId,
-    Order,
-    OrderId,
-    Project,
-    ProjectName,
-    Record,
-)
+from forewarn.core.model import Event, Grace, Group, Hold, Host, Machine, Order, Project, Record
 from forewarn.core.waves import Rollout
 from forewarn.core.webhooks import Webhook
+from forewarn.core.words import EventId, GroupName, HostName, Kind, MachineId, OrderId, ProjectName
 
 # When each machine was first sent each event.
 Sent: TypeAlias = Mapping[EventId, Mapping[MachineId, datetime]]

@@ -8,23 +8,18 @@ from datetime import datetime, timedelta
 from forewarn.core import notice as notices
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
-from forewarn.core.model import (
-    Approval,
+from forewarn.core.model import Approval, Deferral, Event, Order, Resource, Step
+from forewarn.core.policy import Notice
+from forewarn.core.words import (
     ApprovedBy,
-    Deferral,
-    Event,
     EventId,
     EventStatus,
     GroupName,
     Kind,
     MachineId,
     MachineName,
-    Order,
-    Resource,
     Source,
-    Step,
 )
-from forewarn.core.policy import Notice
 
 SECOND = timedelta(seconds=1)
 

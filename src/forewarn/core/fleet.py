@@ -11,18 +11,8 @@ from forewarn.core import machines
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.machines import MachineSpec
-from forewarn.core.model import (
-    DEFAULT_PROJECT,
-    Group,
-    GroupKind,
-    GroupName,
-    GroupPolicy,
-    Host,
-    HostName,
-    Kind,
-    Project,
-    ProjectName,
-)
+from forewarn.core.model import Group, GroupPolicy, Host, Project
+from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, Kind, ProjectName
 
 NO_POLICY = GroupPolicy()
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.core.model import GroupName, HostName, Work
 from forewarn.core.policy import EVENT_TYPES, Policy
 from forewarn.core.scene import Scene
 from forewarn.core.waves import NOBODY, Rollout, Wave
+from forewarn.core.words import GroupName, HostName, Work
 
 # The published median of host maintenance; a driver may be faster, and nobody knows before.
 TYPICAL_WORK = timedelta(minutes=5)

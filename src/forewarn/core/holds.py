@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model import Hold, HostName, Kind, ProjectName, Waiting
+from forewarn.core.model import Hold, Waiting
+from forewarn.core.words import HostName, Kind, ProjectName
 
 
 def put(draft: Draft, hold: Hold) -> Hold:

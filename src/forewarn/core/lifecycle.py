@@ -9,24 +9,21 @@ from datetime import datetime, timedelta
 
 from forewarn.core import departures, events, reasons, stages, steps
 from forewarn.core.draft import Draft
-from forewarn.core.model import (
+from forewarn.core.model import Approval, Event, Order, Step
+from forewarn.core.policy import ONLY_IF_ENABLED, Notice, Policy, notice_of
+from forewarn.core.words import (
     Action,
-    Approval,
-    Event,
     HostName,
     HostState,
     Kind,
     MachineId,
     MachineName,
-    Order,
     OrderId,
     OrderState,
     StageState,
-    Step,
     StepState,
     Work,
 )
-from forewarn.core.policy import ONLY_IF_ENABLED, Notice, Policy, notice_of
 
 
 def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:

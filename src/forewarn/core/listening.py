@@ -4,8 +4,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from forewarn.core.draft import Draft
-from forewarn.core.model import Group, Kind
+from forewarn.core.model import Group
 from forewarn.core.policy import Policy
+from forewarn.core.words import Kind
 
 
 def enable(draft: Draft, group: Group, *, policy: Policy) -> Group:

@@ -6,16 +6,15 @@ from dataclasses import dataclass, field, fields, replace
 from forewarn.core import departures
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.model import (
+from forewarn.core.model import Group, Machine
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     STANDALONE,
-    Group,
     GroupKind,
     GroupName,
     HostName,
     HostState,
     Kind,
-    Machine,
     MachineId,
     MachineName,
     MachineState,

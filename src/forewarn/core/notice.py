@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.core.draft import Draft
-from forewarn.core.model import Event, Kind, MachineId, MachineName, Order, Step
+from forewarn.core.model import Event, Order, Step
+from forewarn.core.words import Kind, MachineId, MachineName
 
 # Guests poll; one that asks as seldom as this is still told in time.
 TOLERANCE = timedelta(seconds=30)

@@ -5,26 +5,23 @@ from dataclasses import dataclass, replace
 from forewarn.core import departures, lifecycle, stages
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, LimitReached
-from forewarn.core.model import (
+from forewarn.core.model import Host, Machine, Order, Terms
+from forewarn.core.policy import EXTERNAL, LEAVING, ONLY_IF_ENABLED, WORK, Policy, source_of
+from forewarn.core.words import (
     Action,
-    Host,
     HostName,
     HostState,
     Kind,
-    Machine,
     MachineId,
     MachineState,
-    Order,
     OrderId,
     OrderState,
     Priority,
     Source,
     StageState,
     StepState,
-    Terms,
     Work,
 )
-from forewarn.core.policy import EXTERNAL, LEAVING, ONLY_IF_ENABLED, WORK, Policy, source_of
 
 NO_TERMS = Terms()
 

@@ -5,8 +5,9 @@ from datetime import datetime
 
 from forewarn.core import events, holds, steps
 from forewarn.core.draft import Draft
-from forewarn.core.model import Action, Event, Group, Order, Stage, Step, StepState, Waiting
+from forewarn.core.model import Event, Group, Order, Stage, Step, Waiting
 from forewarn.core.policy import CAN_WAIT, Policy, told_at
+from forewarn.core.words import Action, StepState
 
 
 def not_to_announce(

@@ -10,17 +10,10 @@ from datetime import datetime
 
 from forewarn.core import waves
 from forewarn.core.errors import Conflict
-from forewarn.core.model import (
-    GroupName,
-    HostName,
-    Order,
-    OrderId,
-    OrderState,
-    StageState,
-    Waiting,
-)
+from forewarn.core.model import Order, Waiting
 from forewarn.core.scene import Scene, not_now
 from forewarn.core.waves import NOBODY, Rollout, RolloutState, Wave, WaveState
+from forewarn.core.words import GroupName, HostName, OrderId, OrderState, StageState
 
 Orders = Mapping[OrderId, Order]
 

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 from forewarn.core import holds, waves
 from forewarn.core.errors import Invalid
-from forewarn.core.model import GroupName, Hold, Host, HostName, HostState, Order, Waiting
+from forewarn.core.model import Hold, Host, Order, Waiting
 from forewarn.core.waves import NOBODY, Budget, Footprint
+from forewarn.core.words import GroupName, HostName, HostState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,17 +5,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from forewarn.core.draft import Draft
-from forewarn.core.model import (
-    GroupName,
-    Machine,
-    MachineState,
-    Order,
-    Stage,
-    StageState,
-    Step,
-    StepState,
-)
+from forewarn.core.model import Machine, Order, Stage, Step
 from forewarn.core.policy import LEAVING
+from forewarn.core.words import GroupName, MachineState, StageState, StepState
 
 SETTLED = frozenset({StepState.DONE, StepState.MOOT})
 

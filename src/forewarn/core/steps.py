@@ -3,19 +3,9 @@
 from dataclasses import replace
 
 from forewarn.core.draft import Draft
-from forewarn.core.model import (
-    HostName,
-    HostState,
-    Kind,
-    Machine,
-    MachineId,
-    MachineState,
-    Order,
-    Step,
-    StepState,
-    Work,
-)
+from forewarn.core.model import Machine, Order, Step
 from forewarn.core.policy import EXTERNAL, MOVES, work_of
+from forewarn.core.words import HostName, HostState, Kind, MachineId, MachineState, StepState, Work
 
 # What a machine is while work is done to it; other work leaves it as it is until it is over.
 STATE_DURING = {

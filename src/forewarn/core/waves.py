@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from forewarn.core.model import GroupName, HostName, MachineName, OrderId, ProjectName, Waiting, Work
+from forewarn.core.model import Waiting
+from forewarn.core.words import GroupName, HostName, MachineName, OrderId, ProjectName, Work
 
 
 class RolloutState(StrEnum):

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NewType
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model import Kind, ProjectName
+from forewarn.core.words import Kind, ProjectName
 
 WebhookId = NewType("WebhookId", str)  # an upper-case GUID
 

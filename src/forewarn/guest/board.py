@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from forewarn.control.ports import Delta
 from forewarn.core.document import Document, document, entity_tag, tag
-from forewarn.core.model import Event, EventId, Group, GroupKind, GroupName, Machine, MachineId, ProjectName
+from forewarn.core.model import Event, Group, Machine
+from forewarn.core.words import EventId, GroupKind, GroupName, MachineId, ProjectName
 from forewarn.guest.caller import canonical
 from forewarn.guest.limits import Budget
 from forewarn.guest.waiting import Waiting

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from forewarn.core.errors import ForewarnError, Unavailable
-from forewarn.core.model import GroupName
+from forewarn.core.words import GroupName
 from forewarn.guest.board import Board, Seat
 from forewarn.guest.desk import Desk
 from forewarn.guest.plan import Poll

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from forewarn.clock import Clock
 from forewarn.control.ports import Delta
-from forewarn.core.model import EventId, GroupName, MachineId
+from forewarn.core.words import EventId, GroupName, MachineId
 from forewarn.guest.board import Board
 from forewarn.guest.desk import Desk
 from forewarn.guest.endpoint import Endpoint

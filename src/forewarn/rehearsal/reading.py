@@ -10,8 +10,8 @@ from forewarn.clock import clock_of
 from forewarn.config import duration
 from forewarn.core.errors import Invalid
 from forewarn.core.fleet import FleetSpec
-from forewarn.core.model import Action, Work
 from forewarn.core.policy import HOST_ACTIONS, MACHINE_ACTIONS
+from forewarn.core.words import Action, Work
 from forewarn.rehearsal.scenario import (
     CancelStep,
     Expectation,

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from forewarn.core.fleet import FleetSpec
-from forewarn.core.model import Action, Work
+from forewarn.core.words import Action, Work
 
 # As long as Azure's documentation lets the first call of a machine take.
 SLOW = timedelta(minutes=2)

@@ -9,7 +9,7 @@ from forewarn.control.plane import Plane
 from forewarn.control.ports import Delta
 from forewarn.core.draft import Sent
 from forewarn.core.errors import Unavailable
-from forewarn.core.model import EventId, GroupName, MachineId
+from forewarn.core.words import EventId, GroupName, MachineId
 from forewarn.guest.board import Board
 from forewarn.guest.server import GuestServer
 from forewarn.server.worker import Worker

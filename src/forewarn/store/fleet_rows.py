@@ -8,19 +8,8 @@ from collections.abc import Sequence
 from sys import intern
 from typing import Any
 
-from forewarn.core.model import (
-    Group,
-    GroupKind,
-    GroupName,
-    Hold,
-    Host,
-    HostName,
-    HostState,
-    Machine,
-    MachineState,
-    Priority,
-    ProjectName,
-)
+from forewarn.core.model import Group, Hold, Host, Machine
+from forewarn.core.words import GroupKind, GroupName, HostName, HostState, MachineState, Priority, ProjectName
 from forewarn.store import tables
 from forewarn.store.terms import policy_json, policy_of
 from forewarn.store.times import micros, micros_or_none, moment, moment_or_none

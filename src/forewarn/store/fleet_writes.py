@@ -8,7 +8,8 @@ from sqlalchemy.sql.elements import KeyedColumnElement
 
 from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict
-from forewarn.core.model import Group, GroupName, Machine
+from forewarn.core.model import Group, Machine
+from forewarn.core.words import GroupName
 from forewarn.store import tables
 from forewarn.store.fleet_rows import Columns, group_row, hold_row, host_row, machine_row
 from forewarn.store.reading import Reader, among, chunks

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Select, func, or_, select
 
 from forewarn.control.ports import HistoryFilter
-from forewarn.core.model import Event, Group, Host, Machine, Order, OrderState, Project, ProjectName, Record
+from forewarn.core.model import Event, Group, Host, Machine, Order, Project, Record
+from forewarn.core.words import OrderState, ProjectName
 from forewarn.store import tables
 from forewarn.store.cursors import beyond, decode, page
 from forewarn.store.fleet_rows import HOST_COLUMNS, MACHINE_COLUMNS, host_of, machine_of, name_key

@@ -8,20 +8,15 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model import (
-    Event,
+from forewarn.core.model import Event, Grace, Group, Host, Machine, Order
+from forewarn.core.words import (
     EventId,
     EventStatus,
-    Grace,
-    Group,
     GroupName,
-    Host,
     HostName,
     HostState,
-    Machine,
     MachineId,
     MachineState,
-    Order,
     OrderId,
     OrderState,
     ProjectName,

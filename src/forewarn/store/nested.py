@@ -3,16 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from forewarn.core.model import (
-    Approval,
-    ApprovedBy,
-    Resource,
-    Stage,
-    StageState,
-    Step,
-    StepState,
-    Waiting,
-)
+from forewarn.core.model import Approval, Resource, Stage, Step, Waiting
+from forewarn.core.words import ApprovedBy, StageState, StepState
 from forewarn.store.times import micros, micros_or_none, moment, moment_or_none
 
 Json = list[dict[str, Any]]

@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Select, bindparam, select
 from sqlalchemy.sql.elements import ColumnElement, KeyedColumnElement
 
-from forewarn.core.model import Grace, Group, GroupName, ProjectName
+from forewarn.core.model import Grace, Group
+from forewarn.core.words import GroupName, ProjectName
 from forewarn.store import tables
 from forewarn.store.fleet_rows import GROUP_COLUMNS, Kept, group_of
 from forewarn.store.times import moment, moment_or_none

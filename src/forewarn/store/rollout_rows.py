@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from forewarn.core.model import Work
 from forewarn.core.waves import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.words import Work
 from forewarn.store import tables
 from forewarn.store.fleet_rows import Columns, Kept
 from forewarn.store.nested import waiting_json, waiting_of

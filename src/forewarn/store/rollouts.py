@@ -8,19 +8,18 @@ from typing import Any
 from sqlalchemy import BindParameter, bindparam, func, or_, select, update
 
 from forewarn.core.draft import Changes
-from forewarn.core.model import (
-    Group,
+from forewarn.core.model import Group, Order
+from forewarn.core.scene import Scene
+from forewarn.core.waves import Budget, Footprint, Rollout
+from forewarn.core.words import (
     GroupName,
     HostName,
     MachineId,
     MachineName,
     MachineState,
-    Order,
     OrderId,
     ProjectName,
 )
-from forewarn.core.scene import Scene
-from forewarn.core.waves import Budget, Footprint, Rollout
 from forewarn.store import tables
 from forewarn.store.cursors import beyond, decode, page
 from forewarn.store.fleet_rows import HOLD_COLUMNS, HOST_COLUMNS, hold_of, host_of

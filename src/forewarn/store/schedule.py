@@ -5,7 +5,8 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from forewarn.core.model import Group, OrderId
+from forewarn.core.model import Group
+from forewarn.core.words import OrderId
 from forewarn.store import tables
 from forewarn.store.reading import VERSIONED_GROUP, Reader
 from forewarn.store.times import micros, moment_or_none

@@ -7,21 +7,8 @@ from typing import TypeVar
 from sqlalchemy import Integer, bindparam, func, select
 
 from forewarn.core.draft import Slice
-from forewarn.core.model import (
-    Event,
-    Group,
-    GroupName,
-    Hold,
-    Host,
-    HostName,
-    HostState,
-    Machine,
-    MachineId,
-    Order,
-    OrderId,
-    Project,
-    ProjectName,
-)
+from forewarn.core.model import Event, Group, Hold, Host, Machine, Order, Project
+from forewarn.core.words import GroupName, HostName, HostState, MachineId, OrderId, ProjectName
 from forewarn.store import tables
 from forewarn.store.fleet_rows import (
     HOLD_COLUMNS,

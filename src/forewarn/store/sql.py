@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from forewarn.core.errors import Unavailable
-from forewarn.core.model import ProjectName
+from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.database import Database, Engines, database_of, engines_of
 from forewarn.store.schema import check_schema, migrate

@@ -3,7 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from forewarn.core.model import ApprovalRule, Deferral, GroupPolicy, Terms
+from forewarn.core.model import Deferral, GroupPolicy, Terms
+from forewarn.core.words import ApprovalRule
 from forewarn.store.times import micros, moment
 
 Json = dict[str, Any]

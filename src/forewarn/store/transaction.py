@@ -9,7 +9,8 @@ from sqlalchemy import Connection, bindparam, case, null, or_, update
 from forewarn.core.access import Token
 from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict
-from forewarn.core.model import Grace, GroupName, MachineId, ProjectName
+from forewarn.core.model import Grace
+from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.fleet_writes import FleetWrites
 from forewarn.store.notices import NoticeWrites

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import delete, func, select
 
-from forewarn.core.model import Kind, ProjectName
 from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.core.words import Kind, ProjectName
 from forewarn.store import tables
 from forewarn.store.cursors import beyond, decode, page
 from forewarn.store.fleet_rows import Columns, Kept

@@ -2,18 +2,8 @@
 
 from sqlalchemy import case, select
 
-from forewarn.core.model import (
-    Action,
-    ApprovalRule,
-    Event,
-    EventStatus,
-    EventType,
-    Order,
-    OrderState,
-    Record,
-    Source,
-    Work,
-)
+from forewarn.core.model import Event, Order, Record
+from forewarn.core.words import Action, ApprovalRule, EventStatus, EventType, OrderState, Source, Work
 from forewarn.store import tables
 from forewarn.store.fleet_rows import Columns, Kept, name_key
 from forewarn.store.nested import (

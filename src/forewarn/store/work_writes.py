@@ -6,7 +6,8 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Table, bindparam, delete, insert, or_, select, update
 
-from forewarn.core.model import Event, GroupName, HostName, Order, Record, StageState, StepState
+from forewarn.core.model import Event, Order, Record
+from forewarn.core.words import GroupName, HostName, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.fleet_rows import name_key
 from forewarn.store.reading import Reader, among, chunks

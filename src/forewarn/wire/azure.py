@@ -10,7 +10,8 @@ from datetime import UTC, date, datetime
 
 from forewarn.core.document import Document, resource_names
 from forewarn.core.errors import Invalid
-from forewarn.core.model import Event, EventId, EventStatus, EventType, GroupKind
+from forewarn.core.model import Event
+from forewarn.core.words import EventId, EventStatus, EventType, GroupKind
 
 FIELDS: Mapping[str, Callable[[Event], object]] = {
     "EventId": lambda event: event.id,

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from forewarn.core.document import resource_names
-from forewarn.core.model import Event, EventStatus
+from forewarn.core.model import Event
+from forewarn.core.words import EventStatus
 
 MEDIA_TYPE = "text/calendar; charset=utf-8"
 PRODUCT = "-//forewarn//forewarn//EN"

@@ -13,12 +13,12 @@ from forewarn.core import fleet
 from forewarn.core.errors import Invalid
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
-from forewarn.core.model import (
+from forewarn.core.model import GroupPolicy
+from forewarn.core.words import (
     DEFAULT_PROJECT,
     ApprovalRule,
     GroupKind,
     GroupName,
-    GroupPolicy,
     HostName,
     Priority,
     ProjectName,

@@ -11,12 +11,9 @@ from forewarn.core.document import resource_names
 from forewarn.core.errors import Invalid
 from forewarn.core.holds import reach
 from forewarn.core.model import (
-    STANDALONE,
     Approval,
     Event,
     Group,
-    GroupKind,
-    GroupName,
     Hold,
     Host,
     Machine,
@@ -28,6 +25,7 @@ from forewarn.core.model import (
 )
 from forewarn.core.notice import Delivered, Told
 from forewarn.core.webhooks import Webhook
+from forewarn.core.words import STANDALONE, GroupKind, GroupName
 from forewarn.wire.fleet import write_policy
 
 

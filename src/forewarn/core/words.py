@@ -1,0 +1,204 @@
+"""The words: ids, and the choices that things are made of."""
+
+from enum import StrEnum
+from typing import NewType
+
+ProjectName = NewType("ProjectName", str)
+GroupName = NewType("GroupName", str)
+HostName = NewType("HostName", str)
+MachineName = NewType("MachineName", str)
+MachineId = NewType("MachineId", str)  # the machine's vm_id: a lower-case GUID, made once and kept
+OrderId = NewType("OrderId", str)  # an upper-case GUID
+EventId = NewType("EventId", str)  # an upper-case GUID
+
+DEFAULT_PROJECT = ProjectName("default")
+# What precedes the id of a standalone machine in the name of its own group; no declared name has a slash.
+STANDALONE = "standalone/"
+
+
+class GroupKind(StrEnum):
+    """Whom events are delivered to."""
+
+    CLOUD_SERVICE = "cloud-service"
+    AVAILABILITY_SET = "availability-set"
+    SCALE_SET = "scale-set"
+    STANDALONE = "standalone"  # one machine that is its own group; never listed among groups
+
+
+class HostState(StrEnum):
+    """Whether a host may carry machines."""
+
+    OK = "ok"
+    CORDONED = "cordoned"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+
+
+class MachineState(StrEnum):
+    """What a machine is going through."""
+
+    RUNNING = "running"
+    FROZEN = "frozen"
+    RESTARTING = "restarting"
+    MOVING = "moving"
+    STOPPED = "stopped"
+
+
+class Priority(StrEnum):
+    """Whether a machine may be evicted."""
+
+    REGULAR = "regular"
+    SPOT = "spot"
+
+
+class Action(StrEnum):
+    """What an order asks for, as its caller names it."""
+
+    RESTART = "restart"
+    REDEPLOY = "redeploy"
+    FREEZE = "freeze"
+    EVICT = "evict"
+    TERMINATE = "terminate"
+    START = "start"
+    MAINTENANCE = "maintenance"
+    DEGRADE = "degrade"
+    FAIL = "fail"
+    RESTORE = "restore"
+    CORDON = "cordon"
+    UNCORDON = "uncordon"
+
+
+class Work(StrEnum):
+    """What one step does to one machine."""
+
+    FREEZE = "freeze"
+    REBOOT = "reboot"
+    REDEPLOY = "redeploy"
+    EVICT = "evict"
+    TERMINATE = "terminate"
+    START = "start"
+    RECOVER = "recover"  # bring a machine of a failed host back on another one
+
+
+class EventType(StrEnum):
+    """What a guest is told will happen to it."""
+
+    FREEZE = "Freeze"
+    REBOOT = "Reboot"
+    REDEPLOY = "Redeploy"
+    PREEMPT = "Preempt"
+    TERMINATE = "Terminate"
+
+
+class EventStatus(StrEnum):
+    """How far a listed event is; one that is over is not listed."""
+
+    SCHEDULED = "Scheduled"
+    STARTED = "Started"
+
+
+class Source(StrEnum):
+    """Who wanted the event."""
+
+    PLATFORM = "Platform"
+    USER = "User"
+
+
+class OrderState(StrEnum):
+    """How far an order is."""
+
+    QUEUED = "queued"
+    ANNOUNCED = "announced"
+    STARTED = "started"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class StageState(StrEnum):
+    """How far a stage is."""
+
+    QUEUED = "queued"
+    ANNOUNCED = "announced"
+    STARTED = "started"
+    DONE = "done"
+
+
+class StepState(StrEnum):
+    """How far one machine's share of a stage is."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    MOOT = "moot"  # the machine left before its turn, or the work was given up
+
+
+class ApprovedBy(StrEnum):
+    """What kind of party gave an approval."""
+
+    GUEST = "guest"
+    PERSON = "person"
+    POLICY = "policy"
+
+
+class ApprovalRule(StrEnum):
+    """Whose word a group's events need to start early."""
+
+    ANY = "any"  # any machine of the group, as on Azure
+    ALL = "all"  # every machine named in the event
+    LEADER = "leader"  # the first machine named in the event
+
+
+class Kind(StrEnum):
+    """What a record says has happened."""
+
+    ORDER_PLACED = "order-placed"
+    ORDER_DONE = "order-done"
+    ORDER_FAILED = "order-failed"
+    ORDER_CANCELLED = "order-cancelled"
+    ORDER_RETRIED = "order-retried"
+    ORDER_ABANDONED = "order-abandoned"
+    EVENT_SCHEDULED = "event-scheduled"
+    EVENT_APPROVED = "event-approved"
+    EVENT_STARTED = "event-started"
+    EVENT_FINISHED = "event-finished"
+    EVENT_CANCELLED = "event-cancelled"
+    EVENT_WITHDRAWN = "event-withdrawn"
+    EVENT_LEFT = "event-left"  # a machine's name was taken out of an event
+    EVENT_DEFERRED = "event-deferred"  # a guest asked for more time
+    PROMISE_BROKEN = "promise-broken"  # an operator's emergency shortened the notice
+    HOLD_SET = "hold-set"
+    HOLD_RELEASED = "hold-released"
+    ROLLOUT_BEGUN = "rollout-begun"
+    ROLLOUT_PAUSED = "rollout-paused"
+    ROLLOUT_RESUMED = "rollout-resumed"
+    ROLLOUT_ABORTED = "rollout-aborted"
+    ROLLOUT_DONE = "rollout-done"
+    STEP_BEGUN = "step-begun"
+    STEP_DONE = "step-done"
+    STEP_FAILED = "step-failed"
+    MACHINE_ADDED = "machine-added"
+    MACHINE_CHANGED = "machine-changed"
+    MACHINE_MOVED = "machine-moved"
+    MACHINE_REMOVED = "machine-removed"
+    GROUP_ADDED = "group-added"
+    GROUP_CHANGED = "group-changed"
+    GROUP_REMOVED = "group-removed"
+    GROUP_ENABLED = "group-enabled"
+    GROUP_DISABLED = "group-disabled"
+    HOST_ADDED = "host-added"
+    HOST_CHANGED = "host-changed"
+    HOST_REMOVED = "host-removed"
+    PROJECT_ADDED = "project-added"
+    PROJECT_REMOVED = "project-removed"
+    FLEET_APPLIED = "fleet-applied"
+    CLOCK_JUMPED = "clock-jumped"
+    WEBHOOK_ADDED = "webhook-added"
+    WEBHOOK_REMOVED = "webhook-removed"
+    WEBHOOK_FAILING = "webhook-failing"
+    WEBHOOK_RECOVERED = "webhook-recovered"
+    NOTICE_LATE = "notice-late"  # machines that were told of an event too short before its start
+    NOTICE_NEVER = "notice-never"  # machines that an event started without, untold
+    TOKEN_CREATED = "token-created"  # noqa: S105 - no password
+    TOKEN_REVOKED = "token-revoked"  # noqa: S105 - no password
