@@ -92,7 +92,7 @@ def test_a_restart_says_what_was_done_and_what_to_do_next(service: Service, serv
     event = service.events("web-0")[0]
     assert said.startswith("web-0: restart ordered")
     assert "Reboot in 15 m (not before 2026-01-05 12:15:00 UTC)" in said
-    assert f"forewarn event approve {event.id}" in said
+    assert f"event approve {event.id}" in said
 
 
 def test_a_restart_without_an_event_says_why(server: str) -> None:
@@ -133,7 +133,7 @@ def test_an_order_is_listed_shown_and_cancelled(server: str) -> None:
 def test_a_failed_order_says_how_to_go_on(service: Service, server: str) -> None:
     service.driver.failing.add("web-0")
     order = answer("machine", "restart", "web-0")["order"]["id"]
-    assert f"forewarn order retry {order}" in run("order", "show", order).stdout
+    assert f"order retry {order}" in run("order", "show", order).stdout
     run("order", "retry", order)
     run("order", "abandon", order)
     assert "only one that failed" in run("order", "retry", order, code=1).stderr

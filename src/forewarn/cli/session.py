@@ -5,6 +5,9 @@ These options are accepted before the noun, after it, and after the verb; the la
 
 import inspect
 import os
+import shlex
+import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
@@ -39,6 +42,14 @@ Token = Annotated[
 OPTIONS: dict[str, Any] = {"server": Server, "token": Token, "project": Project, "json": Json}
 
 
+def as_typed() -> str:
+    """Name this program so that it can be typed: by its path, where the shell would not find it."""
+    typed, found = sys.argv[0], shutil.which("forewarn")
+    if not os.access(typed, os.X_OK) or (found is not None and os.path.samefile(found, typed)):
+        return "forewarn"
+    return shlex.quote(typed)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """The options that every command has."""
@@ -64,7 +75,8 @@ class Session:
 
     def command(self, words: str) -> str:
         """Write a command that a person could type next, to the same server."""
-        return f"forewarn --server {self.server} {words}" if self.server else f"forewarn {words}"
+        server = f" --server {self.server}" if self.server else ""
+        return f"{as_typed()}{server} {words}"
 
     def answer(self, whole: object, show: Callable[[], None]) -> None:
         """Print an answer whole for a program, or show it to a person."""
