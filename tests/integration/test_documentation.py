@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.core.words import Kind
 from tests.process import FOREWARN, Program, sample_fleet
 
 ROOT = Path(__file__).parents[2]
@@ -72,3 +73,13 @@ def test_no_link_leads_nowhere(document: str) -> None:
     path = ROOT / document
     for target in re.findall(r"\]\(([^)#]+?)\)", path.read_text()):
         assert (path.parent / target).exists(), f"{document} links to {target}"
+
+
+def test_every_kind_of_record_is_in_the_reference() -> None:
+    text = (ROOT / "docs/reference/orders-and-events.md").read_text()
+    listed: set[str] = set()
+    family = ""
+    for word in re.findall(r"`([a-z-]+)`", text[text.index("Kinds:") :]):
+        family = family if word.startswith("-") else word.partition("-")[0]
+        listed.add(f"{family}{word}" if word.startswith("-") else word)
+    assert {kind.value for kind in Kind} <= listed

@@ -99,7 +99,7 @@ def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(se
     (event,) = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REBOOT).events
     assert event.not_before == START + timedelta(minutes=2)
     (broken,) = [record for record in service.history() if record.kind == "promise-broken"]
-    assert broken.reason == "coolant leak: 0:02:00 of notice instead of 0:15:00"
+    assert broken.reason == "coolant leak: 120 s of notice instead of 900 s"
 
 
 def test_the_owner_of_a_wedged_machine_need_not_wait_for_its_guests(service: Service) -> None:
@@ -219,7 +219,7 @@ def test_silence_outside_for_too_long_is_a_failure(service: Service) -> None:
     service.advance(seconds=1)
     failed = service.views.order(order).order
     assert failed.state is OrderState.FAILED
-    assert failed.waiting[0].reason == "failed: nobody has reported for 0:01:00"
+    assert failed.waiting[0].reason == "failed: nobody has reported for 60 s"
 
 
 def test_a_failure_outside_waits_for_a_person(service: Service) -> None:

@@ -44,7 +44,10 @@ def test_it_prints_where_it_is_and_what_to_try(tmp_path: Path) -> None:
         ports = sorted(machine["port"] for machine in machines(fleet))
         assert program.stop() == 0
         said = program.out.text
-    assert f"guests     {program.guests[0]}, and 14 machines on ports of their own" in said
+    assert (
+        f"guests     {program.guests[0]}, known by their addresses; 14 machines have ports of their own"
+        in said
+    )
     assert f"{ports[0]} to {ports[-1]}" in said
     assert f"operators  {program.operators}" in said
     assert "machine restart web-0" in said

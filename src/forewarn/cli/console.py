@@ -40,8 +40,8 @@ def short(id_: str | None) -> str:
 
 
 def say(text: str = "") -> None:
-    """Print a line."""
-    print(text)
+    """Print a line, at once: whoever follows a log wants to see what is awaited."""
+    print(text, flush=True)
 
 
 def complain(text: str) -> None:

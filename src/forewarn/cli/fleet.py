@@ -41,7 +41,11 @@ def apply(
         return
     _ask(planned["changes"], yes=yes)
     done = session.client.call("PUT", "/v1/fleet", body=declared)
-    session.answer(done, lambda: console.say(f"Applied: {len(done['changes'])} changes."))
+    session.answer(done, lambda: console.say(f"Applied: {_counted(done['changes'])}."))
+
+
+def _counted(changes: list[str]) -> str:
+    return "1 change" if len(changes) == 1 else f"{len(changes)} changes"
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -71,9 +75,13 @@ def _show_changes(changes: list[str]) -> None:
 
 def _ask(changes: list[str], *, yes: bool) -> None:
     removed = sum(change.startswith(REMOVES_MACHINE) for change in changes)
-    if yes or not removed or not sys.stdin.isatty():
+    if yes or not removed:
         return
     what = "1 machine" if removed == 1 else f"{removed} machines"
+    if not sys.stdin.isatty():
+        raise Refused(
+            f"nothing was changed: this would remove {what} without notice to anybody; say --yes if so"
+        )
     if not typer.confirm(f"Remove {what}, without notice to anybody?", err=True):
         raise Refused("nothing was changed")
 

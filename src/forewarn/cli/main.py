@@ -3,6 +3,8 @@
 What a command needs beyond Typer is imported when it runs, so that help and completion answer at once.
 """
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -92,4 +94,15 @@ def start(
 
 def main() -> None:
     """Run the command."""
-    app(prog_name="forewarn")
+    try:
+        app(prog_name="forewarn")
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Write what is left; whoever read the output may have seen enough and gone."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

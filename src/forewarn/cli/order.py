@@ -126,6 +126,7 @@ def _show(session: Session, answer: dict[str, Any]) -> None:
             ("state", order["state"]),
             ("by", order["by"]),
             ("reason", order["reason"]),
+            *([("emergency", order["emergency"])] if order["emergency"] else []),
             *([("rollout", order["rollout"])] if order["rollout"] else []),
             ("ordered", words.at(order["created_at"])),
             ("ended", words.at(order["ended_at"])),

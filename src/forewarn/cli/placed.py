@@ -32,7 +32,7 @@ def show_order_on_host(session: Session, answer: dict[str, Any]) -> None:
     if not events:
         show_waiting(order)
     if order["ended_at"] is None:
-        _next(session, event=events[0] if events else None, follow=order)
+        _next(session, event=events[0] if len(events) == 1 else None, follow=order)
 
 
 def show_waiting(order: dict[str, Any]) -> None:

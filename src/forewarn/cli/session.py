@@ -64,7 +64,7 @@ class Session:
         """The way to the server."""
         return Client(
             self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER,
-            token=self.token or os.environ.get("FOREWARN_TOKEN"),
+            token=self.token or os.environ.get("FOREWARN_TOKEN") or None,
             authorities=os.environ.get("FOREWARN_CA"),
         )
 

@@ -64,7 +64,7 @@ def _announce_one(
     )
     draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
     if notice.ahead < notice.promised:
-        why = f"{order.terms.emergency}: {notice.ahead} of notice instead of {notice.promised}"
+        why = f"{order.terms.emergency}: {_said(notice.ahead)} of notice instead of {_said(notice.promised)}"
         draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
     draft.put_event(event)
     return _approved_already(draft, order, event)
@@ -149,6 +149,10 @@ def may_start_at(draft: Draft, event: Event) -> datetime:
     if grace is not None and event.announced_at <= grace.announced_before:
         return max(event.not_before, grace.until)
     return event.not_before
+
+
+def _said(span: timedelta) -> str:
+    return f"{span.total_seconds():g} s"
 
 
 def _only(event: Event, machine: MachineId) -> tuple[Resource, ...]:

@@ -24,7 +24,7 @@ class ExternalDriver:
         """Say that nobody has reported in time; one that was never let begin has not begun."""
         if task.step.look_at == task.step.begun_at:
             return NotBegun()
-        return Failed(f"nobody has reported for {self._limit(task)}")
+        return Failed(f"nobody has reported for {self._limit(task).total_seconds():g} s")
 
     def _limit(self, task: Task) -> timedelta:
         return task.heartbeat or self._silence

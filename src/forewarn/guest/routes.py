@@ -77,7 +77,7 @@ def _is_addressed_here(request: Request, authority: str | None, settings: GuestS
 def _route(path: str, settings: GuestSettings) -> Mapping[bytes, Handler] | None:
     if path in ROUTES:
         return ROUTES[path]
-    if path.startswith(("/metadata/identity/", "/metadata/attested/")):
+    if f"{path}/".startswith(("/metadata/identity/", "/metadata/attested/")):
         return ANYTHING_REFUSED
     if path == "/metadata/instance" or path.startswith("/metadata/instance/"):
         return _instance_route(path, settings.instance)

@@ -15,10 +15,10 @@ PATH = f"/metadata/scheduledevents?api-version={VERSIONS[-1].name}"
 def addresses(*, guests: Sequence[str], operators: str, players: Sequence[Machine], about: str) -> list[str]:
     """Say where everything is; players are the machines with a port of their own."""
     own = [player.port for player in players]
-    more = f", and {len(own)} machines on ports of their own, {own[0]} to {own[-1]}" if own else ""
+    more = f"; {len(own)} machines have ports of their own, {own[0]} to {own[-1]}" if own else ""
     return [
         f"forewarn {version('forewarn')} serves {about}",
-        f"  guests     {', '.join(f'http://{place}' for place in guests)}{more}",
+        f"  guests     {', '.join(f'http://{place}' for place in guests)}, known by their addresses{more}",
         f"  operators  {operators}",
     ]
 
