@@ -208,6 +208,9 @@ def test_a_fleet_is_applied_after_its_difference_is_shown(server: str, tmp_path:
     assert "+ host host-9\n" in dry
     assert "- machine db\n" in dry
     assert len(answer("machine", "list")["machines"]) == 8
+    refused = run("fleet", "apply", str(file), code=1).stderr
+    assert "would remove 8 machines without notice to anybody" in refused
+    assert len(answer("machine", "list")["machines"]) == 8
     assert "Applied:" in run("fleet", "apply", str(file), "--yes").stdout
     assert answer("machine", "list")["machines"] == []
 

@@ -72,3 +72,9 @@ def test_a_running_server_is_no_place_for_a_rehearsal(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "--server", "http://127.0.0.1:1")
     assert ran.returncode == 1
     assert "private service" in ran.stderr
+
+
+def test_a_program_that_ends_before_it_polls_ends_the_rehearsal(tmp_path: Path) -> None:
+    ran = run(tmp_path, "rehearse", "user-restart", "--", "false")
+    assert ran.returncode == 1
+    assert "web-0 never polled: its program ended with 1" in ran.stdout

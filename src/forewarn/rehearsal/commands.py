@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from forewarn.core.errors import Invalid
 from forewarn.rehearsal.ledger import Note
 from forewarn.rehearsal.scenario import GuestCommand
+
+Ended: TypeAlias = Callable[[str, int], None]  # whose program, and with which code
 
 # For a program to end when it is asked to; real seconds.
 PATIENCE = 5.0
@@ -17,10 +20,11 @@ PATIENCE = 5.0
 class RunningGuest:
     """A program that runs as the guest of a machine."""
 
-    def __init__(self, guest: GuestCommand, endpoint: str, *, note: Note) -> None:
+    def __init__(self, guest: GuestCommand, endpoint: str, *, note: Note, ended: Ended) -> None:
         self._guest = guest
         self._endpoint = endpoint
         self._note = note
+        self._ended = ended
         self._process: asyncio.subprocess.Process | None = None
         self._listening: asyncio.Task[None] | None = None
 
@@ -71,7 +75,7 @@ class RunningGuest:
                 self._note(machine, f"| {line.decode(errors='replace').rstrip()}")
         code = await process.wait()
         if code >= 0:
-            self._note(machine, f"its program has ended with {code}")
+            self._ended(machine, code)
 
     def _filled(self, word: str) -> str:
         return word.replace("{endpoint}", self._endpoint).replace("{machine}", self._guest.machine)

@@ -43,7 +43,8 @@ class Director:
 
     async def run(self) -> None:
         """Carry the scenario out."""
-        await self._audience()
+        if not await self._audience():
+            return
         self._stage.begin()
         self._note(SERVICE, "the scenario begins")
         waiting = list(self._scenario.steps)
@@ -59,12 +60,17 @@ class Director:
         """Return what is known of every event there was."""
         return [_facts(await self._service.event(id_), first) for id_, first in self._events.items()]
 
-    async def _audience(self) -> None:
-        """Wait until every guest that something is expected of has polled."""
+    async def _audience(self) -> bool:
+        """Wait until every guest that something is expected of has polled; False if one never will."""
         if self._scenario.start is Start.NOW:
-            return
+            return True
         expected = [self._ledger.accounts[name] for name in self._scenario.expect.machines]
-        await until(lambda: all(account.polls for account in expected))
+        await until(lambda: all(account.polls or account.exit_code is not None for account in expected))
+        lost = [account for account in expected if not account.polls]
+        self.troubles += [
+            f"{account.machine} never polled: its program ended with {account.exit_code}" for account in lost
+        ]
+        return not lost
 
     async def _do(self, step: Step) -> None:
         self._note(SERVICE, str(step.does))

@@ -22,6 +22,7 @@ class Account:
     approved: dict[str, datetime] = field(default_factory=dict)
     lists: tuple[str, ...] = ()  # the events it was told last
     meets: str = ""  # what is wrong with its answers at present
+    exit_code: int | None = None  # of the program that was run as this guest, once it has ended
 
 
 class Ledger:
@@ -39,6 +40,12 @@ class Ledger:
         if account.first_poll is None:
             account.first_poll = now
             self._note(machine, "polls for the first time")
+
+    def ended(self, machine: str, code: int) -> None:
+        """Write down that the program that was run as a guest is over."""
+        self._note(machine, f"its program has ended with {code}")
+        if machine in self.accounts:
+            self.accounts[machine].exit_code = code
 
     def spoiled(self, machine: str, what: str) -> None:
         """Write down that a guest was not answered as it should be."""

@@ -56,7 +56,9 @@ async def _rehearse(scenario: Scenario, audience: Audience) -> Report:
         endpoints = await _open(scenario, set_up.house, stack)
         audience.opened(endpoints, set_up.house.ledger.accounts, set_up.house.stage.elapsed)
         for guest in scenario.guests:
-            running = RunningGuest(guest, endpoints[guest.machine], note=set_up.note)
+            running = RunningGuest(
+                guest, endpoints[guest.machine], note=set_up.note, ended=set_up.house.ledger.ended
+            )
             await running.start()
             stack.push_async_callback(running.stop)
         return await _played(scenario, service, set_up)
