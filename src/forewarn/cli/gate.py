@@ -23,6 +23,12 @@ LOOK_EVERY = 1.0
 BEATS_IN_LIMIT = 4
 DEFAULT_SILENCE = 600.0
 
+REPORTS = {
+    "complete": "when it is done",
+    "fail": "if it failed",
+    "heartbeat": "now and then: ten minutes of silence are a failure",
+}
+
 HostName = Annotated[str, typer.Argument(metavar="HOST", show_default=False)]
 MachineName = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False)]
 HostAction = Annotated[
@@ -86,8 +92,9 @@ def _run(session: Session, order: dict[str, Any], command: list[str] | None, *, 
     try:
         while (machines := _wait(session, order["id"])) is not None:
             if not command:
-                console.say("The work may begin. When it is done:")
-                console.say(f"  {session.command('order complete ' + order['id'])}")
+                console.say(f"The work may begin on {words.listing(machines)}. Report how it goes:")
+                for report, when in REPORTS.items():
+                    console.say(f"  {session.command(f'order {report} ' + order['id'])}   # {when}")
                 return
             _carry_out(session, order["id"], command, machines)
     except KeyboardInterrupt:
