@@ -508,8 +508,9 @@ def test_a_day_on_the_manual_clock_is_the_same_every_time(tmp_path: Path) -> Non
         service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
         service.order("spot-0", Action.EVICT)
         service.advance(hours=24)
+        records = list(service.history())
         service.close()
-        return list(service.history())
+        return records
 
     assert history(tmp_path / "a") == history(tmp_path / "b")
 
