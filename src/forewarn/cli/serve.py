@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from forewarn.cli import console
+from forewarn.cli.session import Json, Session
 
 Database = Annotated[
     str | None,
@@ -68,7 +69,10 @@ def serve(
 
 
 def backup(
-    file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)], database: Database = None
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)],
+    database: Database = None,
+    json: Json = None,
 ) -> None:
     """Copy the store to a file, also while a server runs on it."""
     from forewarn.core.errors import ForewarnError
@@ -78,7 +82,10 @@ def backup(
         program.backup(database, file)
     except ForewarnError as error:
         raise _failed(error) from None
-    console.say(f"The store is saved in {file}.")
+    if json or (isinstance(ctx.obj, Session) and ctx.obj.json):
+        console.print_json({"file": file})
+    else:
+        console.say(f"The store is saved in {file}.")
 
 
 def installed(part: str) -> ModuleType:
