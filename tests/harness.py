@@ -10,7 +10,7 @@ from forewarn.config import SimulatedTimes
 from forewarn.control.engine import Engine
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Placed, Plane
-from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Task
+from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Running, Task
 from forewarn.control.rollouts import Rollouts, Wish
 from forewarn.control.tail import Tail
 from forewarn.control.tokens import Tokens
@@ -24,6 +24,7 @@ from forewarn.core.orders import Mandate
 from forewarn.core.policy import Policy
 from forewarn.core.waves import Rollout
 from forewarn.core.words import Action, EventId, GroupKind, GroupName, HostName, MachineId, MachineName, Work
+from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
@@ -87,6 +88,7 @@ class WatchedDriver:
     def __init__(self) -> None:
         self._simulated = SimulatedDriver(SimulatedTimes())
         self.failing: set[str] = set()
+        self.slow: set[str] = set()
         self.begun: list[tuple[str, str, int]] = []
 
     def begin(self, task: Task) -> Begun:
@@ -98,6 +100,8 @@ class WatchedDriver:
     def check(self, task: Task) -> Checked:
         if task.step.name in self.failing:
             return Failed("told to fail")
+        if task.step.name in self.slow:
+            return Running(task.now + timedelta(minutes=1))
         return self._simulated.check(task)
 
 
@@ -134,7 +138,7 @@ class Service:
         self.engine = Engine(
             store=noting,
             policy=self.policy,
-            drivers={"simulated": self.driver},
+            drivers={"simulated": self.driver, "external": ExternalDriver(self.policy.external_silence)},
             activity=self.polls,
             new_id=self.ids,
         )

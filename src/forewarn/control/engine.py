@@ -61,7 +61,7 @@ class Engine:
         self._drivers = drivers
         self._activity = activity
         self._new_id = new_id
-        self._conductor = Conductor(store=store, policy=policy, new_id=new_id)
+        self._conductor = Conductor(store=store, policy=policy, activity=activity, new_id=new_id)
         self._saved_activity_at: datetime | None = None
         self._unsaved: tuple[dict[GroupName, datetime], dict[MachineId, datetime]] = ({}, {})
 

@@ -17,6 +17,7 @@ from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Approval, Event, Hold, Machine, Order
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import Policy
+from forewarn.core.timing import check_deadline
 from forewarn.core.words import (
     Action,
     ApprovedBy,
@@ -78,6 +79,7 @@ class Plane:
     def order_host(self, name: str, action: Action, mandate: Mandate, *, work: Work | None = None) -> Placed:
         """Order something to be done to a host and all it carries."""
         host = HostName(name)
+        check_deadline(mandate.terms.deadline, now=self._clock.now())
         with self._store.write() as tx:
             around = tx.around(hosts=[host])
             if host not in around.hosts:
@@ -264,6 +266,7 @@ class Plane:
         self, spec: FleetSpec, *, digest: str | None = None, by: str, dry_run: bool = False
     ) -> tuple[str, ...]:
         """Make the fleet what is declared, and say what that changes; a dry run only says it."""
+        fleet.check_windows(spec, self._policy)
         if dry_run:
             with self._store.read() as snapshot:
                 return fleet.apply(self._draft(snapshot.everything()), spec, by=by)
