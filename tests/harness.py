@@ -21,7 +21,7 @@ from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Event, Machine, Order, Record
 from forewarn.core.orders import Mandate
-from forewarn.core.policy import Policy
+from forewarn.core.policy import EXTERNAL, Policy
 from forewarn.core.waves import Rollout
 from forewarn.core.words import Action, EventId, GroupKind, GroupName, HostName, MachineId, MachineName, Work
 from forewarn.drivers.external import ExternalDriver
@@ -115,6 +115,7 @@ class Service:
         self.polls = Polls()
         self.driver = WatchedDriver()
         self.clock = ManualClock(start)
+        self.real = 0.0  # the world's own seconds, turned by hand too
         self.open()
 
     def open(self) -> None:
@@ -129,7 +130,10 @@ class Service:
     def wire(self, store: SqlStore) -> None:
         noting = NotingStore(store)
         noting.attend(self.polls)
-        self.plane = Plane(store=noting, clock=self.clock, policy=self.policy, new_id=self.ids)
+        external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
+        self.plane = Plane(
+            store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, heard=external.heard
+        )
         self.views = Views(store=noting, activity=self.polls)
         self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=Secrets())
         self.rollouts = Rollouts(
@@ -138,7 +142,8 @@ class Service:
         self.engine = Engine(
             store=noting,
             policy=self.policy,
-            drivers={"simulated": self.driver, "external": ExternalDriver(self.policy.external_silence)},
+            drivers={"simulated": self.driver, EXTERNAL: external},
+            overdue=external.overdue,
             activity=self.polls,
             new_id=self.ids,
         )

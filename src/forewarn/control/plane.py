@@ -44,7 +44,17 @@ class Placed:
 class Plane:
     """The use cases that change something."""
 
-    def __init__(self, *, store: Store, clock: Clock, policy: Policy, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        policy: Policy,
+        new_id: Callable[[], str],
+        heard: Callable[[OrderId], None] = lambda _: None,
+    ) -> None:
+        """Take, besides its parts, whom to tell that somebody has reported of an order."""
+        self._heard = heard
         self._store: Store = store
         self._clock = clock
         self._policy = policy
@@ -122,6 +132,7 @@ class Plane:
         """Take the word of whoever does the work outside that it goes on."""
         with self._on_order(order) as draft:
             after = orders.heartbeat(draft, order, policy=self._policy)
+            self._heard(order)
         return Placed(order=after, events=draft.events_of(order))
 
     # Holds
