@@ -7,6 +7,7 @@ from typing import Any
 
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
+from forewarn.control.bell import Bell
 from forewarn.control.engine import Engine
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Placed, Plane
@@ -125,7 +126,10 @@ class Service:
     def wire(self, store: SqlStore) -> None:
         noting = NotingStore(store)
         noting.attend(self.polls)
-        self.plane = Plane(store=noting, clock=self.clock, policy=self.policy, new_id=self.ids)
+        changed = Bell()
+        self.plane = Plane(
+            store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, webhooks_changed=changed
+        )
         self.views = Views(store=noting, activity=self.polls)
         self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=Secrets())
         self.rollouts = Rollouts(
@@ -138,10 +142,14 @@ class Service:
             activity=self.polls,
             new_id=self.ids,
         )
-        self.time = Timekeeper(self.clock, self.engine)
+        self.time = Timekeeper(self.clock, self.engine, self.plane)
         self.tail = Tail(store)
         self.webhooks = Webhooks(
-            store=store, clock=self.clock, new_id=self.ids, new_secret=lambda: f"whsec_{'A' * 32}"
+            store=store,
+            clock=self.clock,
+            new_id=self.ids,
+            new_secret=lambda: f"whsec_{'A' * 32}",
+            changes=changed,
         )
 
     def close(self) -> None:
@@ -222,7 +230,9 @@ class Service:
             pass
 
     def advance(self, **span: float) -> None:
-        self.time.advance(timedelta(**span).total_seconds())
+        """Let time pass; nobody turned the clock, so no record says so."""
+        now = self.clock.now()
+        self.engine.run_until(now + timedelta(**span), now, reach=self.clock.set)
 
     # What there is
 

@@ -73,6 +73,7 @@ def test_listed_events_are_those_of_a_projects_groups(store: SqlStore) -> None:
     here, there = event(1), event(2, group=other.name)
     save(store, groups=(group(), other), events=(here, there))
     with store.read() as snapshot:
-        assert snapshot.listed_events(None) == [here, there]
-        assert snapshot.listed_events(ProjectName("b")) == [there]
-        assert snapshot.listed_events(ProjectName("c")) == []
+        assert snapshot.listed_events() == [here, there]
+    for project, listed in (("b", [there]), ("c", [])):
+        with store.read(project=ProjectName(project)) as snapshot:
+            assert snapshot.listed_events() == listed

@@ -21,11 +21,11 @@ router = APIRouter(tags=["history"])
 T = TypeVar("T")
 
 
-@router.get("/v1/history", summary="List records", response_model=shapes.Records, responses=documented())
+@router.get("/v1/history", summary="List records", response_model=shapes.Records, responses=documented(404))
 async def list_records(query: Annotated[HistoryQuery, Query()], service: Service) -> JSONResponse:
     """List what happened, newest first."""
-    wanted = _filter(query)
-    found = await service.run(lambda: service.views.history(wanted))
+    wanted, project = _filter(query), project_name(query.project)
+    found = await service.run(lambda: service.views.only(project).history(wanted))
     shown = found[: query.limit]
     after = str(shown[-1].number) if len(found) > query.limit else None
     return listed("records", shown, after, operator.record)
@@ -33,7 +33,6 @@ async def list_records(query: Annotated[HistoryQuery, Query()], service: Service
 
 def _filter(query: HistoryQuery) -> HistoryFilter:
     return HistoryFilter(
-        project=_read("project", query.project, project_name),
         machine=_read("machine", query.machine, MachineName),
         event=_read("event", query.event, event_id),
         order=_read("order", query.order, order_id),

@@ -15,17 +15,28 @@ _OWN = (
     "orders/{id}",
     "events",
     "events/{id}",
+    "calendar.ics",
+    "stream",
 )
 _USES = (
     *("machines/{name}/restart", "machines/{name}/redeploy"),
     *("machines/{name}/terminate", "machines/{name}/start"),
     *("orders/{id}/cancel", "orders/{id}/retry", "orders/{id}/abandon"),
     *("events/{id}/approve", "events/{id}/cancel"),
+    "webhooks",
+    "webhooks/{id}/test",
+)
+# Their addresses are often secrets: who may not keep any need not know those of others.
+_WEBHOOKS = (
+    ("GET", "/v1/webhooks"),
+    ("GET", "/v1/webhooks/{id}"),
+    ("DELETE", "/v1/webhooks/{id}"),
 )
 
 RIGHTS: Mapping[tuple[str, str], Right] = {
     **{("GET", f"/v1/{path}"): Right.SEE for path in (*_OWN, "history", "clock")},
     **{("POST", f"/v1/{path}"): Right.USE for path in _USES},
+    **dict.fromkeys(_WEBHOOKS, Right.USE),
     ("GET", "/v1/tokens"): Right.RUN,
 }
 

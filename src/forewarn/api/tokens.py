@@ -48,12 +48,12 @@ async def create_token(body: TokenBody, request: Request, service: Service, call
 @router.post(
     "/v1/tokens/{name}/revoke",
     summary="Revoke a token",
-    response_model=shapes.OneToken,
+    response_model=shapes.RevokedToken,
     responses=documented(404),
 )
 async def revoke_token(name: Name, request: Request, service: Service, caller: Caller) -> JSONResponse:
-    """End a token: from now on nothing can be done with it."""
+    """End a token: from now on nothing can be done with it; `warnings` say what that leaves behind."""
     name = known_name(name, "token")
-    token = await service.run(lambda: service.tokens.revoke(name, by=caller))
+    revoked = await service.run(lambda: service.tokens.revoke(name, by=caller))
     request.app.state.door.forget()
-    return JSONResponse({"token": operator.token(token)})
+    return JSONResponse({"token": operator.token(revoked.token), "warnings": list(revoked.warnings)})
