@@ -109,6 +109,7 @@ class Service:
         self.url = url
         self.policy = policy or Policy()
         self.ids = Ids()
+        self.secrets = Secrets()
         self.polls = Polls()
         self.driver = WatchedDriver()
         self.clock = ManualClock(start)
@@ -131,7 +132,7 @@ class Service:
             store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, webhooks_changed=changed
         )
         self.views = Views(store=noting, activity=self.polls)
-        self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=Secrets())
+        self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=self.secrets)
         self.rollouts = Rollouts(
             store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, activity=self.polls
         )

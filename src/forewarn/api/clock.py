@@ -6,10 +6,11 @@ from fastapi.responses import JSONResponse
 from forewarn.api import shapes
 from forewarn.api.bodies import AdvanceBody
 from forewarn.api.errors import documented
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service, Services
 from forewarn.wire import operator
 
-router = APIRouter(tags=["clock"])
+router = APIRouter(route_class=GuardedRoute, tags=["clock"])
 
 
 @router.get("/v1/clock", summary="Tell the time", response_model=shapes.Clock, responses=documented())

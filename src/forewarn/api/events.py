@@ -9,10 +9,11 @@ from forewarn.api import shapes
 from forewarn.api.bodies import ListQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Id, event_id, listed, project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.wire import operator
 
-router = APIRouter(tags=["events"])
+router = APIRouter(route_class=GuardedRoute, tags=["events"])
 
 
 @router.get(

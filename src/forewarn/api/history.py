@@ -10,13 +10,14 @@ from forewarn.api import shapes
 from forewarn.api.bodies import LARGEST, HistoryQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import event_id, listed, order_id, project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Service
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.errors import ForewarnError, Invalid
 from forewarn.core.words import MachineName
 from forewarn.wire import operator
 
-router = APIRouter(tags=["history"])
+router = APIRouter(route_class=GuardedRoute, tags=["history"])
 
 T = TypeVar("T")
 

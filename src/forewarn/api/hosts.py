@@ -9,13 +9,14 @@ from forewarn.api import shapes
 from forewarn.api.bodies import HostOrderBody, ListQuery, MaintenanceBody, PageQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed, project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.api.terms import mandate_of
 from forewarn.control.plane import Placed
 from forewarn.core.words import Action, Work
 from forewarn.wire import operator
 
-router = APIRouter()
+router = APIRouter(route_class=GuardedRoute)
 
 Page = Annotated[PageQuery, Query()]
 

@@ -10,6 +10,7 @@ from forewarn.api import declarations, shapes
 from forewarn.api.bodies import MachineOrderBody, MachinesQuery, ProjectQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed, project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service, Services
 from forewarn.api.terms import mandate_of
 from forewarn.control.plane import Placed
@@ -20,7 +21,7 @@ from forewarn.core.policy import ONLY_IF_ENABLED
 from forewarn.core.words import Action, GroupName, HostName, ProjectName
 from forewarn.wire import fleet, operator
 
-router = APIRouter(tags=["machines"])
+router = APIRouter(route_class=GuardedRoute, tags=["machines"])
 
 Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(declarations.MACHINE)]
 Project = Annotated[ProjectQuery, Query()]

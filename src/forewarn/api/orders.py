@@ -10,10 +10,11 @@ from forewarn.api.bodies import OrdersQuery
 from forewarn.api.errors import documented
 from forewarn.api.hosts import answered
 from forewarn.api.paths import Id, listed, order_id, project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.wire import operator
 
-router = APIRouter(tags=["orders"])
+router = APIRouter(route_class=GuardedRoute, tags=["orders"])
 
 
 @router.get("/v1/orders", summary="List orders", response_model=shapes.Orders, responses=documented(404))

@@ -1,10 +1,14 @@
 """Which right each call needs: the whole list, and what holds for calls that are not in it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
 
-from fastapi import Request
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
 
 from forewarn.core.access import Right, check
+
+Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
 _OWN = (
     "machines",
@@ -50,8 +54,18 @@ def needed(method: str, path: str) -> Right:
     return RIGHTS.get((method, path), default)
 
 
-async def checked(request: Request) -> None:
-    """Refuse a call that its caller has no right to; those who need no token have no caller."""
-    caller = getattr(request.state, "caller", None)
-    if caller is not None:
-        check(caller, needed(request.method, request.scope["route"].path))
+class GuardedRoute(APIRoute):
+    """An endpoint that refuses callers who have no right to it, before anything of their body is read."""
+
+    def get_route_handler(self) -> Handler:
+        """Make what answers."""
+        answer = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            # Those who need no token have no caller.
+            caller = getattr(request.state, "caller", None)
+            if caller is not None:
+                check(caller, needed(request.method, self.path))
+            return await answer(request)
+
+        return guarded

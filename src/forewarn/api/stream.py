@@ -12,8 +12,9 @@ from starlette.types import Message, Send
 
 from forewarn.api.bodies import LARGEST, StreamQuery
 from forewarn.api.door import Door
-from forewarn.api.errors import documented
+from forewarn.api.errors import documented_as_json
 from forewarn.api.paths import project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import ApiSettings, Service, Services
 from forewarn.control.bell import waking
 from forewarn.control.ports import Following, RecordFilter
@@ -24,7 +25,7 @@ from forewarn.wire import sse
 
 log = logging.getLogger(__name__)
 
-router = APIRouter(tags=["history"])
+router = APIRouter(route_class=GuardedRoute, tags=["history"])
 
 PAGE = 200
 
@@ -61,7 +62,7 @@ class EventStream(StreamingResponse):
     summary="Follow what happens",
     status_code=200,
     response_class=EventStream,
-    responses=documented(404, 409),
+    responses=documented_as_json(404, 409),
 )
 async def follow(
     request: Request,

@@ -10,12 +10,13 @@ from forewarn.api import shapes
 from forewarn.api.bodies import PageQuery, TokenBody
 from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.core.access import Grant
 from forewarn.core.words import ProjectName
 from forewarn.wire import operator
 
-router = APIRouter(tags=["tokens"])
+router = APIRouter(route_class=GuardedRoute, tags=["tokens"])
 
 
 @router.get("/v1/tokens", summary="List tokens", response_model=shapes.Tokens, responses=documented())

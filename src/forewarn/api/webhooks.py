@@ -9,12 +9,13 @@ from forewarn.api import shapes
 from forewarn.api.bodies import ListQuery, WebhookBody
 from forewarn.api.errors import documented
 from forewarn.api.paths import Id, listed, project_name, webhook_id
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service, Services
 from forewarn.control.webhooks import WebhookView
 from forewarn.core.webhooks import WebhookId
 from forewarn.wire import operator
 
-router = APIRouter(tags=["webhooks"])
+router = APIRouter(route_class=GuardedRoute, tags=["webhooks"])
 
 
 @router.get(
