@@ -2,6 +2,7 @@
 
 from forewarn.core.access import Grant, Role
 from forewarn.core.fleet import FleetSpec, GroupSpec
+from forewarn.core.model import Project
 from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
 from tests.harness import Service, machine
 
@@ -31,7 +32,7 @@ def two_projects() -> FleetSpec:
 
 def fleet_of(*projects: ProjectName) -> FleetSpec:
     return FleetSpec(
-        projects=projects,
+        projects=tuple(Project(name=name) for name in projects),
         hosts=tuple(HostName(f"host-{number}") for number in (1, 2, 3)),
         groups=tuple(
             GroupSpec(

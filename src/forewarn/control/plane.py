@@ -19,6 +19,7 @@ from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Approval, Event, Hold, Machine, Order
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import Policy
+from forewarn.core.timing import check_deadline
 from forewarn.core.words import (
     Action,
     ApprovedBy,
@@ -52,9 +53,11 @@ class Plane:
         clock: Clock,
         policy: Policy,
         new_id: Callable[[], str],
+        heard: Callable[[OrderId], None] = lambda _: None,
         webhooks_changed: Bell | None = None,
     ) -> None:
-        """Take what to ring when webhooks go with their project."""
+        """Take whom to tell of somebody's report of an order, and what to ring when webhooks go."""
+        self._heard = heard
         self._store: Store = store
         self._webhooks_changed = webhooks_changed or Bell()
         self._clock = clock
@@ -90,6 +93,7 @@ class Plane:
     def order_host(self, name: str, action: Action, mandate: Mandate, *, work: Work | None = None) -> Placed:
         """Order something to be done to a host and all it carries."""
         host = HostName(name)
+        check_deadline(mandate.terms.deadline, now=self._clock.now())
         with self._store.write() as tx:
             around = tx.around(hosts=[host])
             if host not in around.hosts:
@@ -132,6 +136,7 @@ class Plane:
         """Take the word of whoever does the work outside that it goes on."""
         with self._on_order(order) as draft:
             after = orders.heartbeat(draft, order, policy=self._policy)
+            self._heard(order)
         return Placed(order=after, events=draft.events_of(order))
 
     # Holds
@@ -276,6 +281,7 @@ class Plane:
         self, spec: FleetSpec, *, digest: str | None = None, by: str, dry_run: bool = False
     ) -> tuple[str, ...]:
         """Make the fleet what is declared, and say what that changes; a dry run only says it."""
+        fleet.check_windows(spec, self._policy)
         if dry_run:
             with self._store.read() as snapshot:
                 draft = self._draft(snapshot.everything())
