@@ -77,3 +77,13 @@ def test_listed_events_are_those_of_a_projects_groups(store: SqlStore) -> None:
     for project, listed in (("b", [there]), ("c", [])):
         with store.read(project=ProjectName(project)) as snapshot:
             assert snapshot.listed_events() == listed
+
+
+def test_a_project_follows_its_own_records(store: SqlStore) -> None:
+    mine = record(2, project=ProjectName("b"))
+    save(store, records=(record(1, project=ProjectName("a")), mine, record(3)))
+    with store.read(project=ProjectName("b")) as snapshot:
+        found = snapshot.following(0, RecordFilter(), limit=10)
+        assert (found.records, found.number) == ((mine,), 3)
+        assert snapshot.count_following(0, RecordFilter()) == 1
+        assert snapshot.count_following(0, RecordFilter(project=ProjectName("a"))) == 0
