@@ -54,12 +54,12 @@ OPERATIONS = sorted(
     for method in route.methods
     if method != "HEAD"
 )
-# What names there are, by where they stand in a path.
 NAMES = {
     "machines": ["a-0", "b-0", "spot"],
     "groups": ["a-web", "b-web"],
     "hosts": ["host-1", "host-3"],
     "tokens": ["bert", "vera"],
+    **{kind: [NOBODY] for kind in ("orders", "events", "holds", "rollouts", "webhooks")},
 }
 
 
@@ -99,30 +99,33 @@ class Fleet:
         for name in ("a-0", "b-0"):
             self.service.poll(name)
         let_in(self.service)
+        # What there is, by where it stands in a path.
+        self.known = {kind: [*names] for kind, names in NAMES.items()}
         # What nobody of another project may learn.
         self.private = {name: [f"{name}-0", f"{name}-1", f"{name}-web"] for name in (A, B)}
         for name in (A, B):
-            self.private[name] += self._made(name)
-        others = [
-            self.service.plane.hold(TEST, project=None, host=None).id,
-            self.service.roll("host-2").id,
-            self.service.webhooks.add(
-                "https://hooks.example/", project=None, kinds=(), secret=None, by="olga"
-            ).id,
-        ]
-        self.ids = [NOBODY, *others, *self.private[A][3:], *self.private[B][3:]]
+            self._make(name)
+        self.known["holds"].append(self.service.plane.hold(TEST, project=None, host=None).id)
+        self.known["rollouts"].append(self.service.roll("host-2").id)
+        self.known["webhooks"].append(self._webhook(None))
         self.service.close()
         shutil.copy(folder / "forewarn.db", folder / "first.db")
 
-    def _made(self, project: ProjectName) -> Iterator[str]:
+    def _make(self, project: ProjectName) -> None:
         """Make, in a project, one of each that has an id; one order has failed."""
         self.service.driver.failing.add(f"{project}-1")
+        made: list[tuple[str, str]] = [("webhooks", self._webhook(project))]
         for name in (f"{project}-1", f"{project}-0"):
             placed = self.service.order(name, Action.RESTART)
             self.service.advance(minutes=20)
-            yield from (placed.order.id, *(event.id for event in placed.events))
-        webhooks = self.service.webhooks.within(project)
-        yield webhooks.add("https://hooks.example/", project=None, kinds=(), secret=None, by="test").id
+            made += [("orders", placed.order.id), *(("events", event.id) for event in placed.events)]
+        for kind, id_ in made:
+            self.known[kind].append(id_)
+            self.private[project].append(id_)
+
+    def _webhook(self, keeper: ProjectName | None) -> str:
+        webhooks = self.service.webhooks.within(keeper)
+        return webhooks.add("https://hooks.example/", project=None, kinds=(), secret=None, by="test").id
 
     def renewed(self) -> FastAPI:
         """Make it what it was at first, and give the API to it."""
@@ -177,8 +180,7 @@ class Api:
 def aim(case: Case, fleet: Fleet, chosen: Callable[[list[str]], str]) -> None:
     """Let a request name something that exists: made-up names would never get anywhere."""
     for name in case.path_parameters:
-        kind = case.path.split("/")[2]
-        case.path_parameters[name] = chosen(fleet.ids if name == "id" else NAMES[kind])
+        case.path_parameters[name] = chosen(fleet.known[case.path.split("/")[2]])
 
 
 def without_end(case: Case) -> None:
@@ -201,9 +203,14 @@ def check(case: Case, answer: httpx.Response, by: Somebody) -> None:
         assert answer.status_code == (401 if by.who is None else 403)
 
 
-def check_privacy(sent: requests.PreparedRequest, answer: httpx.Response, names: list[str]) -> None:
+def check_privacy(
+    case: Case, sent: requests.PreparedRequest, answer: httpx.Response, others: list[str]
+) -> None:
+    """See that somebody of a project neither reaches nor is told what is another's."""
     asked = f"{sent.url} {sent.body!r}"
-    for name in names:
+    for name in others:
+        if name in case.path_parameters.values():
+            assert answer.is_error
         if re.search(rf"\b{name}\b", answer.text):
             assert name in asked
 
@@ -241,7 +248,7 @@ def test_every_answer_is_one_that_the_document_names(
                     assert service.tail.newest() == before
                 if somebody.who is not None and somebody.who.project is not None:
                     other = B if somebody.who.project == A else A
-                    check_privacy(sent, answer, fleet.private[other])
+                    check_privacy(case, sent, answer, fleet.private[other])
             except BaseException as failure:
                 failure.add_note(said)
                 raise
