@@ -14,7 +14,7 @@ from forewarn.clock import SystemClock
 from forewarn.core.webhooks import Webhook, WebhookId
 from forewarn.core.words import ProjectName
 from forewarn.server.delivery import NOT_PUBLIC, Delivery
-from forewarn.server.lookup import Lookup, PublicOnly
+from forewarn.server.lookup import Lookup, PublicOnly, addresses_of
 from tests.harness import START, Ids
 from tests.receiver import Receiver, receiving
 
@@ -148,3 +148,12 @@ def test_a_certificate_must_be_that_of_the_name(
         (error,) = called(wanted, Names(["127.0.0.1"]))
     assert (error is None) == trusted
     assert trusted or "certificate" in str(error)
+
+
+def test_an_address_is_looked_up_as_itself() -> None:
+    assert asyncio.run(addresses_of("127.0.0.1", 80)) == ["127.0.0.1"]
+
+
+def test_a_name_that_cannot_be_one_leads_nowhere() -> None:
+    with pytest.raises(OSError, match="label"):
+        asyncio.run(addresses_of(f"{'a' * 64}.example", 80))
