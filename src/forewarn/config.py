@@ -13,9 +13,11 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from forewarn.core.errors import Invalid
 from forewarn.core.policy import Policy
+from forewarn.core.retention import SHORTEST
 from forewarn.core.words import Action
 
 PREFIX = "FOREWARN_"
+FOREVER = "forever"
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 T = TypeVar("T")
@@ -63,6 +65,17 @@ class SimulatedTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """The history."""
+
+    keep: timedelta | None = None  # how long records are kept; None: for ever
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and self.keep < SHORTEST:
+            raise ValueError("expected at least 1d, or forever")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All of them."""
 
@@ -72,6 +85,7 @@ class Settings:
     guest: GuestSettings = field(default_factory=GuestSettings)
     operator: OperatorSettings = field(default_factory=OperatorSettings)
     times: Policy = field(default_factory=Policy)
+    history: HistorySettings = field(default_factory=HistorySettings)
     simulated: SimulatedTimes = field(default_factory=SimulatedTimes)
 
 
@@ -153,6 +167,8 @@ def _with(settings: T, path: list[str], value: Any, where: str) -> T:
 
 
 def _converted(kind: Any, value: Any) -> Any:
+    if kind == timedelta | None:
+        return None if value == FOREVER else duration(value)
     if kind is timedelta:
         return _not_negative(duration(value))
     if kind is bool:

@@ -131,6 +131,13 @@ def test_a_time_has_an_end(text: Any) -> None:
         duration(text)
 
 
+@pytest.mark.parametrize(("text", "keep"), [("400d", timedelta(days=400)), ("forever", None)])
+def test_the_history_is_kept_for_a_time_or_for_ever(text: str, keep: timedelta | None) -> None:
+    assert Settings().history.keep is None
+    assert loaded(file=f"[history]\nkeep = '{text}'").history.keep == keep
+    assert loaded(environment={"FOREWARN_HISTORY_KEEP": text}).history.keep == keep
+
+
 # What is refused
 
 
@@ -162,6 +169,7 @@ def test_a_time_has_an_end(text: Any) -> None:
         ("[times]\nuser-orders = inf", "times.user-orders: expected a number, got inf"),
         ("[times]\nlinger = -1", "times.linger: expected a time that is not negative, got -1"),
         ("[times]\nlinger = inf", "times.linger: expected a time that is not so long, got inf"),
+        ("[history]\nkeep = '5h'", "history.keep: expected at least 1d, or forever, got '5h'"),
         ("[simulated]\nfail = ''", "simulated.fail: expected a time such as 90, 15m, 1h30m or 7d, got ''"),
     ],
 )

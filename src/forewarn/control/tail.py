@@ -62,6 +62,12 @@ class Tail:
         with self._store.read() as snapshot:
             return snapshot.newest()
 
+    def missing(self, number: int) -> int | None:
+        """Say up to which number records after this one may have been removed; None if none were."""
+        with self._store.read() as snapshot:
+            up_to = snapshot.pruning().up_to
+        return up_to if number < up_to else None
+
     def page(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
         """Read what follows a number from the store."""
         with self._store.read() as snapshot:

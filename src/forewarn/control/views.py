@@ -143,7 +143,7 @@ class Views:
             return self._noted(snapshot, snapshot.order(known.order), [known])[0]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
-        """List records, newest first."""
+        """List records, newest first; those above a number oldest first."""
         with self._store.read() as snapshot:
             return snapshot.history(wanted)
 

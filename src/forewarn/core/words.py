@@ -194,6 +194,7 @@ class Kind(StrEnum):
     PROJECT_REMOVED = "project-removed"
     FLEET_APPLIED = "fleet-applied"
     CLOCK_JUMPED = "clock-jumped"
+    HISTORY_PRUNED = "history-pruned"  # old records have gone
     WEBHOOK_ADDED = "webhook-added"
     WEBHOOK_REMOVED = "webhook-removed"
     WEBHOOK_FAILING = "webhook-failing"

@@ -18,6 +18,7 @@ from forewarn.control.feed import Feed
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Delta, Driver
+from forewarn.control.retention import Retention
 from forewarn.control.rollouts import Rollouts
 from forewarn.control.tail import Tail
 from forewarn.control.tokens import Tokens
@@ -131,6 +132,7 @@ def wire(core: Core) -> Parts:
         drivers=drivers(settings),
         activity=boards,
         new_id=new_id,
+        retention=Retention(store=core.noting, keep=settings.history.keep, new_id=new_id),
     )
     tail = Tail(core.store)
 
