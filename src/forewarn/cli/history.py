@@ -49,3 +49,11 @@ def _row(record: dict[str, Any]) -> tuple[object, ...]:
         record["by"],
         record["reason"],
     )
+
+
+def line(record: dict[str, Any]) -> str:
+    """Write a record as one line."""
+    about = record["machine"] or record["host"] or record["group"] or ""
+    by = f"by {record['by']}" if record["by"] else ""
+    said = (words.at(record["at"]), f"{record['kind']:16}", about, record["reason"], by)
+    return "  ".join(part for part in said if part)

@@ -25,6 +25,7 @@ from forewarn.cli import (
     serve,
     session,
     token,
+    watch,
     webhook,
 )
 from forewarn.cli.session import Json, Project, Server, Token
@@ -57,6 +58,7 @@ for _noun, _part in {
 }.items():
     app.add_typer(_part.app, name=_noun)
 
+app.command("watch")(watch.watch)
 app.command("history")(history.history)
 app.command("rehearse")(rehearse.rehearse)
 app.command("hold")(hold.hold)
