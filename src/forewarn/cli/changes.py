@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from forewarn.cli.client import FORBIDDEN, PAGE, Client, Refused, Unreachable
+from forewarn.clock import monotonic
 
 if TYPE_CHECKING:
     import httpx
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 PATIENCE = 35.0
 # Between two tries, and between two questions where there is no stream.
 PAUSE = 1.0
-# What comes within so many seconds is one change to whoever looks at it.
-TOGETHER = 0.05
+# What comes so close together is one change to whoever looks at it; but not for ever.
+TOGETHER, LONGEST_TOGETHER = 0.05, 0.5
 
 CONFLICT, SERVER_ERROR = 409, 500
 
@@ -78,7 +79,8 @@ class Changes:
         came: list[Record | Refused | None] = []
         with suppress(queue.Empty):
             came.append(self._queue.get(timeout=seconds))
-            while True:
+            until = monotonic() + LONGEST_TOGETHER
+            while monotonic() < until:
                 came.append(self._queue.get(timeout=TOGETHER))
         for each in came:
             if isinstance(each, Refused):

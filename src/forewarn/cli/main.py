@@ -59,7 +59,7 @@ for _noun, _part in {
     app.add_typer(_part.app, name=_noun)
 
 app.command("watch")(watch.watch)
-app.command("history")(history.history)
+app.add_typer(history.app, name="history")
 app.command("rehearse")(rehearse.rehearse)
 app.command("hold")(hold.hold)
 app.command("release")(hold.release)

@@ -14,6 +14,8 @@ ONE_BY_ONE = 20
 # Open rollouts are among the newest.
 NEWEST_ROLLOUTS = 50
 NOT_FOUND = 404
+# A clock that runs by itself is set right so often, in seconds.
+READ_TIME_EVERY = 60.0
 
 Key = tuple[str, str]  # a machine's project and its name without case
 
@@ -48,6 +50,18 @@ class Time:
     kind: str
     speed: float
     read_at: float
+
+    @classmethod
+    def read(cls, client: Client) -> "Time":
+        """Ask a server what time it is."""
+        clock = client.get("/v1/clock")
+        now = datetime.fromisoformat(clock["now"])
+        return cls(now=now, kind=clock["kind"], speed=clock["speed"], read_at=monotonic())
+
+    @property
+    def old(self) -> bool:
+        """Whether to ask again: always, if it is turned by hand; else now and then."""
+        return not self.speed or monotonic() - self.read_at > READ_TIME_EVERY
 
     def at_present(self) -> datetime:
         """Say what time it is."""
@@ -110,9 +124,7 @@ class Mirror:
 
     def read_time(self) -> None:
         """Read what time it is."""
-        clock = self.client.get("/v1/clock")
-        now = datetime.fromisoformat(clock["now"])
-        self.time = Time(now=now, kind=clock["kind"], speed=clock["speed"], read_at=monotonic())
+        self.time = Time.read(self.client)
 
     def concerns(self, record: Record) -> bool:
         """Say whether a record is about what is watched."""

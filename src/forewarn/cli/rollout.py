@@ -9,6 +9,7 @@ from forewarn.cli import console, words
 from forewarn.cli.client import Refused
 from forewarn.cli.find import whole_id
 from forewarn.cli.placed import show_waiting
+from forewarn.cli.rollout_follow import follow
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Roll maintenance over hosts in waves; pause, resume or abort it.")
@@ -24,6 +25,13 @@ Action = Annotated[
 AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
 Gap = Annotated[float, typer.Option("--gap", metavar="SECONDS", min=0, help="Between two waves.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Return at once, as with --json, and let it go on unseen.")
+]
+Follow = Annotated[
+    bool,
+    typer.Option("--follow", help="Show what happens until it is done or pauses; Ctrl-C ends only that."),
+]
 Id = Annotated[
     str | None,
     typer.Argument(metavar="[ROLLOUT]", help="Its id, or how it begins; left out if only one is open."),
@@ -70,11 +78,17 @@ def start(
     at_once: AtOnce = 1,
     gap: Gap = 0,
     reason: Reason = None,
+    detach: Detach = False,
 ) -> None:
-    """Begin: the first wave is announced, if nothing is in the way."""
+    """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
     body = _body(hosts, every, action, at_once, gap) | ({"reason": reason} if reason else {})
     answer = session.client.post("/v1/rollouts", body)
-    session.answer(answer, lambda: _show_started(session, answer["rollout"]))
+    if detach or session.json:
+        session.answer(answer, lambda: _show_started(session, answer["rollout"]))
+        return
+    for warning in answer["rollout"]["warnings"]:
+        console.say(f"Warning: {warning}")
+    follow(session, answer["rollout"]["id"])
 
 
 @app.command("list")
@@ -88,9 +102,13 @@ def list_(session: Session) -> None:
 
 @app.command()
 @with_session
-def show(session: Session, id_: Id = None) -> None:
+def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
     """Show a rollout: its waves, and what it waits for."""
-    answer = session.client.get(f"/v1/rollouts/{_meant(session, id_)}")
+    meant = _meant(session, id_)
+    if follow_:
+        follow(session, meant)
+        return
+    answer = session.client.get(f"/v1/rollouts/{meant}")
     session.answer(answer, lambda: _show(answer["rollout"]))
 
 
@@ -188,7 +206,9 @@ def _show(rollout: dict[str, Any]) -> None:
 def _show_started(session: Session, rollout: dict[str, Any]) -> None:
     _show(rollout)
     _show_warnings(rollout)
-    console.say(f"\n  Follow it:  {session.command('rollout show ' + console.short(rollout['id']))}")
+    console.say(
+        f"\n  Follow it:  {session.command('rollout show ' + console.short(rollout['id']) + ' --follow')}"
+    )
 
 
 def _show_plan(rollout: dict[str, Any]) -> None:

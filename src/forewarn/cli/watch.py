@@ -11,12 +11,9 @@ from forewarn.cli import console, history
 from forewarn.cli.changes import Changes, Link, Record, UpToDate
 from forewarn.cli.mirror import Mirror, Watched
 from forewarn.cli.session import Session, with_session
-from forewarn.clock import monotonic
 
 # Countdowns are in seconds.
 REDRAWN_EVERY = 1.0
-# A clock that is turned by hand is asked each time; others run by themselves, and are set right now and then.
-READ_TIME_EVERY = 60.0
 
 Group = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only this group.")]
 Host = Annotated[str | None, typer.Option("--host", metavar="HOST", help="Only what this host carries.")]
@@ -81,8 +78,7 @@ def _draw(mirror: Mirror, current: UpToDate) -> None:
 
 
 def _mind_the_time(mirror: Mirror) -> None:
-    time = mirror.time
-    if time is None or not time.speed or monotonic() - time.read_at > READ_TIME_EVERY:
+    if mirror.time is None or mirror.time.old:
         mirror.read_time()
 
 

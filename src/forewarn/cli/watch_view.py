@@ -73,7 +73,7 @@ class View:
             *_rollouts(mirror),
             Text(),
         ]
-        events, machines = _events(mirror, now), self._cut(size.width)
+        events, machines = event_lines(mirror.events, now), self._cut(size.width)
         if size.height is None:
             drawn = [
                 *top,
@@ -281,8 +281,8 @@ def _rollouts(mirror: Mirror) -> list[Text]:
     return _shortened([rollout_line(each) for each in mirror.rollouts or ()], MOST_ROLLOUTS, "rollouts")
 
 
-def rollout_line(rollout: dict[str, Any]) -> Text:
-    """Draw a rollout in one line: how far it is, what it does now, and what it waits for."""
+def rollout_line(rollout: dict[str, Any], *, brief: bool = False) -> Text:
+    """Draw a rollout in one line: how far it is and, if not brief, what it does now or waits for."""
     waves = rollout["waves"]
     done = sum(wave["state"] == "done" for wave in waves)
     filled = round(BAR * done / len(waves)) if waves else BAR
@@ -291,6 +291,8 @@ def rollout_line(rollout: dict[str, Any]) -> Text:
         (rollout["state"], console.STYLES.get(rollout["state"], "")),
         f"{GAP}{'█' * filled}{'░' * (BAR - filled)} {done} of {len(waves)} waves",
     )
+    if brief:
+        return line
     current = [wave for wave in waves if wave["state"] in ("announced", "started")]
     for wave in current:
         line.append(f"{GAP}{_few(wave['hosts'])} {wave['state']}")
@@ -306,10 +308,11 @@ def _without_ids(text: str) -> str:
     return _GUID.sub(lambda id_: console.short(id_.group()), text)
 
 
-def _events(mirror: Mirror, now: str) -> list[Text]:
-    if not mirror.events:
+def event_lines(events: list[dict[str, Any]], now: str) -> list[Text]:
+    """Draw events, a line each: those that have started, then by when they may."""
+    if not events:
         return [Text("No events: guests are told nothing.", style="dim")]
-    ordered = sorted(mirror.events, key=lambda event: (event["status"] != "Started", event["not_before"]))
+    ordered = sorted(events, key=lambda event: (event["status"] != "Started", event["not_before"]))
     rows = [_event(event, now) for event in ordered]
     widths = [max(row[place].cell_len for row in rows) for place in range(len(rows[0]))]
     return [_row(row, widths) for row in rows]
