@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.complete import names
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show whom events are delivered to.")
@@ -28,7 +29,10 @@ def list_(session: Session) -> None:
 
 @app.command()
 @with_session
-def show(session: Session, name: Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]) -> None:
+def show(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="GROUP", show_default=False, autocompletion=names("groups"))],
+) -> None:
     """Show a group."""
     answer = session.client.get(f"/v1/groups/{name}")
     group = {**answer["group"], "enabled_at": words.at(answer["group"]["enabled_at"])}

@@ -6,10 +6,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.commands import Commands
+from forewarn.cli.complete import names
 from forewarn.cli.find import whole_id
 from forewarn.cli.session import Json, Project, Server, Session, Token, remember, with_session
 
-app = typer.Typer(invoke_without_command=True)
+app = Commands(invoke_without_command=True)
 
 LIST = console.Layout(
     columns=("NUMBER", "AT", "WHAT", "ON", "EVENT", "ORDER", "BY", "WHY"),
@@ -36,7 +38,10 @@ Resume = Annotated[
 @app.callback()
 def history(
     ctx: typer.Context,
-    machine: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this machine.")] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only of this machine.", autocompletion=names("machines")),
+    ] = None,
     event: Annotated[str | None, typer.Option(metavar="ID", help="Only of this event.")] = None,
     order: Annotated[str | None, typer.Option(metavar="ID", help="Only of this order.")] = None,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="As 2026-01-31T12:00:00Z.")] = None,

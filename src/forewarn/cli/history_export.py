@@ -115,4 +115,6 @@ def _said(session: Session, file: Path | None, count: int, last: int) -> None:
     if file is None:
         return
     told = {"file": str(file), "records": count, "last": last}
-    session.answer(told, lambda: console.say(f"{count} records written to {file}, which goes up to number {last} now."))
+    session.answer(
+        told, lambda: console.say(f"{count} records written to {file}, which goes up to number {last} now.")
+    )

@@ -6,12 +6,13 @@ import typer
 
 from forewarn.cli import console
 from forewarn.cli.client import PAGE
+from forewarn.cli.complete import names
 from forewarn.cli.placed import show_order_on_host
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show hosts, maintain them, and say how they are.")
 
-Name = Annotated[str, typer.Argument(metavar="HOST", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="HOST", show_default=False, autocompletion=names("hosts"))]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Emergency = Annotated[
     str | None,

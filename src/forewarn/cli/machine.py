@@ -5,12 +5,13 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.complete import names
 from forewarn.cli.placed import show_order_on_machine
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show machines, and order something to be done to one.")
 
-Name = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False, autocompletion=names("machines"))]
 Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Text = Annotated[str | None, typer.Option(metavar="TEXT")]
@@ -57,8 +58,13 @@ def put(
     session: Session,
     name: Name,
     *,
-    host: Annotated[str | None, typer.Option(metavar="HOST", help="What carries it.")] = None,
-    group: Annotated[str | None, typer.Option(metavar="GROUP", help="Left out: standalone.")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="HOST", help="What carries it.", autocompletion=names("hosts"))
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP", help="Left out: standalone.", autocompletion=names("groups")),
+    ] = None,
     update_domain: Annotated[int | None, typer.Option(metavar="N")] = None,
     fault_domain: Annotated[int | None, typer.Option(metavar="N")] = None,
     priority: Annotated[str | None, typer.Option(metavar="WORD", help="regular or spot.")] = None,

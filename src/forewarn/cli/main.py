@@ -28,6 +28,7 @@ from forewarn.cli import (
     watch,
     webhook,
 )
+from forewarn.cli.commands import Commands
 from forewarn.cli.session import Json, Project, Server, Token
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
@@ -35,7 +36,7 @@ EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached.
 
 SERVER_PANEL = "The server itself"
 
-app = typer.Typer(
+app = Commands(
     help=ABOUT,
     epilog=EXIT_CODES,
     no_args_is_help=True,

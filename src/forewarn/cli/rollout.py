@@ -7,6 +7,7 @@ import typer
 
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused
+from forewarn.cli.complete import names
 from forewarn.cli.find import whole_id
 from forewarn.cli.placed import show_waiting
 from forewarn.cli.rollout_follow import follow
@@ -15,7 +16,10 @@ from forewarn.cli.session import Session, noun, with_session
 app = noun("Roll maintenance over hosts in waves; pause, resume or abort it.")
 
 Hosts = Annotated[
-    list[str] | None, typer.Argument(metavar="[HOST]...", help="Which hosts, in this order; or --all.")
+    list[str] | None,
+    typer.Argument(
+        metavar="[HOST]...", help="Which hosts, in this order; or --all.", autocompletion=names("hosts")
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="All hosts that have not failed.")]
 Action = Annotated[

@@ -9,14 +9,23 @@ import typer
 
 from forewarn.cli import console, history
 from forewarn.cli.changes import Changes, Link, Record, UpToDate
+from forewarn.cli.complete import names
 from forewarn.cli.mirror import Mirror, Watched
 from forewarn.cli.session import Session, with_session
 
 # Countdowns are in seconds.
 REDRAWN_EVERY = 1.0
 
-Group = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only this group.")]
-Host = Annotated[str | None, typer.Option("--host", metavar="HOST", help="Only what this host carries.")]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", metavar="GROUP", help="Only this group.", autocompletion=names("groups")),
+]
+Host = Annotated[
+    str | None,
+    typer.Option(
+        "--host", metavar="HOST", help="Only what this host carries.", autocompletion=names("hosts")
+    ),
+]
 Once = Annotated[bool, typer.Option("--once", help="Print what is now, and end.")]
 
 
