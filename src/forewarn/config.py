@@ -17,6 +17,11 @@ from forewarn.core.retention import SHORTEST
 from forewarn.core.words import Action
 
 PREFIX = "FOREWARN_"
+# Of the command and the tests, and what handlers and gated commands are told.
+OTHERS = tuple(
+    f"{PREFIX}{name}"
+    for name in ("SERVER", "TOKEN", "CA", "ORDER", "MACHINES", "EVENT_", "SECONDS_LEFT", "ATTEMPT", "TEST_")
+)
 FOREVER = "forever"
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -100,6 +105,29 @@ def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, A
         if value is not None:
             settings = _with(settings, name.split("."), value, f"--{name.split('.')[0]}")
     return settings
+
+
+def unknown_names(environment: Mapping[str, str]) -> list[str]:
+    """Say of each name in the environment that looks like a setting and is none what may have been meant."""
+    known = _names(Settings(), PREFIX)
+    said = []
+    for name in sorted(environment):
+        if not name.startswith(PREFIX) or name in known or name.startswith(OTHERS):
+            continue
+        # Without what all of them begin with, or everything would be close to everything.
+        bare = [each.removeprefix(PREFIX) for each in known]
+        close = difflib.get_close_matches(name.removeprefix(PREFIX), bare, n=1)
+        hint = f"; did you mean {PREFIX}{close[0]}?" if close else ""
+        said.append(f"{name} is no setting, and changes nothing{hint}")
+    return said
+
+
+def _names(settings: Any, prefix: str) -> list[str]:
+    names = []
+    for each in _fields(settings):
+        name, present = f"{prefix}{each.name.upper()}", getattr(settings, each.name)
+        names += _names(present, f"{name}_") if is_dataclass(present) else [name]
+    return names
 
 
 def duration(text: str | float) -> timedelta:

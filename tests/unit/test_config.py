@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.config import Settings, duration, load
+from forewarn.config import Settings, duration, load, unknown_names
 from forewarn.core.errors import Invalid
 
 # Which wins
@@ -196,3 +196,21 @@ def test_a_wrong_flag_is_named() -> None:
     with pytest.raises(Invalid) as refused:
         loaded(flags={"guest.listen": [8169]})
     assert str(refused.value) == "--guest: expected a text, got [8169]"
+
+
+# What is warned of
+
+
+def test_a_name_in_the_environment_that_is_no_setting_is_told_with_what_was_meant() -> None:
+    given = {
+        "FOREWARN_GUEST_RAT": "1",
+        "FOREWARN_COLOUR": "red",
+        "FOREWARN_GUEST_RATE": "1",
+        "FOREWARN_SERVER": "x",
+        "FOREWARN_HISTORY_KEEP": "7d",
+        "RATE": "1",
+    }
+    assert unknown_names(given) == [
+        "FOREWARN_COLOUR is no setting, and changes nothing",
+        "FOREWARN_GUEST_RAT is no setting, and changes nothing; did you mean FOREWARN_GUEST_RATE?",
+    ]

@@ -9,7 +9,7 @@ import typer
 from forewarn.cli.session import DEFAULT_SERVER
 
 # Somebody has pressed a key and waits.
-SECONDS = 0.3
+SECONDS = 1.0
 MOST = 1000
 
 
@@ -21,7 +21,7 @@ def names(what: str) -> Callable[[typer.Context, str], list[str]]:
             found = _asked(what, server=_option(ctx, "server"), token=_option(ctx, "token"))
         except Exception:  # noqa: BLE001 - whatever it is, it must not spill into what is being typed
             return []
-        return [name for name in found if name.casefold().startswith(incomplete.casefold())]
+        return [name for name in found if name.startswith(incomplete)]
 
     return complete
 

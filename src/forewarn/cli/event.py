@@ -6,6 +6,7 @@ import typer
 
 from forewarn.cli import console, words
 from forewarn.cli.find import whole_id
+from forewarn.cli.placed import show_still_degraded
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show what guests are being told; approve or cancel it.")
@@ -52,6 +53,8 @@ def cancel(session: Session, id_: Id) -> None:
     event = answer["event"]
     said = f"Event {console.short(event['id'])} is called off, with its order."
     session.answer(answer, lambda: console.say(said))
+    if not session.json and event["source"] == "Platform":
+        show_still_degraded(session, session.client.get(f"/v1/orders/{event['order']}")["order"])
 
 
 def _show_list(session: Session, events: list[dict[str, Any]]) -> None:

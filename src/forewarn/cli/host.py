@@ -7,6 +7,7 @@ import typer
 from forewarn.cli import console
 from forewarn.cli.client import PAGE
 from forewarn.cli.complete import names
+from forewarn.cli.durations import seconds
 from forewarn.cli.placed import show_order_on_host
 from forewarn.cli.session import Session, noun, with_session
 
@@ -17,6 +18,9 @@ Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Wh
 Emergency = Annotated[
     str | None,
     typer.Option("--emergency", metavar="REASON", help="Give no notice; recorded as a broken promise."),
+]
+Notice = Annotated[
+    str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
 ]
 Action = Annotated[
     Literal["freeze", "reboot", "redeploy"],
@@ -43,11 +47,17 @@ def show(session: Session, name: Name) -> None:
 @app.command()
 @with_session
 def maintenance(
-    session: Session, name: Name, action: Action, reason: Reason = None, emergency: Emergency = None
+    session: Session,
+    name: Name,
+    action: Action,
+    reason: Reason = None,
+    emergency: Emergency = None,
+    notice: Notice = None,
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
-    terms = {"emergency": emergency} if emergency else {}
-    _order(session, name, "maintenance", reason, action=action, **terms)
+    shortened = None if notice is None else seconds(notice, hint="--notice")
+    terms = {"action": action, "emergency": emergency, "notice_seconds": shortened}
+    _order(session, name, "maintenance", reason, **terms)
 
 
 @app.command()
@@ -85,8 +95,9 @@ def uncordon(session: Session, name: Name, reason: Reason = None) -> None:
     _order(session, name, "uncordon", reason)
 
 
-def _order(session: Session, name: str, verb: str, reason: str | None, **more: str) -> None:
-    body = {**more, **({"reason": reason} if reason else {})}
+def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:
+    given = {**more, "reason": reason}
+    body = {key: value for key, value in given.items() if value is not None}
     answer = session.client.post(f"/v1/hosts/{name}/{verb}", body)
     session.answer(answer, lambda: show_order_on_host(session, answer))
 

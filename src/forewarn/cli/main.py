@@ -20,6 +20,7 @@ from forewarn.cli import (
     host,
     machine,
     order,
+    probe,
     rehearse,
     rollout,
     serve,
@@ -65,6 +66,9 @@ app.command("rehearse")(rehearse.rehearse)
 app.command("hold")(hold.hold)
 app.command("release")(hold.release)
 app.command("holds")(hold.holds)
+app.command("calendar")(probe.calendar)
+app.command("health", rich_help_panel=SERVER_PANEL)(probe.health)
+app.command("metrics", rich_help_panel=SERVER_PANEL)(probe.metrics)
 app.command("serve", rich_help_panel=SERVER_PANEL)(serve.serve)
 app.command("backup", rich_help_panel=SERVER_PANEL)(serve.backup)
 
