@@ -56,10 +56,8 @@ class _Followed:
 
     @property
     def moving(self) -> bool:
-        """Whether something is going to come of it without anybody's help; what has started is finished."""
-        if self.rollout["ended_at"] is not None:
-            return False
-        return self.rollout["state"] != "paused" or bool(self._under_way("started"))
+        """Whether something is going to come of it without anybody's help."""
+        return self.rollout["ended_at"] is None and self.rollout["state"] != "paused"
 
     @property
     def now(self) -> str:
@@ -70,7 +68,7 @@ class _Followed:
         """Read it anew."""
         self.time = Time.read(self._client)
         self.rollout = self._client.get(f"/v1/rollouts/{self._id}")["rollout"]
-        orders = {order for wave in self._under_way("announced", "started") for order in wave["orders"]}
+        orders = {order for wave in self._under_way() for order in wave["orders"]}
         every = self._client.all("events")["events"] if orders else []
         self.events = [event for event in every if event["order"] in orders]
 
@@ -93,12 +91,12 @@ class _Followed:
         ]
         why = f": {rollout['why']}" if rollout["why"] else ""
         # Elsewhere the waves say enough; what keeps all of them is worth a line.
-        stuck = [] if self._under_way("announced", "started") else reasons(rollout)
+        stuck = [] if self._under_way() else reasons(rollout)
         whole, parts = [f"rollout {rollout['id']}: {rollout['state']}{why}"], [*begun, *told, *stuck]
         return [*whole, *parts] if self.moving else [*parts, *whole]
 
-    def _under_way(self, *states: str) -> list[dict[str, Any]]:
-        return [wave for wave in self.rollout["waves"] if wave["state"] in states]
+    def _under_way(self) -> list[dict[str, Any]]:
+        return [wave for wave in self.rollout["waves"] if wave["state"] not in ("planned", "done")]
 
 
 def reasons(rollout: Rollout, most: int = MOST_REASONS) -> list[str]:

@@ -293,7 +293,7 @@ def rollout_line(rollout: dict[str, Any], *, brief: bool = False) -> Text:
     )
     if brief:
         return line
-    current = [wave for wave in waves if wave["state"] in ("announced", "started")]
+    current = [wave for wave in waves if wave["state"] not in ("planned", "done")]
     for wave in current:
         line.append(f"{GAP}{_few(wave['hosts'])} {wave['state']}")
     reasons = [f"{each['what']}: {_without_ids(each['reason'])}" for each in rollout["waiting"]]

@@ -21,7 +21,7 @@ from forewarn.control.ports import (
     Task,
 )
 from forewarn.control.retention import Retention
-from forewarn.core import lifecycle, listening
+from forewarn.core import lifecycle, listening, orders
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
 from forewarn.core.model import Grace, Group, Order, Step
@@ -56,18 +56,23 @@ class Engine:
         drivers: Mapping[str, Driver],
         activity: Activity,
         new_id: Callable[[], str],
-        retention: Retention | None = None,
+        overdue: Callable[[], Mapping[OrderId, str]] = dict,
     ) -> None:
-        """Take what looks after old records; None: they are kept for ever."""
+        """Take, besides its parts, who says which orders others have been silent about for too long."""
+        self._overdue = overdue
         self._store = store
         self._policy = policy
         self._drivers = drivers
         self._activity = activity
         self._new_id = new_id
-        self._retention = retention or Retention(store=store, keep=None, new_id=new_id)
-        self._conductor = Conductor(store=store, policy=policy, new_id=new_id)
+        self.keep_history(None)
+        self._conductor = Conductor(store=store, policy=policy, activity=activity, new_id=new_id)
         self._saved_activity_at: datetime | None = None
         self._unsaved: tuple[dict[GroupName, datetime], dict[MachineId, datetime]] = ({}, {})
+
+    def keep_history(self, keep: timedelta | None) -> None:
+        """Keep records for so long from now on; None: for ever."""
+        self._retention = Retention(store=self._store, keep=keep, new_id=self._new_id)
 
     def tick(self, now: datetime) -> bool:
         """Do what is due by now, but no more than a batch of it; say whether more may be left.
@@ -79,6 +84,7 @@ class Engine:
         if now >= self._activity_due(now):
             self.save_activity(now)
         self._disable_silent(now)
+        self._fail_overdue(now)
         due = self._due_orders(now)
         faults = [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]
         # All orders of a wave that fall due together are seen to before its rollout is looked at.
@@ -160,6 +166,14 @@ class Engine:
     def _due_rollouts(self, now: datetime) -> Sequence[str]:
         with self._store.read() as snapshot:
             return snapshot.due_rollouts(now, limit=BATCH)
+
+    def _fail_overdue(self, now: datetime) -> None:
+        for order, why in self._overdue().items():
+            with self._store.write() as tx:
+                draft = Draft(tx.around(orders=[order]), now=now, new_id=self._new_id)
+                if any(step.state is StepState.RUNNING for step in draft.orders[order].steps):
+                    orders.report_failed(draft, order, why=why, policy=self._policy)
+                tx.save(draft.changes())
 
     def work_on(self, order: OrderId, now: datetime) -> None:
         """Decide, let the drivers act outside any transaction, and decide again by what they say."""
