@@ -84,6 +84,26 @@ def test_the_only_open_rollout_need_not_be_named() -> None:
     assert "Several rollouts are open" in run("pause", code=1).stderr
 
 
+def test_conditions_are_asked_for_and_shown(service: Service) -> None:
+    words = (
+        "--deadline",
+        "2026-01-31T00:00:00Z",
+        "--health",
+        "15m",
+        "--require-poll",
+        "--driver",
+        "external",
+    )
+    begun = answer("start", "host-1", *words, "--heartbeat", "2m")["rollout"]
+    assert (begun["deadline"], begun["health_seconds"]) == ("2026-01-31T00:00:00Z", 900)
+    assert (begun["driver"], begun["require_poll"]) == ("external", True)
+    said = run("show").stdout
+    assert "2026-01-31 00:00:00 UTC" in said
+    assert "a machine is healthy within 15 m, and has polled again if it did before" in said
+    assert answer("plan", "host-2", *words)["rollout"]["health_seconds"] == 900
+    assert "got 'soon'" in run("plan", "host-2", "--health", "soon", code=2).stderr
+
+
 HOW_TO = Path(__file__).parents[2] / "docs/how-to/roll-an-update-over-a-fleet.md"
 
 

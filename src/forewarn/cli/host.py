@@ -19,6 +19,12 @@ Emergency = Annotated[
     str | None,
     typer.Option("--emergency", metavar="REASON", help="Give no notice; recorded as a broken promise."),
 ]
+Deadline = Annotated[
+    str | None,
+    typer.Option(
+        "--deadline", metavar="TIME", help="From then on windows give way; as 2026-01-31T12:00:00Z."
+    ),
+]
 Notice = Annotated[
     str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
 ]
@@ -53,10 +59,11 @@ def maintenance(
     reason: Reason = None,
     emergency: Emergency = None,
     notice: Notice = None,
+    deadline: Deadline = None,
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
     shortened = None if notice is None else seconds(notice, hint="--notice")
-    terms = {"action": action, "emergency": emergency, "notice_seconds": shortened}
+    terms = {"action": action, "emergency": emergency, "notice_seconds": shortened, "deadline": deadline}
     _order(session, name, "maintenance", reason, **terms)
 
 

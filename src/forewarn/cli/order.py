@@ -136,8 +136,9 @@ def _show(session: Session, answer: dict[str, Any]) -> None:
             *([("rollout", order["rollout"])] if order["rollout"] else []),
             ("ordered", words.at(order["created_at"])),
             ("ended", words.at(order["ended_at"])),
+            *([("deadline", words.at(order["deadline"]))] if order["deadline"] else []),
             ("why", order["why"]),
-            ("notice", _notice(order["notice"])),
+            ("notice", words.notice(order["notice"])),
         ]
     )
     if order["waiting"]:
@@ -153,14 +154,6 @@ def _show(session: Session, answer: dict[str, Any]) -> None:
         short = console.short(order["id"])
         console.say(f"\n  Try again:  {session.command(f'order retry {short}')}")
         console.say(f"  Give it up: {session.command(f'order abandon {short}')}")
-
-
-def _notice(notice: dict[str, Any]) -> str | None:
-    """Say what notice machines got: `least 9 m 38 s, late 0, never polled 19`; nothing before a start."""
-    least = words.span_or_none(notice["least_seconds"])
-    if least is None and not notice["never"]:
-        return None
-    return f"least {least or '-'}, late {notice['late']}, never polled {notice['never']}"
 
 
 def _action(order: dict[str, Any]) -> str:

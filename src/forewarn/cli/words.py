@@ -52,6 +52,14 @@ def listing(words: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def notice(given: dict[str, Any]) -> str | None:
+    """Say what notice machines got: `least 9 m 38 s, late 0, never polled 19`; nothing before a start."""
+    least = span_or_none(given["least_seconds"])
+    if least is None and not given["never"]:
+        return None
+    return f"least {least or '-'}, late {given['late']}, never polled {given['never']}"
+
+
 def policy(asked: dict[str, Any]) -> list[str]:
     """Say what a group asks for beyond what every group gets."""
     approval = {"any": "any machine of it approves", "all": "all named machines must approve"}
