@@ -149,7 +149,7 @@ def _draw(followed: _Followed, current: UpToDate) -> None:
 def _drawn(followed: _Followed, current: UpToDate) -> "list[Text]":
     from rich.text import Text
 
-    from forewarn.cli.watch_view import event_lines, rollout_line
+    from forewarn.cli.watch_lines import event_lines, rollout_line
 
     rollout = followed.rollout
     lines = [rollout_line(rollout, brief=True)]

@@ -4,28 +4,18 @@ What goes on comes first: holds, rollouts, events. The machines follow by group 
 where there is room and counted where there is not; what is not as it should be is named all the same.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from rich.text import Text
 
 from forewarn.cli import console, words
 from forewarn.cli.changes import Link
 from forewarn.cli.mirror import Mirror
+from forewarn.cli.watch_lines import GAP, event_lines, hold_line, rollout_line
+from forewarn.cli.watch_machines import LEGEND, Cut, groups_of
 
-Machine = dict[str, Any]
-Cut = tuple[list[Text], Text]  # a group in full, and as one line
-
-MARKS = {"running": "●", "frozen": "◐", "restarting": "↻", "moving": "→", "stopped": "○"}
-TOLD = "▲"  # in front of a machine that runs, and is named in an event that has not started
-LEGEND = f"{TOLD} told of an event   " + "   ".join(f"{mark} {state}" for state, mark in MARKS.items())
-GAP = "  "
-_PARTS = re.compile(r"\d+|\D+")
-_GUID = re.compile(r"[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}")
-BAR = 10
 # Holds and rollouts are few; where they are not, the view must leave room for the rest.
 MOST_HOLDS, MOST_ROLLOUTS = 3, 4
 # Below this a terminal shows what goes on, and no machines.
@@ -38,20 +28,6 @@ class Size:
 
     width: int
     height: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """A group and its machines by update domain; standalone machines are in none."""
-
-    name: str
-    about: str
-    domains: dict[int | None, list[Machine]]
-
-    @property
-    def machines(self) -> list[Machine]:
-        """All of them."""
-        return [machine for members in self.domains.values() for machine in members]
 
 
 class View:
@@ -69,8 +45,8 @@ class View:
         top = [
             _header(mirror, link, size.width),
             _summary(mirror) if link is not Link.LOST else Text(trouble, style="red"),
-            *_holds(mirror, now),
-            *_rollouts(mirror),
+            *_shortened([hold_line(each, now) for each in mirror.holds or ()], MOST_HOLDS, "holds"),
+            *_shortened([rollout_line(each) for each in mirror.rollouts or ()], MOST_ROLLOUTS, "rollouts"),
             Text(),
         ]
         events, machines = event_lines(mirror.events, now), self._cut(size.width)
@@ -91,9 +67,7 @@ class View:
 
     def _cut(self, width: int) -> "list[Cut]":
         if self._drawn_for != (self._mirror.version, width):
-            scheduled = (event for event in self._mirror.events if event["status"] == "Scheduled")
-            told = {name for event in scheduled for name in event["resources"]}
-            self._machines = [_cut(block, told, width) for block in blocks(self._mirror)]
+            self._machines = groups_of(self._mirror, width)
             self._drawn_for = (self._mirror.version, width)
         return self._machines
 
@@ -132,108 +106,6 @@ def _shortened(lines: list[Text], room: int, what: str) -> list[Text]:
     return [*lines[: max(room - 1, 0)], Text(f"… and {hidden} more {what}", style="dim")]
 
 
-def blocks(mirror: Mirror) -> list[Block]:
-    """Put machines together by group and domain; the groups with something going on first."""
-    found: dict[str | None, dict[int | None, list[Machine]]] = {}
-    for machine in sorted(mirror.machines.values(), key=lambda each: _natural(each["name"])):
-        domain = None if machine["group"] is None else machine["update_domain"]
-        found.setdefault(machine["group"], {}).setdefault(domain, []).append(machine)
-    named = {name for event in mirror.events for name in event["resources"]}
-    made = [
-        Block(name=group or "standalone", about=_about(mirror, group), domains=dict(sorted(members.items())))
-        if group is not None
-        else Block(name="standalone", about="machines without a group", domains=members)
-        for group, members in found.items()
-    ]
-    return sorted(made, key=lambda block: (not _busy(block, named), block.name == "standalone", block.name))
-
-
-def _busy(block: Block, named: set[str]) -> bool:
-    return any(machine["state"] != "running" or machine["name"] in named for machine in block.machines)
-
-
-def _about(mirror: Mirror, group: str | None) -> str:
-    known = mirror.groups.get(group or "", {})
-    enabled = "" if known.get("enabled", True) else ", not enabled"
-    return f"{known.get('kind', '')}{enabled}"
-
-
-def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort `web-2` before `web-10`."""
-    parts = _PARTS.findall(name.casefold())
-    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
-
-
-# Machines
-
-
-def _cut(block: Block, told: set[str], width: int) -> Cut:
-    """Draw a group in full, and as one line."""
-    head = Text.assemble((block.name, "bold"), GAP, (f"{block.about}, {_counted(block.machines)}", "dim"))
-    lines = [head]
-    for domain, members in block.domains.items():
-        label = "  " if domain is None else f"  UD {domain}  "
-        lines.append(_members(label, members, told, width))
-    brief = Text.assemble((block.name, "bold"), GAP)
-    brief.append_text(_tally(block.machines, told))
-    return lines, brief
-
-
-def _counted(machines: Sequence[Machine]) -> str:
-    return "1 machine" if len(machines) == 1 else f"{len(machines)} machines"
-
-
-def _members(label: str, members: Sequence[Machine], told: set[str], width: int) -> Text:
-    line = Text(label)
-    # A mark and a blank before each name; what certainly does not fit need not be tried.
-    if (
-        len(label) + sum(len(machine["name"]) + 2 for machine in members) + len(GAP) * (len(members) - 1)
-        > width
-    ):
-        return line.append_text(_tally(members, told))
-    for place, machine in enumerate(members):
-        line.append(GAP if place else "").append_text(_member(machine, told))
-    return line
-
-
-def _member(machine: Machine, told: set[str]) -> Text:
-    state = machine["state"]
-    if state == "running" and machine["name"] in told:
-        return Text(f"{TOLD} {machine['name']}", style="yellow")
-    style = console.STYLES.get(state, "")
-    mark = MARKS.get(state, "?")
-    return Text.assemble((mark, style), " ", (machine["name"], "" if state == "running" else style))
-
-
-def _tally(members: Sequence[Machine], told: set[str]) -> Text:
-    """Count machines by state; those that do not simply run come first, and by name."""
-    states = {id(machine): _state(machine, told) for machine in members}
-    counts = Counter(states.values())
-    said = Text()
-    for state in (*(each for each in MARKS if each != "running"), "told", "running"):
-        if not counts[state]:
-            continue
-        said.append(" · " if said else "")
-        style = "yellow" if state == "told" else console.STYLES.get(state, "")
-        said.append(f"{counts[state]} {state}", style=style)
-        if state != "running":
-            names = [machine["name"] for machine in members if states[id(machine)] == state]
-            said.append(f" ({_few(names)})")
-    return said
-
-
-def _state(machine: Machine, told: set[str]) -> str:
-    state = str(machine["state"])
-    return "told" if state == "running" and machine["name"] in told else state
-
-
-def _few(names: list[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-# What goes on
-
-
 def _header(mirror: Mirror, link: Link, width: int) -> Text:
     left = Text.assemble(("forewarn", "bold"), GAP, mirror.client.url.split("://")[-1], GAP)
     if mirror.time is not None:
@@ -264,87 +136,6 @@ def _states(what: str, states: Iterable[str]) -> str:
     total = sum(counts.values())
     each = ", ".join(f"{count} {state}" for state, count in counts.most_common())
     return f"{total} {what}{'' if total == 1 else 's'}" + (f" ({each})" if each else "")
-
-
-def _holds(mirror: Mirror, now: str) -> list[Text]:
-    lines = [
-        Text.assemble(
-            ("HELD", "bold yellow"),
-            f"{GAP}{hold['reach']}: {hold['reason']} ({hold['by']}, {words.countdown(hold['at'], now)})",
-        )
-        for hold in mirror.holds or ()
-    ]
-    return _shortened(lines, MOST_HOLDS, "holds")
-
-
-def _rollouts(mirror: Mirror) -> list[Text]:
-    return _shortened([rollout_line(each) for each in mirror.rollouts or ()], MOST_ROLLOUTS, "rollouts")
-
-
-def rollout_line(rollout: dict[str, Any], *, brief: bool = False) -> Text:
-    """Draw a rollout in one line: how far it is and, if not brief, what it does now or waits for."""
-    waves = rollout["waves"]
-    done = sum(wave["state"] == "done" for wave in waves)
-    filled = round(BAR * done / len(waves)) if waves else BAR
-    line = Text.assemble(
-        f"rollout {console.short(rollout['id'])} {rollout['action']}{GAP}",
-        (rollout["state"], console.STYLES.get(rollout["state"], "")),
-        f"{GAP}{'█' * filled}{'░' * (BAR - filled)} {done} of {len(waves)} waves",
-    )
-    if brief:
-        return line
-    current = [wave for wave in waves if wave["state"] not in ("planned", "done")]
-    for wave in current:
-        line.append(f"{GAP}{_few(wave['hosts'])} {wave['state']}")
-    reasons = [f"{each['what']}: {_without_ids(each['reason'])}" for each in rollout["waiting"]]
-    if rollout["state"] == "paused" and rollout["why"]:
-        line.append(f"{GAP}{rollout['why']}")
-    elif reasons and not current:
-        line.append(f"{GAP}{reasons[0]}")
-    return line
-
-
-def _without_ids(text: str) -> str:
-    return _GUID.sub(lambda id_: console.short(id_.group()), text)
-
-
-def event_lines(events: list[dict[str, Any]], now: str) -> list[Text]:
-    """Draw events, a line each: those that have started, then by when they may."""
-    if not events:
-        return [Text("No events: guests are told nothing.", style="dim")]
-    ordered = sorted(events, key=lambda event: (event["status"] != "Started", event["not_before"]))
-    rows = [_event(event, now) for event in ordered]
-    widths = [max(row[place].cell_len for row in rows) for place in range(len(rows[0]))]
-    return [_row(row, widths) for row in rows]
-
-
-def _event(event: dict[str, Any], now: str) -> list[Text]:
-    approved = event["status"] == "Scheduled" and event["approved"]
-    status = "approved" if approved else event["status"]
-    where = f"{event['group']} UD {event['update_domain']}" if event["group"] else ""
-    return [
-        Text(console.short(event["id"])),
-        Text(event["type"]),
-        Text(status, style="green" if approved else console.STYLES.get(status, "")),
-        Text(starts(event, now), style="bold"),
-        Text(where),
-        Text(_few(event["resources"], most=5)),
-    ]
-
-
-def starts(event: dict[str, Any], now: str) -> str:
-    """Say when an event starts or has started, as seen from now."""
-    if event["started_at"] is not None:
-        return f"started {words.countdown(event['started_at'], now)}".replace("started now", "just started")
-    return words.countdown(event["not_before"], now)
-
-
-def _row(cells: list[Text], widths: list[int]) -> Text:
-    line = Text()
-    for cell, width in zip(cells, widths, strict=True):
-        line.append_text(cell).append(" " * (width - cell.cell_len) + GAP)
-    line.rstrip()
-    return line
 
 
 def _legend() -> Text:

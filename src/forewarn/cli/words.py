@@ -36,6 +36,13 @@ def countdown(moment: str, now: str) -> str:
     return f"in {span(seconds)}" if seconds > 0 else f"{span(seconds)} ago"
 
 
+def starts(event: dict[str, Any], now: str) -> str:
+    """Say when an event starts or has started, as seen from now."""
+    if event["started_at"] is not None:
+        return f"started {countdown(event['started_at'], now)}".replace("started now", "just started")
+    return countdown(event["not_before"], now)
+
+
 def between(start: str, end: str | None) -> str:
     """Say how long it was from one moment to another."""
     return "-" if end is None else span((_time(end) - _time(start)).total_seconds())
