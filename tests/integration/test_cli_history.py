@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from forewarn.cli import history_export
+from forewarn.cli.client import Client, Refused
 from forewarn.cli.main import app
 from forewarn.core.words import ProjectName
 from tests.contract.samples import record, save
@@ -125,3 +126,16 @@ def test_whoever_has_seen_enough_may_go(service: Service) -> None:
     ran = subprocess.run(["bash", "-c", head], capture_output=True, text=True, env=os.environ, check=True)
     assert json.loads(ran.stdout)["number"] == 1
     assert "Traceback" not in ran.stderr
+
+
+def test_the_api_pages_upwards_from_a_number(service: Service, server: str) -> None:
+    every = numbers(service)
+    page = Client(server).get("/v1/history", above=2, limit=3)
+    assert [each["number"] for each in page["records"]] == every[2:5]
+    page = Client(server).get("/v1/history", above=2, limit=3, after=page["next"])
+    assert [each["number"] for each in page["records"]] == every[5:8]
+    last = Client(server).get("/v1/history", above=every[-2])
+    assert ([each["number"] for each in last["records"]], last["next"]) == (every[-1:], None)
+    for wrong in (-1, "x", 2**70):
+        with pytest.raises(Refused, match="above"):
+            Client(server).get("/v1/history", above=wrong)
