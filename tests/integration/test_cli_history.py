@@ -103,6 +103,11 @@ def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
     assert "needs a file" in export("--resume", code=2).stderr
 
 
+def test_no_file_is_made_when_there_is_no_server(tmp_path: Path) -> None:
+    export("-o", tmp_path / "none.jsonl", "--server", "http://127.0.0.1:1", code=3)
+    assert not (tmp_path / "none.jsonl").exists()
+
+
 def test_no_more_than_a_page_is_in_memory(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     happen(service, 50)
     sizes: list[int] = []

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,15 +27,19 @@ def export(session: Session, file: Path | None, form: str, *, since: int, resume
     """Write records after a number; `resume` takes the number from what is in the file already."""
     if resume and file is not None:
         since = max(since, last_number(file, form))
-    with session.client.kept_open() as client, _opened(file, append=resume) as (stream, begun):
-        write = _writer(form, stream, headed=begun)
-        count, last = 0, since
-        for page in _pages(client, since, session.scope):
-            for record in page:
-                write(record)
-            stream.flush()
-            count, last = count + len(page), page[-1]["number"]
-            _progress(f"{count} records, up to number {last}")
+    count, last = 0, since
+    with session.client.kept_open() as client:
+        pages = _pages(client, since, session.scope)
+        # Before the file is made: nobody wants an empty one because there was no server.
+        first = next(pages, [])
+        with _opened(file, append=resume) as (stream, begun):
+            write = _writer(form, stream, headed=begun)
+            for page in chain([first], pages):
+                for record in page:
+                    write(record)
+                stream.flush()
+                count, last = count + len(page), page[-1]["number"] if page else last
+                _progress(f"{count} records, up to number {last}")
     _said(session, file, count, last)
 
 
