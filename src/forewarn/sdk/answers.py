@@ -1,5 +1,6 @@
 """What an answer means: news, nothing new, come again, or never. Both clients ask here."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -20,15 +21,18 @@ LONGEST_BACKOFF_SECONDS = 10.0
 # An endpoint that asks for more than this is not obeyed.
 LONGEST_RETRY_AFTER_SECONDS = 30.0
 
-_PERMANENT = {
+# What forewarn and Azure say in an error is shorter.
+ERROR_LENGTH = 300
+
+_PERMANENT: Mapping[int, str] = {
     HTTPStatus.BAD_REQUEST: "the endpoint does not accept the request",
     HTTPStatus.UNAUTHORIZED: "what answers wants to know who asks: it is no metadata endpoint, or a proxy "
     "stands before one",
     HTTPStatus.FORBIDDEN: "the endpoint is closed to this program: look for a firewall rule in this machine "
     "that lets only some users reach it, and for a proxy before it",
-    HTTPStatus.METHOD_NOT_ALLOWED: "what answers is no metadata endpoint: it does not know this kind of request",
+    HTTPStatus.METHOD_NOT_ALLOWED: "what answers is no metadata endpoint: it knows no such request",
 }
-_PASSING = {
+_PASSING: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "the endpoint does not know this machine, or not yet",
     HTTPStatus.GONE: "the endpoint is being updated",
     HTTPStatus.TOO_MANY_REQUESTS: "this machine asks too often: who else polls?",
@@ -42,7 +46,8 @@ class Answer:
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    received: float = 0.0  # on the monotonic clock
+    sent: float = 0.0  # on the monotonic clock, as is
+    received: float = 0.0
 
     @property
     def server_time(self) -> ServerTime | None:
@@ -74,9 +79,13 @@ def read_poll(answer: Answer, *, version: str = NEWEST_VERSION) -> News | Unchan
     if answer.status == HTTPStatus.NOT_MODIFIED:
         return Unchanged()
     check(answer)
-    return News(
-        document=parse_document(answer.body, version=version), etag=answer.headers.get("etag") or None
-    )
+    return News(document=parse_document(answer.body, version=version), etag=_etag(answer))
+
+
+def _etag(answer: Answer) -> str | None:
+    """Read the tag, if it is one that can be sent back."""
+    etag = answer.headers.get("etag", "")
+    return etag if etag and etag.isascii() and etag.isprintable() else None
 
 
 def check(answer: Answer) -> None:
@@ -87,13 +96,26 @@ def check(answer: Answer) -> None:
 
 def fault(answer: Answer) -> GuestError:
     """Say what an answer that is no success means, and whether it passes."""
-    said = f" It says: {glimpse(answer.body)}" if answer.body.strip() else ""
+    said = f". It says: {_said(answer.body)}" if answer.body.strip() else ""
     if answer.status in _PERMANENT:
-        return Refused(f"{answer.status}: {_PERMANENT[HTTPStatus(answer.status)]}.{said}")
-    why = _PASSING.get(HTTPStatus(answer.status)) if answer.status in _PASSING else None
+        return Refused(f"{answer.status}: {_PERMANENT[answer.status]}{said}")
+    why = _PASSING.get(answer.status)
     return Unavailable(
-        f"{answer.status}: {why or 'the endpoint cannot answer now'}.{said}",
+        f"{answer.status}: {why or 'the endpoint cannot answer now'}{said}",
         retry_after=retry_after(answer.headers.get("retry-after")),
+    )
+
+
+def _said(body: bytes) -> str:
+    """Find the endpoint's own words in the body of an error."""
+    try:
+        said = json.loads(body)["error"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return glimpse(body)
+    return (
+        glimpse(said.encode(errors="replace"), length=ERROR_LENGTH)
+        if isinstance(said, str)
+        else glimpse(body)
     )
 
 

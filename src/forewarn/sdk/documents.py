@@ -1,8 +1,8 @@
 """What a guest is told: documents of every api-version, read leniently.
 
 An answer may come from any version, from Azure or from here, and may say more next year than it does today.
-Whatever cannot be read is an `Unreadable`, never a document with less in it than there is: somebody would take
-an event for over.
+Whatever cannot be read is an `Unreadable`, never a document with less in it than there is: somebody would
+take an event for over.
 """
 
 import json
@@ -98,11 +98,11 @@ def parse_document(body: bytes, *, version: str = NEWEST_VERSION) -> Document:
     )
 
 
-def glimpse(body: bytes) -> str:
+def glimpse(body: bytes, *, length: int = GLIMPSE) -> str:
     """Show the beginning of an answer to a person."""
-    text = body[: GLIMPSE * 4].decode(errors="replace")
+    text = body[: length * 4].decode(errors="replace")
     shown = "".join(each if each.isprintable() else " " for each in text).strip()
-    return shown if len(shown) <= GLIMPSE else f"{shown[:GLIMPSE]}…"
+    return shown if len(shown) <= length else f"{shown[:length]}…"
 
 
 def _json(body: bytes) -> object:

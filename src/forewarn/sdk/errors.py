@@ -25,6 +25,10 @@ class Refused(GuestError):
     """Asking again will not help before somebody changes something; the message says what."""
 
 
+class Closed(GuestError):
+    """The client was closed, from another thread, while it was asking."""
+
+
 class NoEndpoint(GuestError):
     """No endpoint was found in this machine; `looked` says where, and what was there."""
 
