@@ -71,7 +71,7 @@ def test_plain_text_is_read(meeting: Meeting) -> None:
 
 
 def seen(connect: Connect, folder: Path, order: str, fault: str, documents: int) -> list[Document]:
-    """Watch the only machine of a rehearsal; not held, for a fault spoils only what is asked after it began."""
+    """Watch the only machine of a rehearsal; not held, for a fault does not reach what is held already."""
     with rehearsing(folder, one_machine(order, fault)) as urls, connect(urls["m"]) as client:
         watching = client.watch(wait=0)
         return [next(watching) for _ in range(documents)]
