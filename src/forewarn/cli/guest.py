@@ -98,7 +98,7 @@ def doctor(session: Session, endpoint: Endpoint = None) -> None:
     """Find out why this machine is told nothing: where the endpoint is, who I am, clocks, who polls."""
     from forewarn.cli.guest_doctor import examine, show
 
-    report = examine(endpoint)
+    report = examine(checked(endpoint))
     session.answer(report.as_json(), lambda: show(report))
     if report.trouble is not None:
         raise Unreachable(report.trouble)
@@ -121,7 +121,7 @@ def wait(
         raise typer.BadParameter("say what to wait for: --clear", param_hint="--clear")
     from forewarn.cli.guest_wait import wait_until_clear
 
-    outcome = wait_until_clear(endpoint, machine=machine, limit=limit)
+    outcome = wait_until_clear(checked(endpoint), machine=machine, limit=limit)
     session.answer(outcome.as_json(), outcome.show)
 
 
@@ -129,20 +129,34 @@ def wait(
 def connected(endpoint: str | None) -> "Iterator[GuestClient]":
     """Reach the endpoint; what the SDK raises becomes what a command exits with."""
     from forewarn.sdk.client import GuestClient
-    from forewarn.sdk.errors import GuestError
+    from forewarn.sdk.errors import GuestError, NoEndpoint
     from forewarn.sdk.errors import Refused as Permanent
 
     try:
-        if endpoint is None:
+        url = checked(endpoint)
+        if url is None:
             client = GuestClient.discover(persistence=PERSISTENCE_SECONDS)
         else:
-            client = GuestClient(endpoint, persistence=PERSISTENCE_SECONDS)
+            client = GuestClient(url, persistence=PERSISTENCE_SECONDS)
         with client:
             yield client
     except Permanent as refusal:
         raise Refused(str(refusal)) from None
+    except NoEndpoint as error:
+        raise Unreachable(str(error)) from None
     except GuestError as error:
         raise Unreachable(f"{error}\n{ADVICE}") from None
+
+
+def checked(endpoint: str | None) -> str | None:
+    """Return the URL that was typed, if one was; what is none is wrong usage."""
+    from forewarn.sdk.errors import NoEndpoint
+    from forewarn.sdk.transport import base_url
+
+    try:
+        return None if endpoint is None else base_url(endpoint)
+    except NoEndpoint as error:
+        raise typer.BadParameter(str(error), param_hint="--endpoint") from None
 
 
 def _named(document: "Document", id_: str) -> "Event":

@@ -117,7 +117,7 @@ def show(report: Report) -> None:
             ("this machine", _who(report)),
             ("its clock", _clock(report.skew)),
             ("events", _events(report)),
-            ("who else polls", _others(report.neighbours)),
+            ("who else polls", _others(report.neighbours) if report.url else "unknown"),
             ("what would approve", _approvers(report)),
         ]
     )
