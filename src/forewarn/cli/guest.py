@@ -1,7 +1,7 @@
 """`forewarn guest`: inside a machine, what it is told, and what a person can say to it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -64,7 +64,7 @@ def watch(session: Session, endpoint: Endpoint = None) -> None:
     """Show what this machine is told, as it changes, until interrupted."""
     from forewarn.cli import guest_view
 
-    with connected(endpoint) as client:
+    with suppress(KeyboardInterrupt), connected(endpoint) as client:
         if session.json:
             guest_view.print_changes(client)
         elif console.is_terminal():
