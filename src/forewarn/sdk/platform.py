@@ -4,7 +4,6 @@ Nothing here, and nothing else in the SDK, imports at once what only some system
 written from documentation and was not run there.
 """
 
-import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,14 +77,15 @@ def _registry() -> Iterator[LeaseSource]:
         return
     import winreg
 
-    root = rf"HKLM\{REGISTRY_KEY}"
-    try:
-        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, REGISTRY_KEY) as interfaces:
-            for index in range(winreg.QueryInfoKey(interfaces)[0]):
-                name = winreg.EnumKey(interfaces, index)
-                # An interface without DHCP has no such value.
-                with contextlib.suppress(FileNotFoundError), winreg.OpenKey(interfaces, name) as interface:
+    with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, REGISTRY_KEY) as interfaces:
+        for index in range(winreg.QueryInfoKey(interfaces)[0]):
+            name = winreg.EnumKey(interfaces, index)
+            place = rf"HKLM\{REGISTRY_KEY}\{name}\{REGISTRY_VALUE}"
+            try:
+                with winreg.OpenKey(interfaces, name) as interface:
                     data, _ = winreg.QueryValueEx(interface, REGISTRY_VALUE)
-                    yield LeaseSource(place=rf"{root}\{name}", leases=parse_registry(bytes(data)))
-    except OSError as error:
-        yield LeaseSource(place=root, trouble=str(error))
+                yield LeaseSource(place=place, leases=parse_registry(bytes(data)))
+            except FileNotFoundError:
+                continue  # an interface without DHCP
+            except OSError as error:
+                yield LeaseSource(place=place, trouble=str(error))
