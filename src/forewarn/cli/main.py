@@ -15,6 +15,7 @@ from forewarn.cli import (
     fleet,
     gate,
     group,
+    guest,
     history,
     hold,
     host,
@@ -56,6 +57,7 @@ for _noun, _part in {
     "webhook": webhook,
     "clock": clock,
     "gate": gate,
+    "guest": guest,
     "token": token,
 }.items():
     app.add_typer(_part.app, name=_noun)
