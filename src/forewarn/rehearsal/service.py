@@ -14,6 +14,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.fleet import FleetSpec
 from forewarn.guest.listeners import Listen
 from forewarn.rehearsal.scenario import OrderStep
+from forewarn.server.bridge import Runner
 from forewarn.server.wiring import Core, Parts, open_core, wire
 
 LOOPBACK = "127.0.0.1"
@@ -25,10 +26,12 @@ PAGE = 1000
 
 def addresses(fleet: FleetSpec) -> Mapping[str, str]:
     """Give each machine an address on loopback, whatever it has: requests reach it through its endpoint."""
-    return {
-        machine.name: f"127.83.{place // 250}.{place % 250 + 1}"
-        for place, machine in enumerate(fleet.machines)
-    }
+    return {machine.name: address(place) for place, machine in enumerate(fleet.machines)}
+
+
+def address(place: int) -> str:
+    """Give an address on loopback to each place in a fleet."""
+    return f"127.83.{place // 250}.{place % 250 + 1}"
 
 
 class PrivateService:
@@ -39,36 +42,48 @@ class PrivateService:
         self._api = httpx.AsyncClient(transport=transport, base_url=OPERATOR)
         self.clock = core.clock
         self.guests = parts.guest.addresses[0]
+        self._core = core
+        self._run = Runner(parts.worker)
 
     async def order(self, step: OrderStep) -> str:
         """Place an order, and return its id; Conflict says why it cannot be."""
         what, name = ("machines", step.machine) if step.machine else ("hosts", step.host)
         body = {"reason": "rehearsal", **({"action": step.work.value} if step.work else {})}
-        answer = await self._call("POST", f"/v1/{what}/{name}/{step.action.value}", json=body)
+        answer = await self.call("POST", f"/v1/{what}/{name}/{step.action.value}", json=body)
         return str(answer["order"]["id"])
 
     async def cancel(self, order: str) -> None:
         """Call an order off; Conflict if it is too late."""
-        await self._call("POST", f"/v1/orders/{order}/cancel")
+        await self.call("POST", f"/v1/orders/{order}/cancel")
 
     async def state(self, order: str) -> str:
         """Say how far an order is."""
-        return str((await self._call("GET", f"/v1/orders/{order}"))["order"]["state"])
+        return str((await self.call("GET", f"/v1/orders/{order}"))["order"]["state"])
 
     async def event(self, event: str) -> dict[str, Any]:
         """Show an event, also one that is over."""
-        return dict((await self._call("GET", f"/v1/events/{event}"))["event"])
+        return dict((await self.call("GET", f"/v1/events/{event}"))["event"])
 
     async def records(self) -> list[dict[str, Any]]:
         """Return the latest records, oldest first."""
-        found = await self._call("GET", "/v1/history", params={"limit": PAGE})
+        found = await self.call("GET", "/v1/history", params={"limit": PAGE})
         return list(reversed(found["records"]))
+
+    async def listen(self, machine: str) -> None:
+        """Take the group of a machine as listening, as its first poll would."""
+        await self._run(lambda: self._listen(machine))
+
+    def _listen(self, machine: str) -> None:
+        with self._core.store.read() as snapshot:
+            group = snapshot.machine(machine, project=None).group
+        self._core.plane.enable(group)
 
     async def close(self) -> None:
         """Ask nothing more."""
         await self._api.aclose()
 
-    async def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+    async def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        """Call the operator API; Conflict says what it refuses."""
         answer = await self._api.request(method, path, **more)
         said = answer.json()
         if answer.status_code >= FIRST_ERROR:

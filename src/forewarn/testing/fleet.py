@@ -1,0 +1,134 @@
+"""The fleet of one test: machines, groups and hosts come into being when they are first named."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from forewarn.rehearsal.service import address
+from forewarn.testing.events import Event
+from forewarn.testing.faults import FaultName, PutFault, fault_of
+from forewarn.testing.host import Host
+from forewarn.testing.machine import Machine
+from forewarn.testing.service import Service, running_service
+from forewarn.wire.operator import read_time
+
+
+class Fleet:
+    """What the fixture `forewarn` gives: at first only hosts, and a clock that stands until it is turned."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._machines: dict[str, Machine] = {}
+
+    def machine(
+        self,
+        name: str,
+        *,
+        group: str | None = None,
+        update_domain: int | None = None,
+        host: str | None = None,
+        priority: Literal["regular", "spot"] | None = None,
+    ) -> Machine:
+        """Return a machine, made when it is first named; what it is, is said then.
+
+        Without a host it is on host-1 or, if it has another update domain than 0, on host-2 and so on.
+        """
+        declared = {"group": group, "update_domain": update_domain, "host": host, "priority": priority}
+        given = {key: value for key, value in declared.items() if value is not None}
+        known = self._machines.get(name.casefold())
+        if known is not None:
+            if given:
+                raise ValueError(
+                    f"machine {name} is there: say its {' and '.join(given)} when it is first named"
+                )
+            return known
+        return self._add(name, {"host": f"host-{(update_domain or 0) + 1}", **given})
+
+    def group(
+        self,
+        name: str,
+        *,
+        kind: Literal["availability-set", "scale-set", "cloud-service"] = "availability-set",
+        update_domains: int = 1,
+        policy: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Declare a group that should be something else than an availability set without a policy.
+
+        It gets as many update domains as its machines need, or as are said here.
+        """
+        fleet = self._declared()
+        fleet["groups"][name] = {"kind": kind, "update_domains": update_domains, "policy": policy or {}}
+        self._declare(fleet)
+
+    def host(self, name: str) -> Host:
+        """Return a host, made when it is first named; host-1 to host-3 are there."""
+        fleet = self._declared()
+        if name not in fleet["hosts"]:
+            fleet["hosts"][name] = {}
+            self._declare(fleet)
+        return Host(self._service, name)
+
+    @property
+    def events(self) -> list[Event]:
+        """All events that are listed now, oldest first."""
+        listed = self._service.call("GET", "/v1/events", params={"limit": 1000})["events"]
+        return [Event(self._service, each["id"]) for each in listed]
+
+    @property
+    def now(self) -> datetime:
+        """Service time."""
+        return read_time(self._service.call("GET", "/v1/clock")["now"])
+
+    def advance(
+        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+    ) -> datetime:
+        """Turn the clock; all that falls due on the way is done, and guests are told, when this returns."""
+        way = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        answer = self._service.call("POST", "/v1/clock/advance", json={"seconds": way.total_seconds()})
+        self._service.note("test", f"has turned the clock by {way}")
+        return read_time(answer["now"])
+
+    def fault(
+        self,
+        name: FaultName,
+        *,
+        calls: int | None = None,
+        delay: timedelta | None = None,
+        notice: timedelta | None = None,
+    ) -> PutFault:
+        """Let the guests of all machines meet a fault, those that are made later too."""
+        return PutFault(self._service, fault_of(name, (), calls=calls, delay=delay, notice=notice))
+
+    @property
+    def log(self) -> Sequence[str]:
+        """What the test and its guests did, a line each; pytest prints it when the test fails."""
+        return tuple(self._service.log)
+
+    def _add(self, name: str, given: dict[str, Any]) -> Machine:
+        fleet, place = self._declared(), address(len(self._machines))
+        fleet["hosts"].setdefault(given["host"], {})
+        if "group" in given:
+            group = fleet["groups"].setdefault(given["group"], {"kind": "availability-set"})
+            needed = given.get("update_domain", 0) + 1
+            group["update_domains"] = max(group.get("update_domains", 1), needed)
+        fleet["machines"].append({"name": name, "address": place, **given})
+        self._declare(fleet)
+        self._service.listen(name)
+        machine = Machine(self._service, name, self._service.open_endpoint(name, place))
+        self._machines[name.casefold()] = machine
+        return machine
+
+    def _declared(self) -> dict[str, Any]:
+        fleet: dict[str, Any] = self._service.call("GET", "/v1/fleet")["fleet"]
+        return {"groups": {}, "hosts": {}, "machines": [], **fleet}
+
+    def _declare(self, fleet: dict[str, Any]) -> None:
+        self._service.call("PUT", "/v1/fleet", json=fleet)
+
+
+@contextmanager
+def opened_fleet() -> Iterator[Fleet]:
+    """Give a fleet of its own, and take it down."""
+    with running_service() as service:
+        yield Fleet(service)
