@@ -124,7 +124,7 @@ class Endpoint:
     ) -> Message | None:
         """Poll; a request that the service holds meets the faults that are put meanwhile, too."""
         polling = asyncio.ensure_future(self._poll(request, upstream, met))
-        changed = asyncio.ensure_future(self._house.faults.changed())
+        changed = asyncio.ensure_future(self._house.faults.next_change().wait())
         try:
             await asyncio.wait((polling, changed), return_when=asyncio.FIRST_COMPLETED)
             if polling.done():

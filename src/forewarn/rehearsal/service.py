@@ -14,7 +14,6 @@ from forewarn.core.errors import Conflict
 from forewarn.core.fleet import FleetSpec
 from forewarn.guest.listeners import Listen
 from forewarn.rehearsal.scenario import OrderStep
-from forewarn.server.bridge import Runner
 from forewarn.server.wiring import Core, Parts, open_core, wire
 
 LOOPBACK = "127.0.0.1"
@@ -42,48 +41,37 @@ class PrivateService:
         self._api = httpx.AsyncClient(transport=transport, base_url=OPERATOR)
         self.clock = core.clock
         self.guests = parts.guest.addresses[0]
-        self._core = core
-        self._run = Runner(parts.worker)
+        self.services = parts.services
 
     async def order(self, step: OrderStep) -> str:
         """Place an order, and return its id; Conflict says why it cannot be."""
         what, name = ("machines", step.machine) if step.machine else ("hosts", step.host)
         body = {"reason": "rehearsal", **({"action": step.work.value} if step.work else {})}
-        answer = await self.call("POST", f"/v1/{what}/{name}/{step.action.value}", json=body)
+        answer = await self._call("POST", f"/v1/{what}/{name}/{step.action.value}", json=body)
         return str(answer["order"]["id"])
 
     async def cancel(self, order: str) -> None:
         """Call an order off; Conflict if it is too late."""
-        await self.call("POST", f"/v1/orders/{order}/cancel")
+        await self._call("POST", f"/v1/orders/{order}/cancel")
 
     async def state(self, order: str) -> str:
         """Say how far an order is."""
-        return str((await self.call("GET", f"/v1/orders/{order}"))["order"]["state"])
+        return str((await self._call("GET", f"/v1/orders/{order}"))["order"]["state"])
 
     async def event(self, event: str) -> dict[str, Any]:
         """Show an event, also one that is over."""
-        return dict((await self.call("GET", f"/v1/events/{event}"))["event"])
+        return dict((await self._call("GET", f"/v1/events/{event}"))["event"])
 
     async def records(self) -> list[dict[str, Any]]:
         """Return the latest records, oldest first."""
-        found = await self.call("GET", "/v1/history", params={"limit": PAGE})
+        found = await self._call("GET", "/v1/history", params={"limit": PAGE})
         return list(reversed(found["records"]))
-
-    async def listen(self, machine: str) -> None:
-        """Take the group of a machine as listening, as its first poll would."""
-        await self._run(lambda: self._listen(machine))
-
-    def _listen(self, machine: str) -> None:
-        with self._core.store.read() as snapshot:
-            group = snapshot.machine(machine, project=None).group
-        self._core.plane.enable(group)
 
     async def close(self) -> None:
         """Ask nothing more."""
         await self._api.aclose()
 
-    async def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        """Call the operator API; Conflict says what it refuses."""
+    async def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
         answer = await self._api.request(method, path, **more)
         said = answer.json()
         if answer.status_code >= FIRST_ERROR:

@@ -70,9 +70,9 @@ class Faults:
         """Say whether a fault was ended before its time."""
         return step not in self._steps
 
-    async def changed(self) -> None:
-        """Wait until a fault is put or lifted."""
-        await self._change.wait()
+    def next_change(self) -> asyncio.Event:
+        """Give what is set when the next fault is put or lifted."""
+        return self._change
 
     def met_by(self, machine: str) -> list[Step]:
         """Return the faults that spoil a request of a machine, and count it."""

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Literal, TypeAlias
 
 from forewarn.rehearsal.scenario import SHORT_NOTICE, SLOW, Fault, FaultKind, Step
-from forewarn.testing.service import Service
+from forewarn.testing.service import TEST, Service
 
 FaultName: TypeAlias = Literal[
     "slow",
@@ -60,7 +60,7 @@ class PutFault:
         self._service = service
         self._step = Step(at=timedelta(), does=fault)
         service.change_faults(lambda faults: faults.put(self._step))
-        service.note("test", f"puts {fault}")
+        service.note(TEST, f"puts {fault}")
 
     def lift(self) -> None:
         """End it; the second time changes nothing."""

@@ -1,17 +1,22 @@
 """The fleet of one test: machines, groups and hosts come into being when they are first named."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from forewarn.api.services import Services
+from forewarn.core import model
 from forewarn.rehearsal.service import address
 from forewarn.testing.events import Event
 from forewarn.testing.faults import FaultName, PutFault, fault_of
 from forewarn.testing.host import Host
 from forewarn.testing.machine import Machine
-from forewarn.testing.service import Service, running_service
-from forewarn.wire.operator import read_time
+from forewarn.testing.service import TEST, Service, running_service
+from forewarn.wire.fleet import read_fleet, write_fleet
+
+# As many events as are read at once.
+PAGE = 1000
 
 
 class Fleet:
@@ -57,37 +62,32 @@ class Fleet:
 
         It gets as many update domains as its machines need, or as are said here.
         """
-        fleet = self._declared()
-        fleet["groups"][name] = {"kind": kind, "update_domains": update_domains, "policy": policy or {}}
-        self._declare(fleet)
+        wanted = {"kind": kind, "update_domains": update_domains, "policy": dict(policy or {})}
+        self._change(lambda fleet: fleet["groups"].update({name: wanted}))
 
     def host(self, name: str) -> Host:
         """Return a host, made when it is first named; host-1 to host-3 are there."""
-        fleet = self._declared()
-        if name not in fleet["hosts"]:
-            fleet["hosts"][name] = {}
-            self._declare(fleet)
+        self._change(lambda fleet: fleet["hosts"].setdefault(name, {}))
         return Host(self._service, name)
 
     @property
     def events(self) -> list[Event]:
         """All events that are listed now, oldest first."""
-        listed = self._service.call("GET", "/v1/events", params={"limit": 1000})["events"]
-        return [Event(self._service, each["id"]) for each in listed]
+        return [Event(self._service, event.id) for event in self._service.ask(_listed)]
 
     @property
     def now(self) -> datetime:
         """Service time."""
-        return read_time(self._service.call("GET", "/v1/clock")["now"])
+        return self._service.ask(lambda services: services.timekeeper.now())
 
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> datetime:
-        """Turn the clock; all that falls due on the way is done, and guests are told, when this returns."""
+        """Turn the clock; when this returns all that fell due on the way is done, and guests are told."""
         way = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        answer = self._service.call("POST", "/v1/clock/advance", json={"seconds": way.total_seconds()})
-        self._service.note("test", f"has turned the clock by {way}")
-        return read_time(answer["now"])
+        self._service.ask(lambda services: services.timekeeper.advance(way.total_seconds(), by=TEST))
+        self._service.note(TEST, f"has turned the clock by {way}")
+        return self.now
 
     def fault(
         self,
@@ -105,26 +105,40 @@ class Fleet:
         """What the test and its guests did, a line each; pytest prints it when the test fails."""
         return tuple(self._service.log)
 
-    def _add(self, name: str, given: dict[str, Any]) -> Machine:
-        fleet, place = self._declared(), address(len(self._machines))
-        fleet["hosts"].setdefault(given["host"], {})
-        if "group" in given:
-            group = fleet["groups"].setdefault(given["group"], {"kind": "availability-set"})
-            needed = given.get("update_domain", 0) + 1
-            group["update_domains"] = max(group.get("update_domains", 1), needed)
-        fleet["machines"].append({"name": name, "address": place, **given})
-        self._declare(fleet)
-        self._service.listen(name)
+    def _add(self, name: str, given: Mapping[str, Any]) -> Machine:
+        # Never given twice: whoever terminates a machine still has its endpoint.
+        place = address(len(self._machines))
+
+        def added(fleet: dict[str, Any]) -> None:
+            fleet["hosts"].setdefault(given["host"], {})
+            if "group" in given:
+                group = fleet["groups"].setdefault(given["group"], {"kind": "availability-set"})
+                needed = given.get("update_domain", 0) + 1
+                group["update_domains"] = max(group.get("update_domains", 1), needed)
+            fleet["machines"].append({"name": name, "address": place, **given})
+
+        self._change(added)
         machine = Machine(self._service, name, self._service.open_endpoint(name, place))
         self._machines[name.casefold()] = machine
         return machine
 
-    def _declared(self) -> dict[str, Any]:
-        fleet: dict[str, Any] = self._service.call("GET", "/v1/fleet")["fleet"]
-        return {"groups": {}, "hosts": {}, "machines": [], **fleet}
+    def _change(self, change: Callable[[dict[str, Any]], None]) -> None:
+        """Declare the fleet anew, as somebody who writes the file would."""
 
-    def _declare(self, fleet: dict[str, Any]) -> None:
-        self._service.call("PUT", "/v1/fleet", json=fleet)
+        def changed(services: Services) -> None:
+            declared = {"groups": {}, "hosts": {}, "machines": [], **write_fleet(services.views.fleet())}
+            change(declared)
+            services.plane.apply_fleet(read_fleet(declared), by=TEST)
+
+        self._service.ask(changed)
+
+
+def _listed(services: Services) -> Sequence[model.Event]:
+    found, after = services.views.events(after=None, limit=PAGE)
+    while after is not None:
+        more, after = services.views.events(after=after, limit=PAGE)
+        found = [*found, *more]
+    return found
 
 
 @contextmanager

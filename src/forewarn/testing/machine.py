@@ -1,12 +1,15 @@
 """A machine of a test's fleet, and what can be done to it."""
 
 from datetime import timedelta
-from typing import Any
 
-from forewarn.core.errors import Conflict
+from forewarn.api.services import Services
+from forewarn.control.plane import Placed
+from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.orders import Mandate
+from forewarn.core.words import Action
 from forewarn.testing.events import Event, Order
 from forewarn.testing.faults import FaultName, PutFault, fault_of
-from forewarn.testing.service import Service
+from forewarn.testing.service import TEST, Service
 
 
 class Machine:
@@ -18,30 +21,30 @@ class Machine:
 
     def __init__(self, service: Service, name: str, endpoint: str) -> None:
         self._service = service
-        self.name = name
-        self.endpoint = endpoint
+        self._name = name
+        self._endpoint = endpoint
+
+    @property
+    def name(self) -> str:
+        """Its name, as events give it."""
+        return self._name
+
+    @property
+    def endpoint(self) -> str:
+        """The URL at which its guest asks, without the path; what `GuestClient` takes."""
+        return self._endpoint
 
     @property
     def state(self) -> str:
         """Running, frozen, restarting, moving, stopped, or gone once it is terminated; in small letters."""
-        found = self._service.call("GET", "/v1/machines", params={"limit": 1000})["machines"]
-        return next((str(each["state"]) for each in found if each["name"] == self.name), "gone")
+        return self._service.ask(self._state)
 
     @property
-    def host(self) -> str:
-        """The host that carries it."""
-        return str(self._service.call("GET", f"/v1/machines/{self.name}")["machine"]["host"])
-
-    @property
-    def events(self) -> list[Event]:
-        """The events listed now that concern it, oldest first."""
-        listed = self._service.call("GET", "/v1/events", params={"limit": 1000})["events"]
-        found = (self._service.call("GET", f"/v1/events/{each['id']}")["event"] for each in listed)
-        return [
-            Event(self._service, event["id"])
-            for event in found
-            if any(told["machine"] == self.name for told in event["notices"])
-        ]
+    def host(self) -> str | None:
+        """The host that carries it; None while none does."""
+        return self._service.ask(
+            lambda services: services.views.machine(self.name, project=None).machine.host
+        )
 
     @property
     def polls(self) -> int:
@@ -55,27 +58,27 @@ class Machine:
 
     def restart(self) -> Event:
         """Restart it, as its user would."""
-        return self._announced("restart")
+        return self._announced(Action.RESTART)
 
     def redeploy(self) -> Event:
         """Move it to another host, as its user would."""
-        return self._announced("redeploy")
+        return self._announced(Action.REDEPLOY)
 
     def freeze(self) -> Event:
-        """Pause it for seconds, as the platform does."""
-        return self._announced("freeze")
+        """Pause it for seconds."""
+        return self._announced(Action.FREEZE)
 
     def evict(self) -> Event:
-        """Take its host away; for machines declared with priority "spot"."""
-        return self._announced("evict")
+        """Stop it because its place is needed; for machines declared with priority "spot"."""
+        return self._announced(Action.EVICT)
 
     def terminate(self) -> Event:
         """Delete it, as its user would."""
-        return self._announced("terminate")
+        return self._announced(Action.TERMINATE)
 
     def start(self) -> Order:
         """Start it again after an eviction; nobody is told."""
-        return Order(self._service, self._order("start")["order"]["id"])
+        return Order(self._service, self._order(Action.START).order.id)
 
     def fault(
         self,
@@ -89,19 +92,27 @@ class Machine:
         fault = fault_of(name, (self.name,), calls=calls, delay=delay, notice=notice)
         return PutFault(self._service, fault)
 
-    def _announced(self, action: str) -> Event:
-        # A day without a poll ends listening, and the test may have let one pass.
-        self._service.listen(self.name)
-        answer = self._order(action)
-        if answer["event"] is None:
-            # It would come later, out of the blue; a test is better told now.
-            Order(self._service, answer["order"]["id"]).cancel()
-            raise Conflict(f"the {action} of {self.name} cannot be announced now: {answer['reason']}")
-        return Event(self._service, answer["event"]["id"])
+    def _announced(self, action: Action) -> Event:
+        placed = self._order(action)
+        if not placed.events:
+            why = "; ".join(f"{each.what}: {each.reason}" for each in placed.order.waiting)
+            raise Conflict(f"nobody is told of the {action} of {self.name} now: {why}")
+        return Event(self._service, placed.events[0].id)
 
-    def _order(self, action: str) -> dict[str, Any]:
-        self._service.note("test", f"orders {action} of {self.name}")
-        return self._service.call("POST", f"/v1/machines/{self.name}/{action}")
+    def _order(self, action: Action) -> Placed:
+        def listened_and_ordered(services: Services) -> Placed:
+            # Each time: a day without a poll ends listening, and the test may have let one pass.
+            services.plane.enable(services.views.machine(self.name, project=None).group.name)
+            return services.plane.order_machine(self.name, action, Mandate(by=TEST))
+
+        self._service.note(TEST, f"orders {action} of {self.name}")
+        return self._service.ask(listened_and_ordered)
+
+    def _state(self, services: Services) -> str:
+        try:
+            return services.views.machine(self.name, project=None).machine.state.value
+        except NotFound:
+            return "gone"
 
     def __repr__(self) -> str:
         return f"<machine {self.name} at {self.endpoint}>"

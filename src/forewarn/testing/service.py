@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from forewarn.api.services import Services
 from forewarn.core.fleet import FleetSpec
 from forewarn.core.words import HostName
 from forewarn.rehearsal.ledger import Account, Ledger
@@ -21,6 +22,8 @@ from forewarn.rehearsal.stage import Faults, Stage
 
 T = TypeVar("T")
 
+# Who does what the test does, as records and the log name it.
+TEST = "test"
 # A machine that is redeployed needs another host to go to.
 HOSTS = ("host-1", "host-2", "host-3")
 
@@ -33,7 +36,7 @@ class Service:
         stage = Stage(private.clock)
         stage.begin()
         self._loop = asyncio.get_running_loop()
-        self._private = private
+        self._services = private.services
         self._stack = stack
         self._house = House(
             service=private.guests,
@@ -43,13 +46,13 @@ class Service:
         )
         self.log: list[str] = []
 
-    def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        """Call the operator API; Conflict says what it refuses."""
-        return self.do(self.calling(method, path, **more))
+    def ask(self, job: Callable[[Services], T]) -> T:
+        """Have a use case run; its effect can be seen when this returns."""
+        return self.do(self.asking(job))
 
-    def calling(self, method: str, path: str, **more: Any) -> Coroutine[Any, Any, dict[str, Any]]:
-        """Make a call of the operator API, to be awaited on its loop."""
-        return self._private.call(method, path, **more)
+    async def asking(self, job: Callable[[Services], T]) -> T:
+        """Do the same, on its loop."""
+        return await self._services.run(lambda: job(self._services))
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Have something done on its loop, and wait for it."""
@@ -68,10 +71,6 @@ class Service:
         endpoint = Endpoint(machine, address, self._house)
         self._stack.push_async_callback(endpoint.close)
         return await endpoint.open(0)
-
-    def listen(self, machine: str) -> None:
-        """Take a machine as one whose guest listens."""
-        self.do(self._private.listen(machine))
 
     def account(self, machine: str) -> Account:
         """Return what the guest of a machine has done."""
