@@ -11,7 +11,7 @@ LONGEST = 0.5
 
 
 def measure(work: Workplace) -> Findings:
-    """Open a fleet with one machine and take it down, a few times; the first, with imports, does not count."""
+    """Open a fleet with one machine and take it down, a few times; the first, with imports, is left out."""
     rounds = [_round() for _ in range(ROUNDS + 1)][1:]
     start, stop = (median(each[what] for each in rounds) for what in ("start", "stop"))
     work.say(f"start {start:.3f} s, stop {stop:.3f} s")
