@@ -11,6 +11,8 @@ _OWN = (
     "machines/{name}",
     "groups",
     "groups/{name}",
+    "projects",
+    "projects/{name}",
     "orders",
     "orders/{id}",
     "events",

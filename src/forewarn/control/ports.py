@@ -85,8 +85,8 @@ class Delta:
 class Snapshot(Protocol):
     """What can be read in one transaction.
 
-    One that was opened for a project finds and lists that project's machines, groups, orders, events and
-    records only; what the rules load (`around`, `everything`, `since`) is whole all the same.
+    One that was opened for a project finds and lists that project alone, and its machines, groups, orders,
+    events and records only; what the rules load (`around`, `everything`, `since`) is whole all the same.
     """
 
     def around(
