@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import ssl
 
+    import httpx
+
 # An order is answered in milliseconds; a clock that is turned by a year may take a while.
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 600.0
@@ -73,6 +75,19 @@ class Client:
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise Unreachable(f"No server answers at {self._url} ({error}).\n{ADVICE}") from None
         return self._read(answer.status_code, answer.content)
+
+    def conversation(self) -> "httpx.AsyncClient":
+        """Open a client for many calls, made on an event loop; whoever asks for it closes it."""
+        import httpx
+
+        timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+        return httpx.AsyncClient(
+            base_url=self._url,
+            trust_env=False,
+            timeout=timeout,
+            headers=self._headers(),
+            verify=self._trusted(),
+        )
 
     def _headers(self) -> dict[str, str]:
         if self._token is None:

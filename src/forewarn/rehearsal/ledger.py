@@ -64,12 +64,16 @@ class Ledger:
         """Write down the events a guest was shown, each an id and what it is."""
         account = self.accounts[machine]
         for event, what in events:
-            if account.seen.setdefault(event, now) is now:
-                self._note(machine, f"sees {what}")
+            self.shown(machine, event, what, at=now)
         ids = tuple(event for event, _ in events)
         for gone in set(account.lists) - set(ids):
             self._note(machine, f"sees that event {gone[:8]} is gone")
         account.lists = ids
+
+    def shown(self, machine: str, event: str, what: str, *, at: datetime) -> None:
+        """Write down when a guest was first shown an event."""
+        if self.accounts[machine].seen.setdefault(event, at) is at:
+            self._note(machine, f"sees {what}")
 
     def approved(self, machine: str, events: Iterable[str], *, now: datetime) -> None:
         """Write down the events that a guest let start."""
