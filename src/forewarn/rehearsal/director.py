@@ -199,7 +199,7 @@ class Director:
 def _lost(account: Account, place: str, wait: timedelta) -> str:
     if account.exit_code is not None:
         return f"{account.machine} never polled: its program ended with {account.exit_code}"
-    return f"{account.machine} did not poll within {wait}: its guest polls {place}"
+    return f"{account.machine} did not poll within {wait.total_seconds():g} s: its guest polls {place}"
 
 
 def _is_on(step: Step, elapsed: timedelta) -> bool:
