@@ -7,6 +7,7 @@ from typing import Any
 
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
+from forewarn.control.bell import Bell
 from forewarn.control.engine import Engine
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Placed, Plane
@@ -21,7 +22,7 @@ from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Event, Machine, Order, Record
 from forewarn.core.orders import Mandate
-from forewarn.core.policy import Policy
+from forewarn.core.policy import EXTERNAL, Policy
 from forewarn.core.waves import Rollout
 from forewarn.core.words import Action, EventId, GroupKind, GroupName, HostName, MachineId, MachineName, Work
 from forewarn.drivers.external import ExternalDriver
@@ -112,9 +113,11 @@ class Service:
         self.url = url
         self.policy = policy or Policy()
         self.ids = Ids()
+        self.secrets = Secrets()
         self.polls = Polls()
         self.driver = WatchedDriver()
         self.clock = ManualClock(start)
+        self.real = 0.0  # the world's own seconds, turned by hand too
         self.open()
 
     def open(self) -> None:
@@ -129,23 +132,37 @@ class Service:
     def wire(self, store: SqlStore) -> None:
         noting = NotingStore(store)
         noting.attend(self.polls)
-        self.plane = Plane(store=noting, clock=self.clock, policy=self.policy, new_id=self.ids)
+        external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
+        changed = Bell()
+        self.plane = Plane(
+            store=noting,
+            clock=self.clock,
+            policy=self.policy,
+            new_id=self.ids,
+            heard=external.heard,
+            webhooks_changed=changed,
+        )
         self.views = Views(store=noting, activity=self.polls)
-        self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=Secrets())
+        self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=self.secrets)
         self.rollouts = Rollouts(
             store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, activity=self.polls
         )
         self.engine = Engine(
             store=noting,
             policy=self.policy,
-            drivers={"simulated": self.driver, "external": ExternalDriver(self.policy.external_silence)},
+            drivers={"simulated": self.driver, EXTERNAL: external},
+            overdue=external.overdue,
             activity=self.polls,
             new_id=self.ids,
         )
-        self.time = Timekeeper(self.clock, self.engine)
+        self.time = Timekeeper(self.clock, self.engine, self.plane)
         self.tail = Tail(store)
         self.webhooks = Webhooks(
-            store=store, clock=self.clock, new_id=self.ids, new_secret=lambda: f"whsec_{'A' * 32}"
+            store=store,
+            clock=self.clock,
+            new_id=self.ids,
+            new_secret=lambda: f"whsec_{'A' * 32}",
+            changes=changed,
         )
 
     def close(self) -> None:
@@ -226,7 +243,9 @@ class Service:
             pass
 
     def advance(self, **span: float) -> None:
-        self.time.advance(timedelta(**span).total_seconds())
+        """Let time pass; nobody turned the clock, so no record says so."""
+        now = self.clock.now()
+        self.engine.run_until(now + timedelta(**span), now, reach=self.clock.set)
 
     # What there is
 

@@ -3,7 +3,6 @@
 `[guest] rate` in the file is `FOREWARN_GUEST_RATE` in the environment. Unknown keys in the file are errors.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from forewarn.core.errors import Invalid
 from forewarn.core.policy import Policy
+from forewarn.core.spelling import hint
 from forewarn.core.words import Action
 
 PREFIX = "FOREWARN_"
@@ -40,6 +40,14 @@ class OperatorSettings:
     names: tuple[str, ...] = ()
     certificate: str | None = None  # files, in PEM; both or neither
     key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """Where records are pushed to."""
+
+    # Where webhooks may lead that the people of projects add. The server calls them from where it stands.
+    project_targets: Literal["public", "any"] = "public"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +79,7 @@ class Settings:
     clock: str = "system"
     guest: GuestSettings = field(default_factory=GuestSettings)
     operator: OperatorSettings = field(default_factory=OperatorSettings)
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     times: Policy = field(default_factory=Policy)
     simulated: SimulatedTimes = field(default_factory=SimulatedTimes)
 
@@ -216,9 +225,7 @@ def _text(value: Any) -> str:
 
 
 def _unknown(key: str, names: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(key.replace("-", "_"), names, n=1)
-    hint = f"; did you mean {close[0].replace('_', '-')}?" if close else ""
-    return f"there is no such setting{hint}"
+    return f"there is no such setting{hint(key, [name.replace('_', '-') for name in names])}"
 
 
 def _fields(settings: Any) -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ NOTICES = console.Layout(columns=("MACHINE", "FIRST SENT", "NOTICE", "LATE"))
 @with_session
 def list_(session: Session) -> None:
     """List current events."""
-    answer = session.client.all("events")
+    answer = session.client.all("events", **session.scope)
     session.answer(answer, lambda: _show_list(session, answer["events"]))
 
 

@@ -19,9 +19,7 @@ LIST = console.Layout(
 @with_session
 def list_(session: Session) -> None:
     """List groups."""
-    answer = session.client.all("groups")
-    if session.project:
-        answer["groups"] = [each for each in answer["groups"] if each["project"] == session.project]
+    answer = session.client.all("groups", **session.scope)
     rows = (_row(each) for each in answer["groups"])
     session.answer(answer, lambda: console.table(LIST, rows, empty="No groups."))
 

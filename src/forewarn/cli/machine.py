@@ -35,11 +35,13 @@ LIST = console.Layout(
 
 @app.command("list")
 @with_session
-def list_(session: Session) -> None:
+def list_(
+    session: Session,
+    group: Annotated[str | None, typer.Option(metavar="GROUP", help="Only of this group.")] = None,
+    host: Annotated[str | None, typer.Option(metavar="HOST", help="Only on this host.")] = None,
+) -> None:
     """List machines."""
-    answer = session.client.all("machines")
-    if session.project:
-        answer["machines"] = [each for each in answer["machines"] if each["project"] == session.project]
+    answer = session.client.all("machines", **session.scope, group=group, host=host)
     session.answer(answer, lambda: _show_list(session, answer["machines"]))
 
 

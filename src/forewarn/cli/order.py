@@ -35,7 +35,7 @@ STEPS = console.Layout(
 @with_session
 def list_(session: Session, state: State = None) -> None:
     """List orders, newest first."""
-    answer = session.client.all("orders", state=state)
+    answer = session.client.all("orders", **session.scope, state=state)
     session.answer(answer, lambda: _show_list(session, answer["orders"]))
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from forewarn.cli import console, words
-from forewarn.cli.find import is_id
 from forewarn.cli.session import Session
+from forewarn.wire.guid import is_guid
 
 
 def show_order_on_machine(session: Session, answer: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ def _told(event: dict[str, Any], now: str) -> str:
 
 def _what(text: str) -> str:
     """Shorten what waits if it is an event."""
-    return f"event {console.short(text)}" if is_id(text) else text
+    return f"event {console.short(text)}" if is_guid(text) else text
 
 
 def _next(session: Session, *, follow: dict[str, Any], event: dict[str, Any] | None = None) -> None:

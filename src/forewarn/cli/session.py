@@ -28,7 +28,9 @@ Server = Annotated[
 ]
 Project = Annotated[
     str | None,
-    typer.Option("--project", metavar="NAME", help="Whose machines.", rich_help_panel=PANEL),
+    typer.Option(
+        "--project", metavar="NAME", help="Only of this project, or whose machine.", rich_help_panel=PANEL
+    ),
 ]
 Json = Annotated[
     bool | None,

@@ -70,7 +70,7 @@ def revoke(session: Session, name: Name, database: Database = None) -> None:
         answer = session.client.post(f"/v1/tokens/{name}/revoke")
     else:
         answer = _on_store(lambda store: store.revoke(database, name))
-    session.answer(answer, lambda: console.say(f"Token {name} is revoked."))
+    session.answer(answer, lambda: _show_revoked(answer))
 
 
 def _on_store(work: Callable[[ModuleType], dict[str, Any]]) -> dict[str, Any]:
@@ -124,6 +124,12 @@ def _show_new(answer: dict[str, Any]) -> None:
         file=sys.stderr,
     )
     console.say(answer["secret"])
+
+
+def _show_revoked(answer: dict[str, Any]) -> None:
+    console.say(f"Token {answer['token']['name']} is revoked.")
+    for warning in answer["warnings"]:
+        console.complain(warning)
 
 
 def _show_list(tokens: list[dict[str, Any]]) -> None:

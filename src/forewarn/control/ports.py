@@ -86,7 +86,8 @@ class Snapshot(Protocol):
     """What can be read in one transaction.
 
     One that was opened for a project finds and lists that project alone, and its machines, groups, orders,
-    events and records only; what the rules load (`around`, `everything`, `since`) is whole all the same.
+    events, records and own webhooks only; what the rules load (`around`, `everything`, `since`) is whole all
+    the same.
     """
 
     def around(
@@ -124,8 +125,18 @@ class Snapshot(Protocol):
         """Find a machine by its id."""
         ...
 
-    def machines(self, *, after: str | None, limit: int) -> tuple[Sequence[Machine], str | None]:
-        """List machines by project and name; returns the cursor of the next page, None at the end."""
+    def machines(
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        group: GroupName | None = None,
+        host: HostName | None = None,
+    ) -> tuple[Sequence[Machine], str | None]:
+        """List machines by project and name: all, or those of a group, on a host, or both.
+
+        Returns the cursor of the next page, None at the end.
+        """
         ...
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
@@ -174,8 +185,8 @@ class Snapshot(Protocol):
         """Find which of these ids are or ever were events of the group; ids in any case."""
         ...
 
-    def listed_events(self, project: ProjectName | None) -> Sequence[Event]:
-        """List all listed events of a project, or of the whole fleet, by creation."""
+    def listed_events(self) -> Sequence[Event]:
+        """List all listed events, by creation."""
         ...
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
@@ -204,8 +215,8 @@ class Snapshot(Protocol):
         """List webhooks, oldest first; None lists those of all projects and of none."""
         ...
 
-    def count_webhooks(self) -> int:
-        """Count all webhooks."""
+    def count_webhooks(self, *, owner: ProjectName | None = None) -> int:
+        """Count a project's own webhooks; None counts all there are, whoever asks."""
         ...
 
     def tokens(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:

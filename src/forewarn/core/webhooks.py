@@ -25,7 +25,8 @@ class Webhook:
     id: WebhookId
     number: int  # of the record of its making; it is told what came after
     url: str
-    project: ProjectName | None  # None: the whole fleet's records
+    project: ProjectName | None  # whose records; None: the whole fleet's
+    owner: ProjectName | None = None  # the project whose people keep it; None: the operators
     kinds: frozenset[Kind]  # nothing: all that are ever pushed
     secret: str
     by: str

@@ -11,8 +11,9 @@ from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
 from forewarn.api.services import ApiSettings, Services
-from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of
+from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import Settings
+from forewarn.control.bell import Bell
 from forewarn.control.engine import Engine
 from forewarn.control.feed import Feed
 from forewarn.control.noting import NotingStore
@@ -32,6 +33,7 @@ from forewarn.guest.settings import GuestSettings
 from forewarn.server.bridge import Boards, FrontDesk, Runner
 from forewarn.server.delivery import Delivery
 from forewarn.server.health import Health
+from forewarn.server.lookup import PublicOnly
 from forewarn.server.pusher import Pusher
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.server.worker import Worker
@@ -54,12 +56,9 @@ def new_webhook_secret() -> str:
     return SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
 
 
-def drivers(settings: Settings) -> Mapping[str, Driver]:
+def drivers(settings: Settings, external: ExternalDriver) -> Mapping[str, Driver]:
     """Make what does the steps."""
-    return {
-        "simulated": SimulatedDriver(settings.simulated),
-        EXTERNAL: ExternalDriver(settings.times.external_silence),
-    }
+    return {"simulated": SimulatedDriver(settings.simulated), EXTERNAL: external}
 
 
 def guest_settings(settings: Settings) -> GuestSettings:
@@ -86,6 +85,8 @@ class Core:
     noting: NotingStore  # the same, as the use cases see it
     clock: SystemClock | ScaledClock | ManualClock
     plane: Plane
+    external: ExternalDriver
+    webhooks_changed: Bell
 
 
 def open_core(settings: Settings) -> Core:
@@ -97,8 +98,25 @@ def open_core(settings: Settings) -> Core:
     if reached is not None:
         clock.start_from(reached)
     noting = NotingStore(store)
-    plane = Plane(store=noting, clock=clock, policy=settings.times, new_id=new_id)
-    return Core(settings=settings, store=store, noting=noting, clock=clock, plane=plane)
+    external = ExternalDriver(settings.times.external_silence, monotonic=monotonic)
+    changed = Bell()
+    plane = Plane(
+        store=noting,
+        clock=clock,
+        policy=settings.times,
+        new_id=new_id,
+        heard=external.heard,
+        webhooks_changed=changed,
+    )
+    return Core(
+        settings=settings,
+        store=store,
+        noting=noting,
+        clock=clock,
+        plane=plane,
+        external=external,
+        webhooks_changed=changed,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +146,8 @@ def wire(core: Core) -> Parts:
     engine = Engine(
         store=core.noting,
         policy=settings.times,
-        drivers=drivers(settings),
+        drivers=drivers(settings, core.external),
+        overdue=core.external.overdue,
         activity=boards,
         new_id=new_id,
     )
@@ -142,7 +161,14 @@ def wire(core: Core) -> Parts:
     worker = Worker(engine=engine, clock=core.clock, feed=feed)
     desk.open(core.plane, worker)
     health = Health(worker)
-    webhooks = Webhooks(store=core.store, clock=core.clock, new_id=new_id, new_secret=new_webhook_secret)
+    webhooks = Webhooks(
+        store=core.store,
+        clock=core.clock,
+        new_id=new_id,
+        new_secret=new_webhook_secret,
+        only_public=settings.webhooks.project_targets == "public",
+        changes=core.webhooks_changed,
+    )
     pusher = _pusher(core, webhooks, tail, Runner(worker))
     services = Services(
         plane=core.plane,
@@ -154,7 +180,7 @@ def wire(core: Core) -> Parts:
         rollouts=Rollouts(
             store=core.noting, clock=core.clock, policy=settings.times, new_id=new_id, activity=boards
         ),
-        timekeeper=Timekeeper(core.clock, engine, moved=boards.time_moved),
+        timekeeper=Timekeeper(core.clock, engine, core.plane, moved=boards.time_moved),
         run=Runner(worker),
         probes=health,
         guest_counters=guest.counters,
@@ -169,6 +195,7 @@ def _pusher(core: Core, webhooks: Webhooks, tail: Tail, run: Runner) -> Pusher:
     wall = SystemClock()
 
     def delivery() -> Delivery:
-        return Delivery(lineage=lineage, wall=wall.now, new_id=new_id)
+        guard = PublicOnly() if core.settings.webhooks.project_targets == "public" else None
+        return Delivery(lineage=lineage, wall=wall.now, new_id=new_id, guard=guard)
 
     return Pusher(webhooks=webhooks, tail=tail, run=run, delivery=delivery)

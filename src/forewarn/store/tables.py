@@ -323,6 +323,7 @@ webhooks = Table(
     Column("number", BigInteger, nullable=False),
     Column("url", Text, nullable=False),
     Column("project", NAME),
+    Column("owner", NAME),  # the project whose people keep it; none: the operators
     Column("kinds", JSON, nullable=False),
     Column("secret", Text, nullable=False),
     Column("by", Text, nullable=False),
