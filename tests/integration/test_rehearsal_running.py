@@ -143,6 +143,14 @@ def test_other_machines_play_it_and_hosts_are_those_that_carry_them(site: Site) 
 
 
 @needs_curl
+def test_a_machine_that_is_terminated_has_played_its_part(site: Site) -> None:
+    site.guest("front-0")
+    ran = site.rehearse("terminate", "--machine", "web-0=front-0")
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    assert site.program.call("GET", "/v1/machines/front-0").status_code == 404
+
+
+@needs_curl
 def test_a_server_that_keeps_its_own_time_is_left_to_it(tmp_path: Path) -> None:
     with site_with(tmp_path, clock="x60") as site:
         site.guest("front-0")

@@ -65,6 +65,7 @@ def event(**more: Any) -> dict[str, Any]:
         "resources": ["web-0"],
         "notices": [],
         "approvals": [],
+        "ended_at": None,
         **more,
     }
 
@@ -87,6 +88,9 @@ def test_what_the_server_sent_is_what_a_guest_saw() -> None:
         ("web-0", "sees Freeze of web-0 (Scheduled, event 602D9444)"),
         ("web-1", "approves event 602D9444"),
     ]
+    assert len(ledger.accounts["web-0"].lists) == 1
+    witness(ledger, [event(notices=[sent], ended_at=SENT)])
+    assert ledger.accounts["web-0"].lists == ()
     at = datetime(2026, 1, 5, 12, 0, 10, tzinfo=UTC)
     assert list(ledger.accounts["web-0"].seen.values()) == [at]
     assert list(ledger.accounts["web-1"].approved.values()) == [at]

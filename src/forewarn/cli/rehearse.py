@@ -90,7 +90,7 @@ def rehearse(
         wait=_duration(wait),
         project=session.project,
         players=_players(machine or []),
-        keeps_time=speed is None,
+        paced=speed is not None,
     )
     _rehearse(session, wishes, running=running, url_file=Path(client_url_file) if client_url_file else None)
 

@@ -72,8 +72,15 @@ class Ledger:
 
     def shown(self, machine: str, event: str, what: str, *, at: datetime) -> None:
         """Write down when a guest was first shown an event."""
-        if self.accounts[machine].seen.setdefault(event, at) is at:
+        account = self.accounts[machine]
+        if account.seen.setdefault(event, at) is at:
+            account.lists += (event,)
             self._note(machine, f"sees {what}")
+
+    def over(self, event: str) -> None:
+        """Write down that nobody is shown an event any more."""
+        for account in self.accounts.values():
+            account.lists = tuple(listed for listed in account.lists if listed != event)
 
     def approved(self, machine: str, events: Iterable[str], *, now: datetime) -> None:
         """Write down the events that a guest let start."""

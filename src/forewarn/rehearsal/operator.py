@@ -10,6 +10,7 @@ from forewarn.rehearsal.scenario import OrderStep
 
 FIRST_ERROR = 400
 NOT_FOUND = 404
+FIRST_FAULT = 500  # of the server's own: another time it may answer
 
 
 class Operator:
@@ -57,9 +58,11 @@ class Operator:
             raise Unavailable(f"no server answers at {self._api.base_url} ({error})") from None
         except (ValueError, KeyError, TypeError):
             raise Unavailable(f"what answers at {self._api.base_url} is no forewarn server") from None
-        if refusal is not None:
-            raise (NotFound if answer.status_code == NOT_FOUND else Conflict)(refusal)
-        return dict(said)
+        if refusal is None:
+            return dict(said)
+        if answer.status_code >= FIRST_FAULT:
+            raise Unavailable(refusal)
+        raise (NotFound if answer.status_code == NOT_FOUND else Conflict)(refusal)
 
     async def close(self) -> None:
         """Ask nothing more."""

@@ -51,7 +51,7 @@ class Wishes:
     # The rest is for a running server.
     project: str | None = None
     players: Mapping[str, str] = field(default_factory=dict)  # the scenario's machines, and who plays them
-    keeps_time: bool = True  # whether its own clock is good enough, unless that is turned by hand
+    paced: bool = False  # whether the scenario's pace was asked for, which only a manual clock can keep to
 
 
 class Audience(Protocol):
@@ -135,7 +135,7 @@ async def _on_running(api: httpx.AsyncClient, wishes: Wishes, audience: Audience
     async with api:
         asking = Operator(api, terms={})
         clock = ServerClock(await asking.call("GET", "/v1/clock"))
-        if not wishes.keeps_time and clock.kind != MANUAL:
+        if wishes.paced and clock.kind != MANUAL:
             raise Conflict(f"the server's clock is {clock.kind}, and keeps its own time: leave --speed out")
         company = await audition(asking, wishes.scenario, project=wishes.project, players=wishes.players)
         scenario, pace = company.scenario, clock_of(wishes.scenario.clock).speed

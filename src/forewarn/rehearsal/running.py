@@ -111,6 +111,8 @@ def witness(ledger: Ledger, events: Iterable[Mapping[str, Any]]) -> None:
             if notice["machine"] in ledger.accounts and notice["sent_at"] is not None:
                 at = datetime.fromisoformat(notice["sent_at"])
                 ledger.shown(notice["machine"], event["id"], what, at=at)
+        if event["ended_at"] is not None:
+            ledger.over(event["id"])
         for approval in event["approvals"]:
             if approval["kind"] == "guest" and approval["by"] in ledger.accounts:
                 at = datetime.fromisoformat(approval["at"])
