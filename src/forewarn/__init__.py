@@ -1,1 +1,46 @@
-"""Give the guests of any fleet of virtual machines notice before they are disturbed."""
+"""Give the guests of any fleet of virtual machines notice before they are disturbed.
+
+For programs inside a machine: `GuestClient`, `AsyncGuestClient`, what they return and what they raise. Each
+is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from forewarn.sdk.async_client import AsyncGuestClient as AsyncGuestClient
+    from forewarn.sdk.client import GuestClient as GuestClient
+    from forewarn.sdk.documents import Document as Document
+    from forewarn.sdk.documents import Event as Event
+    from forewarn.sdk.errors import Closed as Closed
+    from forewarn.sdk.errors import GuestError as GuestError
+    from forewarn.sdk.errors import NoEndpoint as NoEndpoint
+    from forewarn.sdk.errors import Refused as Refused
+    from forewarn.sdk.errors import Unavailable as Unavailable
+    from forewarn.sdk.errors import Unreadable as Unreadable
+    from forewarn.sdk.instances import Instance as Instance
+
+_HOMES = {
+    "AsyncGuestClient": "forewarn.sdk.async_client",
+    "GuestClient": "forewarn.sdk.client",
+    "Document": "forewarn.sdk.documents",
+    "Event": "forewarn.sdk.documents",
+    "Closed": "forewarn.sdk.errors",
+    "GuestError": "forewarn.sdk.errors",
+    "NoEndpoint": "forewarn.sdk.errors",
+    "Refused": "forewarn.sdk.errors",
+    "Unavailable": "forewarn.sdk.errors",
+    "Unreadable": "forewarn.sdk.errors",
+    "Instance": "forewarn.sdk.instances",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -89,6 +89,9 @@ class HistoryQuery(ListQuery):
     event: Guid | None = Field(None, description="Only of this event.")
     order: Guid | None = Field(None, description="Only of this order.")
     since: Time | None = Field(None, description="Only from this time on (RFC 3339).")
+    above: int | None = Field(
+        None, ge=0, le=LARGEST, description="Only after this number, and oldest first; 0 for all."
+    )
 
 
 class StreamQuery(Query):

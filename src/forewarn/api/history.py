@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @router.get("/v1/history", summary="List records", response_model=shapes.Records, responses=documented(404))
 async def list_records(query: Annotated[HistoryQuery, Query()], service: Service) -> JSONResponse:
-    """List what happened, newest first."""
+    """List what happened, newest first; oldest first after a number, if `above` gives one."""
     wanted, project = _filter(query), project_name(query.project)
     found = await service.run(lambda: service.views.only(project).history(wanted))
     shown = found[: query.limit]
@@ -33,12 +33,14 @@ async def list_records(query: Annotated[HistoryQuery, Query()], service: Service
 
 
 def _filter(query: HistoryQuery) -> HistoryFilter:
+    after = _read("after", query.after, _number)
     return HistoryFilter(
         machine=_read("machine", query.machine, MachineName),
         event=_read("event", query.event, event_id),
         order=_read("order", query.order, order_id),
         since=_read("since", query.since, operator.read_time),
-        below=_read("after", query.after, _number),
+        below=after if query.above is None else None,
+        above=max(query.above, after or 0) if query.above is not None else None,
         limit=query.limit + 1,  # one more tells whether there is a next page
     )
 

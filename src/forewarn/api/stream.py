@@ -145,6 +145,10 @@ class _Reader:
         """Give blocks to send until the service stops."""
         with self._service.tail.listening(waking(self._woken)):
             yield sse.opening(number)
+            # Who asks for all from the very first knows of nothing that could be missing.
+            up_to = await self._service.run(lambda: self._service.tail.missing(number)) if number else None
+            if up_to is not None:
+                yield sse.missing(number, up_to)
             # The reader comes again, and is told then that the store is away.
             with suppress(Unavailable):
                 async with aclosing(self._follow(number)) as blocks:

@@ -9,6 +9,7 @@ import typer
 
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused
+from forewarn.cli.durations import seconds
 from forewarn.cli.serve import installed
 from forewarn.cli.session import Session, noun, with_session
 
@@ -42,7 +43,8 @@ def create(
     database: Database = None,
 ) -> None:
     """Make a token. Its secret is printed this once; everything else goes beside the output."""
-    given = {"name": name, "role": role, "project": session.project, "expires_seconds": _seconds(expires)}
+    life = None if expires is None else seconds(expires, hint="--expires")
+    given = {"name": name, "role": role, "project": session.project, "expires_seconds": life}
     body = {key: value for key, value in given.items() if value is not None}
     if database is None:
         answer = session.client.post("/v1/tokens", body)
@@ -101,17 +103,6 @@ def _grant(body: dict[str, Any]) -> object:
     )
     life = wanted.pop("expires_seconds", None)
     return Grant(**wanted, life=life)
-
-
-def _seconds(text: str | None) -> float | None:
-    from forewarn.config import duration
-
-    try:
-        return None if text is None else duration(text).total_seconds()
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(
-            f"expected a time such as 12h or 90d, got {text!r}", param_hint="--expires"
-        ) from None
 
 
 def _show_new(answer: dict[str, Any]) -> None:

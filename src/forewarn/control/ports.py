@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from forewarn.core.access import Token
 from forewarn.core.draft import Changes, Sent, Slice
 from forewarn.core.model import Event, Grace, Group, Host, Machine, Order, Project, Record, Step
+from forewarn.core.retention import Pruning
 from forewarn.core.scene import Scene
 from forewarn.core.waves import Rollout
 from forewarn.core.webhooks import Webhook, WebhookId
@@ -48,6 +49,7 @@ class HistoryFilter:
     order: OrderId | None = None
     since: datetime | None = None
     below: int | None = None  # only numbers below this one: the cursor of a page
+    above: int | None = None  # only numbers above this one, and the oldest first
     limit: int = 100
 
 
@@ -169,6 +171,10 @@ class Snapshot(Protocol):
         """List orders, newest first, open or over."""
         ...
 
+    def open_orders(self, among: Iterable[OrderId]) -> frozenset[OrderId]:
+        """Find which of these orders are open."""
+        ...
+
     def event(self, event: EventId) -> Event | None:
         """Find an event, listed or over; ids in any case."""
         ...
@@ -190,7 +196,7 @@ class Snapshot(Protocol):
         ...
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
-        """List records, newest first."""
+        """List records, newest first; those above a number oldest first."""
         ...
 
     def newest(self) -> int:
@@ -203,6 +209,10 @@ class Snapshot(Protocol):
 
     def count_following(self, number: int, wanted: RecordFilter) -> int:
         """Count the records after a number."""
+        ...
+
+    def pruning(self) -> Pruning:
+        """Say how far old records have been removed."""
         ...
 
     def webhook(self, webhook: WebhookId) -> Webhook | None:
@@ -283,6 +293,10 @@ class Snapshot(Protocol):
         """List rollouts, newest first."""
         ...
 
+    def open_rollouts(self) -> Sequence[Rollout]:
+        """List rollouts that are not over, the oldest first."""
+        ...
+
     def due_rollouts(self, now: datetime, *, limit: int) -> Sequence[str]:
         """List open rollouts that want to be looked at by now, the longest due first.
 
@@ -328,6 +342,14 @@ class Transaction(Snapshot, Protocol):
 
     def save(self, changes: Changes) -> None:
         """Save what was decided; Unavailable if it cannot be, Conflict if somebody else changed a group."""
+        ...
+
+    def remove_records(self, numbers: Sequence[int]) -> None:
+        """Forget records."""
+        ...
+
+    def set_pruning(self, pruning: Pruning) -> None:
+        """Keep how far old records have been removed."""
         ...
 
     def save_activity(self, seen: Mapping[GroupName, datetime]) -> None:

@@ -64,6 +64,12 @@ class Tail:
         with self._store.read() as snapshot:
             return snapshot.newest()
 
+    def missing(self, number: int) -> int | None:
+        """Say up to which number records after this one may have been removed; None if none were."""
+        with self._store.read() as snapshot:
+            up_to = snapshot.pruning().up_to
+        return up_to if number < up_to else None
+
     def page(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
         """Read what follows a number from the store."""
         with self._store.read() as snapshot:
@@ -131,6 +137,10 @@ class ProjectTail:
     def newest(self) -> int:
         """Return the number of the newest change, whosever it was."""
         return self._tail.newest()
+
+    def missing(self, number: int) -> int | None:
+        """Say up to which number records after this one may have been removed; None if none were."""
+        return self._tail.missing(number)
 
     def page(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
         """Read what follows a number from the store."""

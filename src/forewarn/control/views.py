@@ -177,7 +177,7 @@ class Views:
             return self._noted(snapshot, snapshot.order(known.order), [known])[0]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
-        """List records, newest first; NotFound if what they shall be about neither is nor was."""
+        """List records, newest first, or oldest first above a number; NotFound if nothing ever was of it."""
         with self._store.read() as snapshot:
             found = snapshot.history(wanted)
             if not found:

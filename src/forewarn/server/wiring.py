@@ -151,6 +151,7 @@ def wire(core: Core) -> Parts:
         activity=boards,
         new_id=new_id,
     )
+    engine.keep_history(settings.history.keep)
     tail = Tail(core.store)
 
     def publish(delta: Delta) -> None:

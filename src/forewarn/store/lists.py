@@ -102,10 +102,11 @@ class Lists(Reader):
         return [event_of(row) for row in self._all(by_creation)]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
-        """List records, newest first."""
+        """List records, newest first; those above a number oldest first."""
         query = self._mine(select(*RECORD_COLUMNS).where(*_conditions(wanted)), tables.records.c.project)
-        newest_first = query.order_by(tables.records.c.number.desc()).limit(wanted.limit)
-        return [record_of(row) for row in self._all(newest_first)]
+        number = tables.records.c.number
+        in_order = query.order_by(number.desc() if wanted.above is None else number).limit(wanted.limit)
+        return [record_of(row) for row in self._all(in_order)]
 
 
 def _conditions(wanted: HistoryFilter) -> list[ColumnElement[bool]]:
@@ -123,6 +124,8 @@ def _conditions(wanted: HistoryFilter) -> list[ColumnElement[bool]]:
         conditions.append(records.number >= _first_since(micros(wanted.since)).scalar_subquery())
     if wanted.below is not None:
         conditions.append(records.number < wanted.below)
+    if wanted.above is not None:
+        conditions.append(records.number > wanted.above)
     return conditions
 
 

@@ -3,6 +3,7 @@
 from sqlalchemy import ColumnElement, func, select
 
 from forewarn.control.ports import Following, RecordFilter
+from forewarn.core.retention import Pruning
 from forewarn.store import tables
 from forewarn.store.fleet_rows import name_key
 from forewarn.store.lists import concerns
@@ -18,6 +19,10 @@ class Tail(Reader):
     def newest(self) -> int:
         """Return the number of the newest change."""
         return self._meta.number
+
+    def pruning(self) -> Pruning:
+        """Say how far old records have been removed."""
+        return self._meta.pruning
 
     def following(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
         """Read records after a number, oldest first."""

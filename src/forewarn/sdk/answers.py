@@ -1,0 +1,139 @@
+"""What an answer means: news, nothing new, come again, or never. Both clients ask here."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from forewarn.sdk.documents import NEWEST_VERSION, Document, glimpse, parse_document
+from forewarn.sdk.errors import GuestError, Refused, Unavailable
+from forewarn.sdk.server_time import ServerTime, read_date
+
+# The first request of a group may take two minutes, and so may the first after a day of silence.
+FIRST_ANSWER_SECONDS = 150.0
+ANSWER_SECONDS = 10.0
+FORGOTTEN_AFTER_SECONDS = 23 * 3600.0
+
+# Waiting between tries that fail: twice as long each time, within these. An eviction is announced thirty
+# seconds ahead.
+FIRST_BACKOFF_SECONDS = 1.0
+LONGEST_BACKOFF_SECONDS = 10.0
+# An endpoint that asks for more than this is not obeyed.
+LONGEST_RETRY_AFTER_SECONDS = 30.0
+
+# What forewarn and Azure say in an error is shorter.
+ERROR_LENGTH = 300
+
+_PERMANENT: Mapping[int, str] = {
+    HTTPStatus.BAD_REQUEST: "the endpoint does not accept the request",
+    HTTPStatus.UNAUTHORIZED: "what answers wants to know who asks: it is no metadata endpoint, or a proxy "
+    "stands before one",
+    HTTPStatus.FORBIDDEN: "the endpoint is closed to this program: look for a firewall rule in this machine "
+    "that lets only some users reach it, and for a proxy before it",
+    HTTPStatus.METHOD_NOT_ALLOWED: "what answers is no metadata endpoint: it knows no such request",
+}
+_PASSING: Mapping[int, str] = {
+    HTTPStatus.NOT_FOUND: "the endpoint does not know this machine, or not yet",
+    HTTPStatus.GONE: "the endpoint is being updated",
+    HTTPStatus.TOO_MANY_REQUESTS: "this machine asks too often: who else polls?",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back; names of headers in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    sent: float = 0.0  # on the monotonic clock, as is
+    received: float = 0.0
+
+    @property
+    def server_time(self) -> ServerTime | None:
+        """The server's time, if it named it."""
+        return read_date(self.headers.get("date"), received=self.received)
+
+    @property
+    def waited(self) -> bool:
+        """Whether the server held the request, as it was asked to."""
+        preferences = self.headers.get("preference-applied", "").lower().split(",")
+        return any(each.strip().partition("=")[0].rstrip() == "wait" for each in preferences)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """A document, and the tag by which the server knows it."""
+
+    document: Document
+    etag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The document is as it was."""
+
+
+def read_poll(answer: Answer, *, version: str = NEWEST_VERSION) -> News | Unchanged:
+    """Read the answer to a poll; raises what stands against it."""
+    if answer.status == HTTPStatus.NOT_MODIFIED:
+        return Unchanged()
+    check(answer)
+    return News(document=parse_document(answer.body, version=version), etag=_etag(answer))
+
+
+def _etag(answer: Answer) -> str | None:
+    """Read the tag, if it is one that can be sent back."""
+    etag = answer.headers.get("etag", "")
+    return etag if etag and etag.isascii() and etag.isprintable() else None
+
+
+def check(answer: Answer) -> None:
+    """Raise what an answer that is no success means."""
+    if answer.status != HTTPStatus.OK:
+        raise fault(answer)
+
+
+def fault(answer: Answer) -> GuestError:
+    """Say what an answer that is no success means, and whether it passes."""
+    said = f". It says: {_said(answer.body)}" if answer.body.strip() else ""
+    if answer.status in _PERMANENT:
+        return Refused(f"{answer.status}: {_PERMANENT[answer.status]}{said}")
+    why = _PASSING.get(answer.status)
+    return Unavailable(
+        f"{answer.status}: {why or 'the endpoint cannot answer now'}{said}",
+        retry_after=retry_after(answer.headers.get("retry-after")),
+    )
+
+
+def _said(body: bytes) -> str:
+    """Find the endpoint's own words in the body of an error."""
+    try:
+        said = json.loads(body)["error"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return glimpse(body)
+    return (
+        glimpse(said.encode(errors="replace"), length=ERROR_LENGTH)
+        if isinstance(said, str)
+        else glimpse(body)
+    )
+
+
+def retry_after(header: str | None) -> float | None:
+    """Read after how many seconds to come again; dates are not believed, clocks differ."""
+    if header is None or not (header.isascii() and header.strip().isdigit()):
+        return None
+    return min(float(header), LONGEST_RETRY_AFTER_SECONDS)
+
+
+def backoff(failures: int, *, named: float | None = None) -> float:
+    """Say how long to wait after so many failures in a row: never shorter than the endpoint asked for."""
+    doubled: float = FIRST_BACKOFF_SECONDS * 2 ** min(max(failures - 1, 0), 16)
+    return max(min(doubled, LONGEST_BACKOFF_SECONDS), named or 0.0)
+
+
+def patience(last_answered: float | None, *, now: float) -> float:
+    """Say how long an answer may take, given when the endpoint answered last."""
+    if last_answered is None or now - last_answered > FORGOTTEN_AFTER_SECONDS:
+        return FIRST_ANSWER_SECONDS
+    return ANSWER_SECONDS

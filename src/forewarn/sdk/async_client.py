@@ -1,0 +1,118 @@
+"""The client for programs with an event loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import TypeVar
+
+import httpx
+
+from forewarn.clock import monotonic
+from forewarn.sdk import transport
+from forewarn.sdk.conversation import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
+from forewarn.sdk.discovery import Discovery, looking
+from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
+from forewarn.sdk.endpoint import Endpoint, ids_of
+from forewarn.sdk.instances import Instance
+from forewarn.sdk.platform import Surroundings, surroundings
+
+Result = TypeVar("Result")
+
+
+class AsyncGuestClient(Endpoint):
+    """As `GuestClient`, awaited; whatever it is doing ends when its task is cancelled."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_version: str = NEWEST_VERSION,
+        persistence: float = PERSISTENCE_SECONDS,
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        monotonic: Callable[[], float] = monotonic,
+    ) -> None:
+        """Take what `GuestClient` takes; `pause` is awaited."""
+        super().__init__(url, api_version=api_version, persistence=persistence, monotonic=monotonic)
+        self._pause = pause
+        self._http = httpx.AsyncClient(
+            trust_env=False,  # never through a proxy
+            verify=transport.trusted(self.url),
+            headers=transport.HEADERS,
+        )
+
+    @classmethod
+    async def discover(
+        cls, *, persistence: float = PERSISTENCE_SECONDS, around: Surroundings | None = None
+    ) -> "AsyncGuestClient":
+        """Find the endpoint of this machine; see `GuestClient.discover`."""
+        around = around or surroundings()
+        async with cls(around.default_url) as scout:
+            found = await scout.look(around)
+        return cls(found.url, persistence=persistence)
+
+    async def look(self, around: Surroundings) -> Discovery:
+        """Look for an endpoint, and say what was found where."""
+        return await self._run(looking(self._conversation, around, now=self._monotonic()))
+
+    async def events(self) -> Document:
+        """Return what the machine is told now."""
+        return await self._run(self._conversation.events(now=self._monotonic(), within=self._persistence))
+
+    async def approve(self, *events: Event | str) -> None:
+        """Let events start before their time, by their ids; returns when that is saved."""
+        if ids := ids_of(events):
+            await self._run(self._conversation.approve(ids, now=self._monotonic(), within=self._persistence))
+
+    async def watch(
+        self, *, wait: int = WAIT_SECONDS, trouble: Trouble | None = None
+    ) -> AsyncIterator[Document]:
+        """Yield the document now, and then each time it changes; see `GuestClient.watch`."""
+        watching = Watching(self._conversation, wait=wait, trouble=trouble)
+        while True:
+            yield await self._run(watching.next(now=self._monotonic()))
+
+    async def instance(self) -> Instance:
+        """Return who this machine is."""
+        return await self._run(self._conversation.instance(within=self._persistence))
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> "AsyncGuestClient":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _run(self, talk: Talk[Result]) -> Result:
+        """Hold a talk."""
+        try:
+            ask = next(talk)
+            while True:
+                if ask.after:
+                    await self._pause(ask.after)
+                ask = talk.send(await self._send(ask))
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+    async def _send(self, ask: Ask) -> Reply:
+        sent = self._monotonic()
+        try:
+            async with self._http.stream(
+                ask.method,
+                self.url + ask.path,
+                params=dict(ask.query),
+                headers=dict(ask.headers),
+                content=ask.body,
+                timeout=transport.timeout(ask),
+            ) as response:
+                body = transport.Body(deadline=sent + ask.seconds)
+                async for part in response.aiter_bytes():
+                    body.add(part, now=self._monotonic())
+        except httpx.HTTPError as error:
+            return transport.silence(error, self.url, sent=sent, received=self._monotonic())
+        return transport.answer(response, body, sent=sent, received=self._monotonic())

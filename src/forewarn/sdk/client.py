@@ -1,0 +1,168 @@
+"""The client for programs that block."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from forewarn.clock import monotonic
+from forewarn.sdk import transport
+from forewarn.sdk.conversation import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
+from forewarn.sdk.discovery import Discovery, looking
+from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
+from forewarn.sdk.endpoint import Endpoint, ids_of
+from forewarn.sdk.errors import Closed
+from forewarn.sdk.instances import Instance
+from forewarn.sdk.platform import Surroundings, surroundings
+
+Result = TypeVar("Result")
+
+
+class GuestClient(Endpoint):
+    """Asks a metadata endpoint, as the machine that this program runs in.
+
+    What may pass (404, 410, 429, 5xx, silence, rubbish) is asked again with growing pauses; `Unavailable`
+    says that it did not pass in time, `Refused` that asking again will not help. Threads may share a client.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_version: str = NEWEST_VERSION,
+        persistence: float = PERSISTENCE_SECONDS,
+        pause: Callable[[float], object] | None = None,
+        monotonic: Callable[[], float] = monotonic,
+    ) -> None:
+        """Take the endpoint's URL, and for how many seconds a single question is asked again.
+
+        `pause` waits between requests, `monotonic` reads the clock; tests have their own.
+        """
+        super().__init__(url, api_version=api_version, persistence=persistence, monotonic=monotonic)
+        self._closing = threading.Event()
+        self._pause = pause or self._closing.wait
+        self._noting = threading.Lock()
+        self._sockets: set[socket.socket] = set()
+        self._http = httpx.Client(
+            trust_env=False,  # never through a proxy
+            verify=transport.trusted(self.url),
+            headers=transport.HEADERS,
+        )
+
+    @classmethod
+    def discover(
+        cls, *, persistence: float = PERSISTENCE_SECONDS, around: Surroundings | None = None
+    ) -> "GuestClient":
+        """Find the endpoint of this machine.
+
+        It is the one that FOREWARN_ENDPOINT or SCHEDULEDEVENTSIP names, else 169.254.169.254 if it answers,
+        else the one in the DHCP lease, else a `NoEndpoint` that says where it was looked for.
+        """
+        around = around or surroundings()
+        with cls(around.default_url) as scout:
+            found = scout.look(around)
+        return cls(found.url, persistence=persistence)
+
+    def look(self, around: Surroundings) -> Discovery:
+        """Look for an endpoint, and say what was found where."""
+        return self._run(looking(self._conversation, around, now=self._monotonic()))
+
+    def events(self) -> Document:
+        """Return what the machine is told now."""
+        return self._run(self._conversation.events(now=self._monotonic(), within=self._persistence))
+
+    def approve(self, *events: Event | str) -> None:
+        """Let events start before their time, by their ids; returns when that is saved."""
+        if ids := ids_of(events):
+            self._run(self._conversation.approve(ids, now=self._monotonic(), within=self._persistence))
+
+    def watch(self, *, wait: int = WAIT_SECONDS, trouble: Trouble | None = None) -> Iterator[Document]:
+        """Yield the document now, and then each time it changes, until the client is closed.
+
+        The endpoint may be away for as long as it likes: `trouble` is called with the reason when that
+        begins, and with None when it is over. A server that can is asked to hold each request until
+        something changes, for `wait` seconds; 0 only polls.
+        """
+        watching = Watching(self._conversation, wait=wait, trouble=trouble)
+        with contextlib.suppress(Closed):
+            while True:
+                yield self._run(watching.next(now=self._monotonic()))
+
+    def instance(self) -> Instance:
+        """Return who this machine is."""
+        return self._run(self._conversation.instance(within=self._persistence))
+
+    def close(self) -> None:
+        """Hang up, from any thread: what is being asked ends with `Closed`, and a watch ends."""
+        self._closing.set()
+        with self._noting:
+            for each in self._sockets:
+                _hang_up(each)
+        self._http.close()
+
+    def __enter__(self) -> "GuestClient":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, talk: Talk[Result]) -> Result:
+        """Hold a talk."""
+        try:
+            ask = next(talk)
+            while True:
+                if ask.after:
+                    self._pause(ask.after)
+                ask = talk.send(self._send(ask))
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+    def _send(self, ask: Ask) -> Reply:
+        self._still_open()
+        sent = self._monotonic()
+        try:
+            with self._http.stream(
+                ask.method,
+                self.url + ask.path,
+                params=dict(ask.query),
+                headers=dict(ask.headers),
+                content=ask.body,
+                timeout=transport.timeout(ask),
+                extensions={"trace": self._note_socket},
+            ) as response:
+                body = transport.Body(deadline=sent + ask.seconds)
+                for part in response.iter_bytes():
+                    body.add(part, now=self._monotonic())
+        except RuntimeError:
+            self._still_open()  # the library's own word for being closed meanwhile
+            raise
+        except httpx.HTTPError as error:
+            self._still_open()
+            return transport.silence(error, self.url, sent=sent, received=self._monotonic())
+        return transport.answer(response, body, sent=sent, received=self._monotonic())
+
+    def _still_open(self) -> None:
+        if self._closing.is_set():
+            raise Closed("the client was closed")
+
+    def _note_socket(self, event: str, about: Mapping[str, Any]) -> None:
+        """Keep hold of a new connection: only hanging up wakes a thread that waits for an answer."""
+        if not event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            return
+        made = about["return_value"].get_extra_info("socket")
+        with self._noting:
+            self._sockets = {made, *(each for each in self._sockets if each.fileno() >= 0)}
+        if self._closing.is_set():
+            _hang_up(made)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,74 @@
+"""What a machine is told about itself."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from forewarn.sdk.documents import glimpse
+from forewarn.sdk.errors import Unreadable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A machine, by its instance metadata; what the endpoint does not tell is empty."""
+
+    name: str  # as events name it
+    vm_id: str = ""
+    location: str = ""
+    resource_group: str = ""
+    subscription_id: str = ""
+    scale_set: str = ""
+    placement_group: str = ""
+    update_domain: str = ""
+    fault_domain: str = ""
+    priority: str = ""
+    zone: str = ""
+    os: str = ""
+    size: str = ""
+    tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+
+
+# As Azure names them.
+_FIELDS = {
+    "name": "name",
+    "vm_id": "vmId",
+    "location": "location",
+    "resource_group": "resourceGroupName",
+    "subscription_id": "subscriptionId",
+    "scale_set": "vmScaleSetName",
+    "placement_group": "placementGroupId",
+    "update_domain": "platformUpdateDomain",
+    "fault_domain": "platformFaultDomain",
+    "priority": "priority",
+    "zone": "zone",
+    "os": "osType",
+    "size": "vmSize",
+}
+
+
+def parse_instance(body: bytes) -> Instance:
+    """Read the category `compute` of instance metadata."""
+    try:
+        said = json.loads(body.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise Unreadable(f"instance metadata that is no JSON: {glimpse(body)}") from None
+    if not isinstance(said, dict) or not isinstance(said.get("name"), str) or not said["name"]:
+        raise Unreadable(f"instance metadata without a name: {glimpse(body)}")
+    values = {ours: _text(said.get(theirs)) for ours, theirs in _FIELDS.items()}
+    return Instance(**values, tags=MappingProxyType(_tags(said)))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _tags(said: Mapping[str, Any]) -> dict[str, str]:
+    """Read the tags from their list; older versions have them in one text only, `a:1;b:2`."""
+    listed = said.get("tagsList")
+    if isinstance(listed, list):
+        pairs = [(each.get("name"), each.get("value")) for each in listed if isinstance(each, dict)]
+        return {name: _text(value) for name, value in pairs if isinstance(name, str)}
+    pieces = (piece.partition(":") for piece in _text(said.get("tags")).split(";"))
+    return {name: value for name, _, value in pieces if name}

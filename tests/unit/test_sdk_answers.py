@@ -1,0 +1,130 @@
+"""What an answer means to a guest, and how long it waits for one."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.sdk import answers
+from forewarn.sdk.answers import Answer, News, Unchanged, backoff, patience, read_poll
+from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.errors import GuestError, Refused, Unavailable, Unreadable
+from forewarn.sdk.server_time import ServerTime, read_date
+
+EMPTY = b'{"DocumentIncarnation":1,"Events":[]}'
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+NOON_HEADER = "Mon, 05 Jan 2026 12:00:00 GMT"
+
+
+def answer(status: int, body: bytes = b"", **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status=status, headers=named, body=body)
+
+
+def failure(status: int, body: bytes = b"", **headers: str) -> GuestError:
+    with pytest.raises(GuestError) as caught:
+        read_poll(answer(status, body, **headers))
+    return caught.value
+
+
+def test_a_document_is_news() -> None:
+    news = read_poll(answer(200, EMPTY, etag='"1-a"', content_type="text/plain"))
+    assert news == News(document=Document(incarnation=1), etag='"1-a"')
+
+
+def test_a_document_may_lack_a_tag() -> None:
+    assert read_poll(answer(200, EMPTY)) == News(document=Document(incarnation=1), etag=None)
+
+
+def test_not_modified_is_nothing_new() -> None:
+    assert read_poll(answer(304)) == Unchanged()
+
+
+def test_an_empty_answer_is_no_document() -> None:
+    assert isinstance(failure(200), Unreadable)
+
+
+@pytest.mark.parametrize("status", [302, 404, 408, 410, 429, 500, 502, 503, 504, 599])
+def test_what_may_pass_is_unavailable(status: int) -> None:
+    assert isinstance(failure(status), Unavailable)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 405])
+def test_what_stays_is_refused_with_what_to_do(status: int) -> None:
+    error = failure(status, b'{ "error": "Because" }')
+    assert isinstance(error, Refused)
+    assert str(error).startswith(f"{status}: ")
+    assert "Because" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("1", 1.0),
+        (" 7 ", 7.0),
+        ("3600", answers.LONGEST_RETRY_AFTER_SECONDS),
+        ("soon", None),
+        (NOON_HEADER, None),
+    ],
+)
+def test_the_endpoint_may_say_when_to_come_again(header: str, seconds: float | None) -> None:
+    error = failure(429, retry_after=header)
+    assert isinstance(error, Unavailable)
+    assert error.retry_after == seconds
+
+
+@given(
+    st.integers(100, 599),
+    st.binary(),
+    st.dictionaries(st.sampled_from(["etag", "retry-after", "date"]), st.text()),
+)
+def test_any_answer_means_something(status: int, body: bytes, headers: dict[str, str]) -> None:
+    whole = Answer(status=status, headers=headers, body=body)
+    with suppress(GuestError):
+        assert isinstance(read_poll(whole), News | Unchanged)
+    assert whole.server_time is None or whole.server_time.date.tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    ("header", "waited"),
+    [("wait=60", True), ("respond-async, Wait = 60", True), ("", False), ("waiting", False)],
+)
+def test_a_server_says_whether_it_held_the_request(header: str, waited: bool) -> None:
+    assert answer(304, preference_applied=header).waited is waited
+
+
+def test_waiting_grows_with_failures_and_ends_growing() -> None:
+    waits = [backoff(failures) for failures in range(1, 8)]
+    assert waits == [1, 2, 4, 8, 10, 10, 10]
+    assert backoff(10_000) == 10
+    assert backoff(1, named=30) == 30
+    assert backoff(5, named=1) == 10
+
+
+def test_the_first_answer_may_take_two_minutes_and_so_may_one_after_a_day() -> None:
+    assert patience(None, now=5.0) > 120
+    assert patience(5.0, now=6.0) == answers.ANSWER_SECONDS
+    assert patience(5.0, now=24 * 3600.0) > 120
+
+
+def test_the_servers_time_goes_on_by_the_monotonic_clock() -> None:
+    time = read_date(NOON_HEADER, received=100.0)
+    assert time == ServerTime(date=NOON, received=100.0)
+    assert time.now(130.5) == NOON + timedelta(seconds=30.5)
+    assert time.now(99.0) == NOON
+
+
+def test_seconds_left_are_reckoned_in_the_servers_time() -> None:
+    time = ServerTime(date=NOON, received=100.0)
+    event = Event(
+        id="A", type="Reboot", status="Scheduled", resources=("m",), not_before=NOON + timedelta(minutes=15)
+    )
+    assert event.seconds_left(time.now(100.0)) == 900
+    assert event.seconds_left(time.now(400.0)) == 600
+
+
+@pytest.mark.parametrize("header", [None, "", "yesterday"])
+def test_an_answer_without_a_date_tells_no_time(header: str | None) -> None:
+    assert read_date(header, received=0.0) is None
