@@ -10,9 +10,11 @@ import httpx
 from forewarn.clock import monotonic
 from forewarn.sdk import transport
 from forewarn.sdk.conversation import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
+from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint import Endpoint, ids_of
 from forewarn.sdk.instances import Instance
+from forewarn.sdk.platform import Surroundings, surroundings
 
 Result = TypeVar("Result")
 
@@ -37,6 +39,20 @@ class AsyncGuestClient(Endpoint):
             verify=transport.trusted(self.url),
             headers=transport.HEADERS,
         )
+
+    @classmethod
+    async def discover(
+        cls, *, persistence: float = PERSISTENCE_SECONDS, around: Surroundings | None = None
+    ) -> "AsyncGuestClient":
+        """Find the endpoint of this machine; see `GuestClient.discover`."""
+        around = around or surroundings()
+        async with cls(around.default_url) as scout:
+            found = await scout.look(around)
+        return cls(found.url, persistence=persistence)
+
+    async def look(self, around: Surroundings) -> Discovery:
+        """Look for an endpoint, and say what was found where."""
+        return await self._run(looking(self._conversation, around, now=self._monotonic()))
 
     async def events(self) -> Document:
         """Return what the machine is told now."""

@@ -12,10 +12,12 @@ import httpx
 from forewarn.clock import monotonic
 from forewarn.sdk import transport
 from forewarn.sdk.conversation import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
+from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint import Endpoint, ids_of
 from forewarn.sdk.errors import Closed
 from forewarn.sdk.instances import Instance
+from forewarn.sdk.platform import Surroundings, surroundings
 
 Result = TypeVar("Result")
 
@@ -49,6 +51,24 @@ class GuestClient(Endpoint):
             verify=transport.trusted(self.url),
             headers=transport.HEADERS,
         )
+
+    @classmethod
+    def discover(
+        cls, *, persistence: float = PERSISTENCE_SECONDS, around: Surroundings | None = None
+    ) -> "GuestClient":
+        """Find the endpoint of this machine.
+
+        It is the one that FOREWARN_ENDPOINT or SCHEDULEDEVENTSIP names, else 169.254.169.254 if it answers,
+        else the one in the DHCP lease, else a `NoEndpoint` that says where it was looked for.
+        """
+        around = around or surroundings()
+        with cls(around.default_url) as scout:
+            found = scout.look(around)
+        return cls(found.url, persistence=persistence)
+
+    def look(self, around: Surroundings) -> Discovery:
+        """Look for an endpoint, and say what was found where."""
+        return self._run(looking(self._conversation, around, now=self._monotonic()))
 
     def events(self) -> Document:
         """Return what the machine is told now."""

@@ -1,0 +1,109 @@
+"""DHCP option 245: what the leases of every DHCP client say about where the endpoint is.
+
+Outside a virtual network the address comes with the lease. `a8:3f:81:10` is 168.63.129.16.
+"""
+
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import IPv4Address
+
+OPTION = 245
+
+_BLOCK = re.compile(r"^\s*lease\s*\{(.*?)^\s*\}", re.MULTILINE | re.DOTALL)
+# dhclient calls an option that it has no name for `unknown-245`, OpenBSD's `option-245`. Bytes that are all
+# letters are written as a text.
+_OPTION = re.compile(
+    rf'^\s*option\s+(?:unknown|option)-{OPTION}\s+(?:([0-9a-fA-F:]+)|"(.*)")\s*;', re.MULTILINE
+)
+_EXPIRE = re.compile(r"^\s*expire\s+([^;]+);", re.MULTILINE)
+_NETWORKD = re.compile(rf"^OPTION_{OPTION}=([0-9a-fA-F]+)\s*$", re.MULTILINE)
+_ESCAPED = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
+
+# In Windows' registry each option is five numbers (code, class, length, vendor, when it expires) and its
+# bytes, filled up to a multiple of four.
+_REGISTRY_HEAD = struct.Struct("<5I")
+_ALIGNMENT = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A lease that names an endpoint."""
+
+    address: str
+    expires: datetime | None = None  # None: it does not, or it does not say
+
+    def holds(self, now: datetime) -> bool:
+        """Say whether it still counts."""
+        return self.expires is None or now < self.expires
+
+
+def current(leases: Iterable[Lease], *, now: datetime) -> Lease | None:
+    """Pick the last that has not expired."""
+    return next((lease for lease in reversed(tuple(leases)) if lease.holds(now)), None)
+
+
+def parse_dhclient(text: str) -> tuple[Lease, ...]:
+    """Read the leases of dhclient, on Linux or OpenBSD, oldest first."""
+    found = []
+    for block in _BLOCK.findall(text):
+        options = _OPTION.findall(block)
+        address = _address(_bytes(*options[-1])) if options else None
+        if address is not None:
+            found.append(Lease(address=address, expires=_expiry(block)))
+    return tuple(found)
+
+
+def parse_networkd(text: str) -> tuple[Lease, ...]:
+    """Read the lease of systemd-networkd, which removes the file when it expires."""
+    digits = _NETWORKD.findall(text)
+    even = [each for each in digits if len(each) % 2 == 0]
+    address = _address(bytes.fromhex(even[-1])) if even else None
+    return () if address is None else (Lease(address=address),)
+
+
+def parse_registry(data: bytes) -> tuple[Lease, ...]:
+    """Read the value `DhcpInterfaceOptions` of a network interface in Windows' registry."""
+    found, place = [], 0
+    while place + _REGISTRY_HEAD.size <= len(data):
+        code, _, length, vendor, expires = _REGISTRY_HEAD.unpack_from(data, place)
+        place += _REGISTRY_HEAD.size
+        address = _address(data[place : place + length])
+        if code == OPTION and not vendor and address is not None:
+            found.append(Lease(address=address, expires=datetime.fromtimestamp(expires, UTC)))
+        place += -(-length // _ALIGNMENT) * _ALIGNMENT
+    return tuple(found)
+
+
+def _bytes(pairs: str, text: str) -> bytes:
+    if not pairs:
+        plain = _ESCAPED.sub(lambda escape: _unescaped(escape[1]), text)
+        return plain.encode("latin-1", errors="replace")
+    # A pair may lack its leading zero.
+    numbers = [int(pair, 16) if pair else 0 for pair in pairs.split(":")]
+    return bytes(numbers) if max(numbers) < 1 << 8 else b""
+
+
+def _unescaped(escape: str) -> str:
+    return chr(int(escape, 8) & 0xFF) if len(escape) > 1 else escape
+
+
+def _address(data: bytes) -> str | None:
+    return str(IPv4Address(data)) if len(data) == IPv4Address(0).max_prefixlen // 8 else None
+
+
+def _expiry(block: str) -> datetime | None:
+    """Read when a lease ends: `5 2026/01/02 12:00:00`, in UTC, or `epoch 1767355200`, or `never`."""
+    said = _EXPIRE.findall(block)
+    words = said[-1].split() if said else ["never"]
+    try:
+        if words[0] == "never":
+            return None
+        if words[0] == "epoch":
+            return datetime.fromtimestamp(int(words[1]), UTC)
+        return datetime.strptime(f"{words[1]} {words[2]}", "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC)
+    except (ValueError, IndexError, OverflowError, OSError):
+        # When it ends cannot be told; that it names the endpoint is worth a try.
+        return None
