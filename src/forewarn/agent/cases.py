@@ -45,6 +45,7 @@ class Attempt:
     begun: datetime
     process: ProcessId | None = None
     ending: Ending | None = None  # None: it is not known to have ended
+    ended: datetime | None = None
     why: str = ""
 
     @property
@@ -121,6 +122,7 @@ class Ended:
     side: Side
     handler: str
     ending: Ending
+    at: datetime
     why: str = ""
 
 
@@ -146,6 +148,7 @@ class Over:
     """Everything that was prepared for it is undone."""
 
     event: str
+    at: datetime
 
 
 Entry: TypeAlias = TakenUp | Changed | Begun | Running | Ended | Approved | Left | Over
@@ -216,7 +219,7 @@ def _attempt_after(known: Attempt | None, entry: Begun | Running | Ended) -> Att
         case Running() if known:
             return replace(known, process=ProcessId(entry.pid, entry.started))
         case Ended() if known:
-            return replace(known, ending=entry.ending, why=entry.why)
+            return replace(known, ending=entry.ending, ended=entry.at, why=entry.why)
         case _:
             return None
 
@@ -231,8 +234,8 @@ def entries_of(cases: Cases) -> Iterator[Entry]:
             if attempt.process is not None:
                 pid, started = attempt.process
                 yield Running(**share, pid=pid, started=started)  # type: ignore[arg-type]
-            if attempt.ending is not None:
-                yield Ended(**share, ending=attempt.ending, why=attempt.why)  # type: ignore[arg-type]
+            if attempt.ending is not None and attempt.ended is not None:
+                yield Ended(**share, ending=attempt.ending, at=attempt.ended, why=attempt.why)  # type: ignore[arg-type]
         if case.approved is not None:
             yield Approved(event=id_, at=case.approved)
         if case.left is not None:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from forewarn.agent.approval import Rule
 from forewarn.agent.cases import Case, Cases, Entry
@@ -15,11 +15,16 @@ from forewarn.agent.turns import Turns
 from forewarn.agent.voice import Voice
 from forewarn.clock import monotonic
 from forewarn.sdk.documents import Event
+from forewarn.sdk.errors import GuestError
 
 # For the agent alone: a program that told systemd that it is ready would speak for the agent.
 _OWN = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 )
+
+
+# Told once why the endpoint gives no document, and once, with None, that it does again.
+Told: TypeAlias = Callable[[GuestError | None], None]
 
 
 class Endpoint(Protocol):

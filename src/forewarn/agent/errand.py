@@ -59,7 +59,7 @@ class Errand:
             if self._version == version:
                 await self._pause(seconds)
         await self._recover()
-        self._desk.memory.write(Over(event=self._id))
+        self._desk.memory.write(Over(event=self._id, at=self._desk.now()))
         self._voice.say("recovered: the event is done with")
 
     @property
@@ -258,8 +258,11 @@ class Errand:
     def _end(self, name: str, side: Side, outcome: Outcome) -> None:
         ending, why = _told(outcome)
         known = self._case.attempt(side, name)
-        self._desk.memory.write(Ended(event=self._id, side=side, handler=name, ending=ending, why=why))
-        took = 0.0 if known is None else max(0.0, (self._desk.now() - known.begun).total_seconds())
+        now = self._desk.now()
+        self._desk.memory.write(
+            Ended(event=self._id, side=side, handler=name, ending=ending, at=now, why=why)
+        )
+        took = 0.0 if known is None else max(0.0, (now - known.begun).total_seconds())
         self._desk.meter.count("handlers", name, side.value, ending.value)
         self._desk.meter.count("handler_seconds", name, side.value, by=took)
         speak = self._voice.warn if ending is Ending.NEVER and why != GONE else self._voice.say

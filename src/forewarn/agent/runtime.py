@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.agent import diff
-from forewarn.agent.cases import Case, Changed, Left, TakenUp, key
+from forewarn.agent.cases import Changed, Left, TakenUp, key
 from forewarn.agent.config import Config
-from forewarn.agent.desk import Desk, Endpoint
+from forewarn.agent.desk import Desk, Endpoint, Told
 from forewarn.agent.diff import Sight
 from forewarn.agent.errand import Errand
-from forewarn.sdk.conversation import WAIT_SECONDS, Trouble
+from forewarn.sdk.conversation import WAIT_SECONDS
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
 
@@ -23,7 +23,7 @@ REFUSED_SECONDS = 30.0
 class Watched(Endpoint, Protocol):
     """The metadata endpoint."""
 
-    def watch(self, *, wait: int = ..., trouble: Trouble | None = ...) -> AsyncIterator[Document]:
+    def watch(self, *, wait: int = ..., trouble: Told | None = ...) -> AsyncIterator[Document]:
         """Yield documents as they change."""
         ...
 
@@ -62,12 +62,6 @@ class Agent:
         self._desk.config = config
         for errand in self._errands.values():
             errand.changed()
-
-    @property
-    def draining(self) -> list[Case]:
-        """The events for which this machine should get no work."""
-        draining = {handler.name for handler in self._desk.config.handlers if handler.drains}
-        return [case for case in self._desk.memory.cases.values() if not draining.isdisjoint(case.touched())]
 
     def _see(self, document: Document) -> None:
         if self.trouble is not None:

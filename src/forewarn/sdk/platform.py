@@ -1,7 +1,7 @@
-"""What differs between systems: where leases are kept; how processes and files are held, told apart and ended.
+"""What differs between systems: where leases are kept; how processes are held, told apart and ended.
 
-Nothing here, and nothing else in SDK and agent, imports at once what only some systems have. The Windows half was
-written from documentation and was not run there.
+Nothing here, and nothing else in SDK and agent, imports at once what only some systems have. The Windows half
+was written from documentation and was not run there.
 """
 
 import contextlib
