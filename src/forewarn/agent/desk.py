@@ -64,6 +64,7 @@ class Desk:
     voice: Voice
     now: Callable[[], datetime]
     monotonic: Callable[[], float] = monotonic
+    speed: float = 1.0  # how fast the endpoint's time runs; another in rehearsals only
     environment: Mapping[str, str] = field(
         default_factory=lambda: {name: value for name, value in os.environ.items() if name not in _OWN}
     )

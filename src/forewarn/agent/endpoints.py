@@ -7,7 +7,6 @@ from forewarn.agent.desk import Told
 from forewarn.clock import monotonic
 from forewarn.sdk.answers import backoff
 from forewarn.sdk.async_client import AsyncGuestClient
-from forewarn.sdk.conversation import WAIT_SECONDS
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
 from forewarn.sdk.instances import Instance
@@ -20,10 +19,15 @@ class Endpoints:
     """The endpoint, as the agent knows it."""
 
     def __init__(
-        self, urls: Sequence[str], *, pause: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self,
+        urls: Sequence[str],
+        *,
+        speed: float = 1.0,
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """Take the URLs; none is to look for one in this machine."""
+        """Take the URLs; none is to look for one in this machine. In a rehearsal its time may run faster."""
         self._urls = urls
+        self._speed = speed
         self._pause = pause
         self._client: AsyncGuestClient | None = None
         self._silent_since: float | None = None
@@ -35,7 +39,11 @@ class Endpoints:
 
     def seconds_left(self, event: Event) -> float | None:
         """Reckon how long until an event may start."""
-        return None if self._client is None else self._client.seconds_left(event)
+        left = None if self._client is None else self._client.seconds_left(event)
+        if left is None or self._client is None or self._client.last_answered is None:
+            return left
+        ahead = (self._speed - 1.0) * (monotonic() - self._client.last_answered)
+        return max(0.0, left - ahead)
 
     async def approve(self, *events: Event | str) -> None:
         """Let events start."""
@@ -49,13 +57,11 @@ class Endpoints:
             raise Unavailable("no endpoint is known yet")
         return await self._client.instance()
 
-    async def watch(
-        self, *, wait: int = WAIT_SECONDS, trouble: Told | None = None
-    ) -> AsyncIterator[Document]:
+    async def watch(self, *, trouble: Told | None = None) -> AsyncIterator[Document]:
         """Yield documents as they change, from whichever endpoint answers."""
         while True:
             await self.find(trouble=trouble)
-            async for document in self._watched(wait, trouble):
+            async for document in self._watched(trouble):
                 yield document
             await self.close()
 
@@ -86,7 +92,7 @@ class Endpoints:
             return AsyncGuestClient(self._urls[0])
         return await _first_to_answer(self._urls)
 
-    async def _watched(self, wait: int, trouble: Told | None) -> AsyncIterator[Document]:
+    async def _watched(self, trouble: Told | None) -> AsyncIterator[Document]:
         """Watch the one that was found, until it has been silent for too long and there are others."""
         if self._client is None:
             return
@@ -97,7 +103,7 @@ class Endpoints:
             if trouble is not None:
                 trouble(error)
 
-        documents = self._client.watch(wait=wait, trouble=told)
+        documents = self._client.watch(trouble=told)
         while (document := await self._next(documents)) is not None:
             yield document
 

@@ -89,7 +89,7 @@ class Errand:
                     return False
                 case Later(seconds):
                     self._say_once(f"{handler.name} waits until {handler.when.max_seconds_left:g} s are left")
-                    await self._pause(seconds)
+                    await self._pause(seconds / self._desk.speed)
         return False
 
     async def _share(self, handler: Handler, side: Side) -> None:
@@ -162,13 +162,13 @@ class Errand:
         if self._ready_since is None:
             self._ready_since = self._desk.monotonic()
             self._voice.say("ready for the event")
-        ready_for = self._desk.monotonic() - self._ready_since
+        ready_for = (self._desk.monotonic() - self._ready_since) * self._desk.speed
         match self._desk.rule.decide(case.event, ready_for=ready_for):
             case Yes():
                 return await self._send_approval()
             case Wait(seconds, why):
                 self._say_once(f"not approved yet: {why}, and speaks for all unless it is silent")
-                return seconds
+                return seconds / self._desk.speed
             case No(why):
                 self._say_once(f"not approved: {why}")
                 return None

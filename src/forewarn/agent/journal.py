@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from forewarn.agent.cases import Cases, Entry, after, as_json, entries_of, from_json
+from forewarn.agent.cases import Cases, Entry, after, as_json, entries_of, from_json, replayed
 from forewarn.core.errors import Invalid
 
 FORMAT = 1
@@ -98,20 +98,28 @@ class Journal:
 
 def read(whole: bytes, *, warn: Callable[[str], None] = lambda _: None) -> tuple[str | None, Cases]:
     """Read a journal: whose it is (None if it does not say), and what it knows."""
+    vm_id, entries = read_entries(whole, warn=warn)
+    return vm_id, replayed(entries)
+
+
+def read_entries(
+    whole: bytes, *, warn: Callable[[str], None] = lambda _: None
+) -> tuple[str | None, list[Entry]]:
+    """Read a journal: whose it is, and all that it says."""
     lines = whole.split(b"\n")
     lines.pop()  # what follows the last line: nothing, or what a crash has torn
     vm_id: str | None = None
-    cases: Cases = {}
+    entries: list[Entry] = []
     for number, line in enumerate(lines, start=1):
         try:
             said = json.loads(line)
             if number == 1:
                 vm_id = _head(said)
             else:
-                cases = after(cases, from_json(said))
+                entries.append(from_json(said))
         except ValueError:
             warn(f"line {number} cannot be read, and is skipped")
-    return vm_id, cases
+    return vm_id, entries
 
 
 def _head(said: Any) -> str:

@@ -27,7 +27,6 @@ from forewarn.agent.voice import LogForm, Voice, speak
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.sdk import platform
-from forewarn.sdk.conversation import WAIT_SECONDS
 from forewarn.sdk.errors import GuestError
 from forewarn.sdk.instances import Instance
 
@@ -43,7 +42,7 @@ class Options:
 
     config: Path
     dry_run: bool = False
-    poll: bool = False  # ask once a second, also where the endpoint would hold the request
+    speed: float = 1.0  # how fast the endpoint's time runs; another in rehearsals only
     log: LogForm | None = None
     endpoint: str | None = None
     machine: str | None = None
@@ -119,7 +118,7 @@ class Program:
         self._began = self._clock.now()
         self._systemd = Systemd(os.environ, pid=os.getpid())
         self._meter = Meter()
-        self._endpoints = Endpoints(config.agent.endpoint)
+        self._endpoints = Endpoints(config.agent.endpoint, speed=options.speed)
         self._memory: Journal | Notebook = Notebook()
         self._agent: Agent | None = None
         self._desk: Desk | None = None
@@ -173,8 +172,9 @@ class Program:
             now=self._clock.now,
             meter=self._meter,
             dry=self._options.dry_run,
+            speed=self._options.speed,
         )
-        self._agent = Agent(self._desk, self._endpoints, wait=0 if self._options.poll else WAIT_SECONDS)
+        self._agent = Agent(self._desk, self._endpoints)
         self._voice.say(
             "watching", machine=instance.name, endpoint=self._endpoints.url, open=len(self._memory.cases)
         )

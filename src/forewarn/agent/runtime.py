@@ -11,7 +11,6 @@ from forewarn.agent.config import Config
 from forewarn.agent.desk import Desk, Endpoint, Told
 from forewarn.agent.diff import Sight
 from forewarn.agent.errand import Errand
-from forewarn.sdk.conversation import WAIT_SECONDS
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
 
@@ -23,7 +22,7 @@ REFUSED_SECONDS = 30.0
 class Watched(Endpoint, Protocol):
     """The metadata endpoint."""
 
-    def watch(self, *, wait: int = ..., trouble: Told | None = ...) -> AsyncIterator[Document]:
+    def watch(self, *, trouble: Told | None = ...) -> AsyncIterator[Document]:
         """Yield documents as they change."""
         ...
 
@@ -31,11 +30,9 @@ class Watched(Endpoint, Protocol):
 class Agent:
     """Watches, and takes care of what concerns this machine."""
 
-    def __init__(self, desk: Desk, endpoint: Watched, *, wait: int = WAIT_SECONDS) -> None:
-        """Take what errands share, and whom to watch; `wait` 0 is to ask once a second in any case."""
+    def __init__(self, desk: Desk, endpoint: Watched) -> None:
         self._desk = desk
         self._endpoint = endpoint
-        self._wait = wait
         self._errands: dict[str, Errand] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._document: Document | None = None
@@ -49,7 +46,7 @@ class Agent:
         try:
             while True:
                 try:
-                    async for document in self._endpoint.watch(wait=self._wait, trouble=self._troubled):
+                    async for document in self._endpoint.watch(trouble=self._troubled):
                         self._see(document)
                 except GuestError as error:
                     self._troubled(error)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from forewarn.cli import (
+    agent,
     clock,
     event,
     fleet,
@@ -54,6 +55,7 @@ for _noun, _part in {
     "clock": clock,
     "gate": gate,
     "token": token,
+    "agent": agent,
 }.items():
     app.add_typer(_part.app, name=_noun)
 

@@ -20,7 +20,10 @@ from forewarn.rehearsal.proxy import Endpoint, House
 from forewarn.rehearsal.report import Report, report
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.service import PrivateService, addresses, private_service
-from forewarn.rehearsal.stage import Faults, Stage
+from forewarn.rehearsal.stage import Faults, Stage, until
+
+# For guests that have work left when all is over; real seconds.
+SATISFIED_WITHIN = 120.0
 
 
 class Audience(Protocol):
@@ -34,6 +37,10 @@ class Audience(Protocol):
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Be told what has happened."""
+        ...
+
+    def satisfied(self) -> bool:
+        """Say whether the guests may be ended, once all is over."""
         ...
 
 
@@ -61,7 +68,7 @@ async def _rehearse(scenario: Scenario, audience: Audience) -> Report:
             )
             await running.start()
             stack.push_async_callback(running.stop)
-        return await _played(scenario, service, set_up)
+        return await _played(scenario, service, set_up, audience)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +103,13 @@ async def _open(scenario: Scenario, house: House, stack: AsyncExitStack) -> dict
     return urls
 
 
-async def _played(scenario: Scenario, service: PrivateService, set_up: _SetUp) -> Report:
+async def _played(scenario: Scenario, service: PrivateService, set_up: _SetUp, audience: Audience) -> Report:
     house = set_up.house
     director = Director(scenario, service, stage=house.stage, ledger=house.ledger, note=set_up.note)
     troubles = []
     try:
         await director.run()
+        await until(audience.satisfied, within=SATISFIED_WITHIN)
     except asyncio.CancelledError:
         # Ctrl-C: what there is so far is worth a report.
         troubles.append("it was interrupted")
