@@ -227,15 +227,17 @@ class Errand:
     async def _recover_one(self, name: str) -> None:
         handler = self._desk.config.handler(name)
         if handler is None:
-            self._begin(name, Side.RECOVER, 1)
-            self._end(
-                name, Side.RECOVER, Never("it is no longer in the config: what it has prepared stays so")
-            )
+            self._close(name, Never("it is no longer in the config: what it has prepared stays so"))
         elif other := held_by_another(self._desk.memory.cases, self._id, name):
-            self._begin(name, Side.RECOVER, 1)
-            self._end(name, Side.RECOVER, Ready(f"left to event {other}, which still needs it"))
+            self._close(name, Ready(f"left to event {other}, which still needs it"))
         else:
             await self._share(handler, Side.RECOVER)
+
+    def _close(self, name: str, outcome: Outcome) -> None:
+        """Write a recovery down as ended that is not for this errand to do."""
+        known = self._case.attempt(Side.RECOVER, name)
+        self._begin(name, Side.RECOVER, 1 if known is None else known.number + 1)
+        self._end(name, Side.RECOVER, outcome)
 
     async def _end_unfinished(self) -> None:
         """End what a former agent has started and nobody waits for any more."""

@@ -65,9 +65,11 @@ class Journal:
             self._rewrite()  # what could not be written so far, and this
             self.trouble = None
             return
-        self._size += self._file.write(_line(said))
-        self._file.flush()
+        left = memoryview(_line(said))
+        while left:  # a disk that is nearly full takes a part
+            left = left[self._file.write(left) :]
         os.fsync(self._file.fileno())
+        self._size = self._file.tell()
 
     def _rewrite(self) -> None:
         """Write all that is known to a new file, and put it in the place of the old one."""
@@ -80,7 +82,7 @@ class Journal:
         part.replace(self.path)
         _sync_folder(self.path.parent)
         self.close()
-        self._file = self.path.open("ab")
+        self._file = self.path.open("ab", buffering=0)
         self._size = self._file.tell()
 
     def _known(self, path: Path) -> Cases:

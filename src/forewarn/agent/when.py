@@ -60,10 +60,11 @@ class When:
             return f"not for events of source {event.source or 'unknown'}"
         # An interruption of unknown length may be a long one.
         seconds = float("inf") if event.duration is None else event.duration.total_seconds()
+        told = "an unknown time" if event.duration is None else f"{seconds:g} s"
         if self.min_duration is not None and seconds < self.min_duration:
-            return f"{seconds:g} s are shorter than {self.min_duration:g}"
+            return f"it interrupts for {told}, less than {self.min_duration:g} s"
         if self.max_duration is not None and seconds > self.max_duration:
-            return f"{seconds:g} s are longer than {self.max_duration:g}"
+            return f"it interrupts for {told}, which may be more than {self.max_duration:g} s"
         return None
 
     def words(self) -> list[str]:
