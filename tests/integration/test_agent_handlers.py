@@ -33,7 +33,14 @@ def handlers(text: str, **environment: str) -> list[Handler]:
 
 def toml(**fields: Any) -> str:
     """Declare a handler."""
-    return "[[handlers]]\n" + "".join(f"{key.replace('_', '-')} = {json.dumps(value)}\n" for key, value in fields.items())
+    lines = (f"{key.replace('_', '-')} = {written(value)}" for key, value in fields.items())
+    return "\n".join(["[[handlers]]", *lines, ""])
+
+
+def written(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {written(each)}" for key, each in value.items()) + "}"
+    return f"[{', '.join(map(written, value))}]" if isinstance(value, list) else json.dumps(value)
 
 
 def script(folder: Path, body: str, *, name: str = "hook", mode: int = 0o755) -> str:
@@ -70,7 +77,12 @@ def asked(handler: Handler, side: Side = Side.PREPARE, *, left: float | None = 9
 
     async def ask() -> Outcome:
         task = Task(
-            side=side, event=event(), machine=MACHINE, seconds_left=lambda: left, run=run, say=lambda line: None
+            side=side,
+            event=event(),
+            machine=MACHINE,
+            seconds_left=lambda: left,
+            run=run,
+            say=lambda line: None,
         )
         return await (handler.does.prepare(task) if side is Side.PREPARE else handler.does.recover(task))
 
@@ -82,8 +94,14 @@ def asked(handler: Handler, side: Side = Side.PREPARE, *, left: float | None = 9
 
 def test_a_program_is_told_everything(tmp_path: Path) -> None:
     async def scene() -> None:
-        hook = script(tmp_path, f"env | grep ^FOREWARN_ | sort > {tmp_path}/env; cat > {tmp_path}/stdin; echo $1 said")
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook, "one"], environment={"MORE": "x"})))
+        hook = script(
+            tmp_path,
+            f"env | grep ^FOREWARN_ | grep -v TEST | sort > {tmp_path}/env; cat > {tmp_path}/stdin; echo $1 said",
+        )
+        stage = Stage(
+            tmp_path,
+            *handlers(toml(name="drain", kind="exec", prepare=[hook, "one"], environment={"MORE": "x"})),
+        )
         stage.start()
         await stage.show(event(description="Host server is undergoing maintenance."))
         await awaited(lambda: stage.endpoint.approved)
@@ -176,18 +194,20 @@ def test_a_program_is_ended_when_its_event_vanishes(tmp_path: Path) -> None:
 
 def test_a_program_outlives_the_agent_and_the_next_one_waits_for_it(tmp_path: Path) -> None:
     async def scene() -> None:
-        hook = script(tmp_path, f"echo run >> {tmp_path}/runs; while ! test -e {tmp_path}/go; do sleep 0.02; done")
+        hook = script(
+            tmp_path, f"echo run >> {tmp_path}/ran; while ! test -e {tmp_path}/go; do sleep 0.02; done"
+        )
         stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
         stage.start()
         await stage.show(event())
-        await awaited((tmp_path / "runs").exists)
+        await awaited((tmp_path / "ran").exists)
         await stage.stop()
         stage.start()
         await stage.show(event())
         assert stage.endpoint.approved == []
         (tmp_path / "go").touch()
         await awaited(lambda: stage.endpoint.approved)
-        assert (tmp_path / "runs").read_text() == "run\n"
+        assert (tmp_path / "ran").read_text() == "run\n"
         await over(stage)
 
     play(scene())
@@ -195,7 +215,10 @@ def test_a_program_outlives_the_agent_and_the_next_one_waits_for_it(tmp_path: Pa
 
 def test_how_a_program_ended_meanwhile_is_known(tmp_path: Path) -> None:
     async def scene() -> None:
-        hook = script(tmp_path, f"while ! test -e {tmp_path}/go; do sleep 0.02; done; echo run >> {tmp_path}/runs; exit 3")
+        hook = script(
+            tmp_path,
+            f"while ! test -e {tmp_path}/go; do sleep 0.02; done; echo run >> {tmp_path}/ran; exit 3",
+        )
         stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
         stage.start()
         await stage.show(event())
@@ -208,7 +231,7 @@ def test_how_a_program_ended_meanwhile_is_known(tmp_path: Path) -> None:
         stage.start()
         await stage.show(event())
         await awaited(lambda: "drain: prepare failed: exit code 3" in stage.said)
-        assert (tmp_path / "runs").read_text() == "run\n"
+        assert (tmp_path / "ran").read_text() == "run\n"
         await over(stage)
 
     play(scene())
@@ -216,11 +239,13 @@ def test_how_a_program_ended_meanwhile_is_known(tmp_path: Path) -> None:
 
 def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_path: Path) -> None:
     async def scene() -> None:
-        hook = script(tmp_path, f'echo $FOREWARN_ATTEMPT >> {tmp_path}/runs; test "$FOREWARN_ATTEMPT" = 2 || sleep 600')
+        hook = script(
+            tmp_path, f'echo $FOREWARN_ATTEMPT >> {tmp_path}/ran; test "$FOREWARN_ATTEMPT" = 2 || sleep 600'
+        )
         stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
         stage.start()
         await stage.show(event())
-        await awaited((tmp_path / "runs").exists)
+        await awaited((tmp_path / "ran").exists)
         attempt = stage.journal.cases["A"].attempt(Side.PREPARE, "drain")
         await stage.stop()
         assert attempt is not None
@@ -230,7 +255,7 @@ def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_pat
         stage.start()
         await stage.show(event())
         await awaited(lambda: stage.endpoint.approved)
-        assert (tmp_path / "runs").read_text().split() == ["1", "2"]
+        assert (tmp_path / "ran").read_text().split() == ["1", "2"]
         await over(stage)
 
     play(scene())
@@ -238,18 +263,20 @@ def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_pat
 
 def test_a_program_may_be_ended_and_run_again_instead(tmp_path: Path) -> None:
     async def scene() -> None:
-        hook = script(tmp_path, f'echo $FOREWARN_ATTEMPT >> {tmp_path}/runs; test "$FOREWARN_ATTEMPT" = 2 || sleep 600')
+        hook = script(
+            tmp_path, f'echo $FOREWARN_ATTEMPT >> {tmp_path}/ran; test "$FOREWARN_ATTEMPT" = 2 || sleep 600'
+        )
         declared = toml(name="drain", kind="exec", prepare=[hook], on_restart="again")
         stage = Stage(tmp_path, *handlers(declared))
         stage.start()
         await stage.show(event())
-        await awaited((tmp_path / "runs").exists)
+        await awaited((tmp_path / "ran").exists)
         attempt = stage.journal.cases["A"].attempt(Side.PREPARE, "drain")
         await stage.stop()
         stage.start()
         await stage.show(event())
         await awaited(lambda: stage.endpoint.approved)
-        assert (tmp_path / "runs").read_text().split() == ["1", "2"]
+        assert (tmp_path / "ran").read_text().split() == ["1", "2"]
         assert attempt is not None
         assert attempt.process is not None
         assert platform.process_started(attempt.process.pid) is None
@@ -260,20 +287,43 @@ def test_a_program_may_be_ended_and_run_again_instead(tmp_path: Path) -> None:
 
 def test_another_process_with_the_same_number_is_not_taken_for_it(tmp_path: Path) -> None:
     async def scene() -> None:
-        hook = script(tmp_path, f"echo run >> {tmp_path}/runs")
+        hook = script(tmp_path, f"echo run >> {tmp_path}/ran")
         stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
         # Written by an agent before a reboot, with the number that this very process has now.
         entries = [
             {"journal": 1, "vm_id": ""},
-            {"entry": "taken-up", "event": {"EventId": "A", "EventStatus": "Scheduled", "EventType": "Reboot", "Resources": ["web-0"]}, "at": "2026-01-05T12:00:00+00:00"},
-            {"entry": "begun", "event": "A", "side": "prepare", "handler": "drain", "attempt": 1, "at": "2026-01-05T12:00:00+00:00"},
-            {"entry": "running", "event": "A", "side": "prepare", "handler": "drain", "pid": os.getpid(), "started": "another-boot:1"},
+            {
+                "entry": "taken-up",
+                "event": {
+                    "EventId": "A",
+                    "EventStatus": "Scheduled",
+                    "EventType": "Reboot",
+                    "Resources": ["web-0"],
+                },
+                "at": "2026-01-05T12:00:00+00:00",
+            },
+            {
+                "entry": "begun",
+                "event": "A",
+                "side": "prepare",
+                "handler": "drain",
+                "attempt": 1,
+                "at": "2026-01-05T12:00:00+00:00",
+            },
+            {
+                "entry": "running",
+                "event": "A",
+                "side": "prepare",
+                "handler": "drain",
+                "pid": os.getpid(),
+                "started": "another-boot:1",
+            },
         ]
         (tmp_path / "agent.journal").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
         stage.start()
         await stage.show(event())
         await awaited(lambda: stage.endpoint.approved)
-        assert (tmp_path / "runs").read_text() == "run\n"
+        assert (tmp_path / "ran").read_text() == "run\n"
         assert "drain: prepare begins, attempt 2" in stage.said
         await over(stage)
 
@@ -286,7 +336,13 @@ def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:
 
     keeper = subprocess.Popen([sys.executable, "-I", "-S", str(KEEPER)], stdin=subprocess.PIPE)
     assert keeper.stdin is not None
-    order = {"words": ["touch", str(tmp_path / "ran")], "environment": {}, "user": None, "input": "", "result": str(tmp_path / "r")}
+    order = {
+        "words": ["touch", str(tmp_path / "ran")],
+        "environment": {},
+        "user": None,
+        "input": "",
+        "result": str(tmp_path / "r"),
+    }
     keeper.stdin.write(json.dumps(order).encode())  # and is killed before the end of the line
     keeper.stdin.close()
     assert keeper.wait(PATIENCE) == 0
@@ -349,10 +405,14 @@ def test_a_program_runs_as_another_user(tmp_path: Path) -> None:
 def test_a_user_whom_nobody_knows_is_a_failure(tmp_path: Path) -> None:
     async def scene() -> None:
         hook = script(tmp_path, "")
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user")))
+        stage = Stage(
+            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
+        )
         stage.start()
         await stage.show(event())
-        await awaited(lambda: any("drain: prepare failed" in line and "no-such-user" in line for line in stage.said))
+        await awaited(
+            lambda: any("drain: prepare failed" in line and "no-such-user" in line for line in stage.said)
+        )
         await over(stage)
 
     play(scene())
@@ -381,7 +441,9 @@ def test_the_hooks_of_a_folder_run_by_name_and_come_back_in_reverse(tmp_path: Pa
 
 def test_what_programs_leave_behind_is_removed(tmp_path: Path) -> None:
     async def scene() -> None:
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, "echo hi")])))
+        stage = Stage(
+            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, "echo hi")]))
+        )
         stage.start()
         await stage.show(event())
         await awaited(lambda: stage.endpoint.approved)
@@ -427,7 +489,11 @@ def test_a_webhook_is_filled_in() -> None:
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
-    [(503, Again("127.0.0.1 answered 503")), (429, Again("127.0.0.1 answered 429")), (400, Never("127.0.0.1 answered 400"))],
+    [
+        (503, Again("127.0.0.1 answered 503")),
+        (429, Again("127.0.0.1 answered 429")),
+        (400, Never("127.0.0.1 answered 400")),
+    ],
 )
 def test_who_cannot_now_is_tried_again_and_who_refuses_is_not(status: int, outcome: Outcome) -> None:
     with receiving() as receiver:
@@ -699,7 +765,9 @@ def test_nothing_is_left_running() -> None:
     from forewarn.agent.runs import KEEPER
 
     def keepers() -> list[str]:
-        found = subprocess.run(["ps", "-eo", "ppid=,args="], capture_output=True, text=True, check=True).stdout
+        found = subprocess.run(
+            ["ps", "-eo", "ppid=,args="], capture_output=True, text=True, check=True
+        ).stdout
         mine = [line for line in found.splitlines() if str(KEEPER) in line and f"{os.getpid()} " in line]
         return [line for line in mine if "defunct" not in line]
 

@@ -129,8 +129,9 @@ class World:
         """Take everything off the list, and let all come to its end."""
         self.listed = {}
         self.stage.monotonic += 2 * SETTLING_SECONDS
-        for _ in range(12):
-            await self.step(("wait",))
+        await self.step(("wait",))
+        # Each handler of each event may want several attempts, one after the other.
+        for _ in range(4 * len(IDS) * (len(self.handlers) + 1)):
             self.release()
             await settled()
 

@@ -54,7 +54,9 @@ class Launch:
         try:
             result = await run.wait(self._heard)
         except asyncio.CancelledError:
-            if not self._desk.leaving:
+            if self._desk.leaving:
+                run.leave()
+            else:
                 await run.end(self._heard)
             raise
         match result:

@@ -93,6 +93,11 @@ class Run:
         if self._child is not None:
             self._child.wait()
 
+    def leave(self) -> None:
+        """Let it run on without this agent."""
+        if self._child is not None:
+            self._child.returncode = 0  # so that nobody complains that its end was not awaited
+
     def _listen(self, hear: Callable[[str], None], *, to_the_end: bool = False) -> None:
         try:
             with _file(self._base, "output").open("rb") as output:
