@@ -53,7 +53,7 @@ def script(folder: Path, body: str, *, name: str = "hook", mode: int = 0o755) ->
 async def awaited(condition: Callable[[], T]) -> T:
     """Wait for something that real processes bring about."""
     async with asyncio.timeout(PATIENCE):
-        while not (found := condition()):
+        while not (found := condition()):  # noqa: ASYNC110 - nobody announces what processes do
             await asyncio.sleep(0.01)
     return found
 
@@ -96,7 +96,7 @@ def test_a_program_is_told_everything(tmp_path: Path) -> None:
     async def scene() -> None:
         hook = script(
             tmp_path,
-            f"env | grep ^FOREWARN_ | grep -v TEST | sort > {tmp_path}/env; cat > {tmp_path}/stdin; echo $1 said",
+            f"cd {tmp_path}; env | grep ^FOREWARN_ | grep -v TEST > env; cat > stdin; echo $1 said",
         )
         stage = Stage(
             tmp_path,
@@ -163,7 +163,8 @@ def test_exit_code_75_means_try_again(tmp_path: Path) -> None:
 
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     async def scene() -> None:
-        body = f"trap '' TERM; (trap '' TERM; sleep 600) & echo $! > {tmp_path}/child; echo $$ > {tmp_path}/pid; wait; sleep 600"
+        deaf = "trap '' TERM"
+        body = f"cd {tmp_path}; {deaf}; ({deaf}; sleep 600) & echo $! > child; echo $$ > pid; wait; sleep 600"
         hook = script(tmp_path, body)
         stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], timeout=1)))
         stage.start()
@@ -384,12 +385,12 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs as others")
 def test_a_program_runs_as_another_user(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out").chmod(0o777)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+
     async def scene() -> None:
-        tmp_path.chmod(0o755)
-        (tmp_path / "out").mkdir(mode=0o777)
-        (tmp_path / "out").chmod(0o777)
-        for folder in tmp_path.parents[:2]:
-            folder.chmod(folder.stat().st_mode | 0o011)
         hook = script(tmp_path, f"id -un > {tmp_path}/out/who; echo $HOME >> {tmp_path}/out/who")
         stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], user="nobody")))
         stage.start()
@@ -602,7 +603,7 @@ def test_a_mail_that_nobody_takes_is_a_failure_and_no_server_is_tried_again() ->
 
 
 class Balancer:
-    """Speaks HAProxy's runtime API, as its documentation says; the real one is asked in the recipes' tests."""
+    """Speaks HAProxy's runtime API, as its documentation says."""
 
     def __init__(self, path: Path) -> None:
         self.commands: list[str] = []
@@ -687,11 +688,12 @@ def test_a_balancer_that_is_away_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_the_process_of_a_pid_file_is_ended_and_started(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    start = script(tmp_path, f"sleep 600 & echo $! > {pid_file}", name="start")
+    subprocess.run([start], check=True)
+
     async def scene() -> None:
-        pid_file = tmp_path / "pid"
-        script(tmp_path, f"sleep 600 & echo $! > {pid_file}", name="start")
-        declared = toml(name="app", kind="process", pid_file=str(pid_file), start=[str(tmp_path / "start")])
-        subprocess.run([str(tmp_path / "start")], check=True)
+        declared = toml(name="app", kind="process", pid_file=str(pid_file), start=[start])
         first = int(pid_file.read_text())
         stage = Stage(tmp_path, *handlers(declared))
         stage.start()
@@ -761,7 +763,7 @@ def test_a_plug_in_is_found_by_its_entry_point(tmp_path: Path, monkeypatch: pyte
 
 
 def test_nothing_is_left_running() -> None:
-    """The keepers of all these tests are gone: each is the leader of its own session, and reaped by its agent."""
+    """The keepers of all these tests are gone."""
     from forewarn.agent.runs import KEEPER
 
     def keepers() -> list[str]:
