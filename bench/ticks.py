@@ -89,7 +89,7 @@ def _hour(core: Core, action: Action) -> float:
     engine = Engine(
         store=core.noting,
         policy=core.settings.times,
-        drivers=drivers(core.settings),
+        drivers=drivers(core.settings, core.external),
         activity=Silence(),
         new_id=new_id,
     )

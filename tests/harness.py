@@ -10,7 +10,7 @@ from forewarn.config import SimulatedTimes
 from forewarn.control.engine import Engine
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Placed, Plane
-from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Task
+from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Running, Task
 from forewarn.control.rollouts import Rollouts, Wish
 from forewarn.control.tail import Tail
 from forewarn.control.tokens import Tokens
@@ -21,9 +21,10 @@ from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Event, Machine, Order, Record
 from forewarn.core.orders import Mandate
-from forewarn.core.policy import Policy
+from forewarn.core.policy import EXTERNAL, Policy
 from forewarn.core.waves import Rollout
 from forewarn.core.words import Action, EventId, GroupKind, GroupName, HostName, MachineId, MachineName, Work
+from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
@@ -87,6 +88,7 @@ class WatchedDriver:
     def __init__(self) -> None:
         self._simulated = SimulatedDriver(SimulatedTimes())
         self.failing: set[str] = set()
+        self.slow: set[str] = set()
         self.begun: list[tuple[str, str, int]] = []
 
     def begin(self, task: Task) -> Begun:
@@ -98,6 +100,8 @@ class WatchedDriver:
     def check(self, task: Task) -> Checked:
         if task.step.name in self.failing:
             return Failed("told to fail")
+        if task.step.name in self.slow:
+            return Running(task.now + timedelta(minutes=1))
         return self._simulated.check(task)
 
 
@@ -111,6 +115,7 @@ class Service:
         self.polls = Polls()
         self.driver = WatchedDriver()
         self.clock = ManualClock(start)
+        self.real = 0.0  # the world's own seconds, turned by hand too
         self.open()
 
     def open(self) -> None:
@@ -125,7 +130,10 @@ class Service:
     def wire(self, store: SqlStore) -> None:
         noting = NotingStore(store)
         noting.attend(self.polls)
-        self.plane = Plane(store=noting, clock=self.clock, policy=self.policy, new_id=self.ids)
+        external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
+        self.plane = Plane(
+            store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, heard=external.heard
+        )
         self.views = Views(store=noting, activity=self.polls)
         self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=Secrets())
         self.rollouts = Rollouts(
@@ -134,7 +142,8 @@ class Service:
         self.engine = Engine(
             store=noting,
             policy=self.policy,
-            drivers={"simulated": self.driver},
+            drivers={"simulated": self.driver, EXTERNAL: external},
+            overdue=external.overdue,
             activity=self.polls,
             new_id=self.ids,
         )

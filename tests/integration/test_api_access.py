@@ -15,6 +15,7 @@ from forewarn.api.door import Door
 from forewarn.core.access import Grant, Right, Role
 from forewarn.core.errors import Unavailable
 from forewarn.core.fleet import FleetSpec, GroupSpec
+from forewarn.core.model import Project
 from forewarn.core.words import Action, GroupKind, GroupName, HostName, Priority, ProjectName, Work
 from tests.harness import TEST, Service, machine
 from tests.served import Api, app_of
@@ -34,7 +35,7 @@ GRANTS = (
 def two_projects() -> FleetSpec:
     """Two tenants that share every host, each with a machine of its own and a spot one of the same name."""
     return FleetSpec(
-        projects=(A, B),
+        projects=(Project(name=A), Project(name=B)),
         hosts=tuple(HostName(f"host-{number}") for number in (1, 2, 3)),
         groups=tuple(
             GroupSpec(

@@ -50,6 +50,22 @@ def test_a_team_is_given_its_project_as_printed(tmp_path: Path) -> None:
         assert "Token anna is revoked." in said
 
 
+def test_a_host_is_gated_as_printed(tmp_path: Path) -> None:
+    playbook = tmp_path / "reboot-host.sh"
+    playbook.write_text('#!/bin/sh\necho "rebooting $1: $FOREWARN_MACHINES" >> playbook.log\n')
+    playbook.chmod(0o755)
+    # Fifteen minutes of notice in a second and a half.
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path), clock="x600") as program:
+        script = "\n".join(blocks(ROOT / "docs/how-to/gate-a-host.md"))
+        script = script.replace("http://127.0.0.1:8170", program.operators)
+        said = typed(
+            f'forewarn() {{ {FOREWARN} "$@"; }}\n{script}', tmp_path, FOREWARN_SERVER=program.operators
+        )
+        assert "rebooting host-1: " in (tmp_path / "playbook.log").read_text()
+        assert '"driver":"external"' in said
+        assert "holidays" in said
+
+
 def typed(script: str, folder: Path, **environment: str) -> str:
     """Run a script as somebody would who types it, and return what it prints."""
     inherited = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}

@@ -13,7 +13,6 @@ from forewarn.core.model import GroupPolicy, Terms
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import EXTERNAL
 from forewarn.core.words import Action, ApprovalRule, EventStatus, HostName, OrderState, ProjectName, Work
-from forewarn.drivers.external import ExternalDriver
 from tests.harness import START, TEST, Service, fleet, group, machine, sqlite_url
 
 
@@ -191,7 +190,6 @@ def test_a_guest_may_put_an_event_off_once_and_the_whole_stage_with_it(service: 
 
 def outside(service: Service, *, heartbeat: timedelta | None = None) -> str:
     """Place an order whose work is done outside, and let it start."""
-    service.engine._drivers = {EXTERNAL: ExternalDriver(service.policy.external_silence)}
     mandate = Mandate(by="ops", driver=EXTERNAL, terms=Terms(heartbeat=heartbeat))
     placed = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REDEPLOY)
     service.approve("web-2", *placed.events)
@@ -210,16 +208,40 @@ def test_work_outside_is_waited_for_until_it_is_reported_done(service: Service) 
     assert {record.by for record in done} == {"runbook"}
 
 
-def test_silence_outside_for_too_long_is_a_failure(service: Service) -> None:
+def test_silence_outside_for_too_long_is_a_failure_though_service_time_stands_still(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
-    service.advance(seconds=59)
+    service.real += 59
     service.plane.heartbeat(order)
-    service.advance(seconds=59)
+    service.real += 59
+    service.tick()
     assert service.views.order(order).order.state is OrderState.STARTED
-    service.advance(seconds=1)
+    service.real += 1
+    service.tick()
     failed = service.views.order(order).order
     assert failed.state is OrderState.FAILED
     assert failed.waiting[0].reason == "failed: nobody has reported for 60 s"
+
+
+def test_a_clock_that_is_turned_makes_nobody_late(service: Service) -> None:
+    order = outside(service, heartbeat=timedelta(minutes=1))
+    service.advance(hours=1)
+    assert service.views.order(order).order.state is OrderState.STARTED
+    service.real += 60
+    service.advance(minutes=1)
+    assert service.views.order(order).order.state is OrderState.FAILED
+
+
+def test_a_server_that_is_started_anew_begins_to_count_anew(service: Service) -> None:
+    order = outside(service, heartbeat=timedelta(minutes=1))
+    service.real += 59
+    service.restart()
+    service.advance(minutes=1)
+    service.real += 59
+    service.advance(minutes=1)
+    assert service.views.order(order).order.state is OrderState.STARTED
+    service.real += 1
+    service.tick()
+    assert service.views.order(order).order.state is OrderState.FAILED
 
 
 def test_a_failure_outside_waits_for_a_person(service: Service) -> None:
@@ -233,11 +255,11 @@ def test_a_failure_outside_waits_for_a_person(service: Service) -> None:
 
 
 def test_a_server_that_died_before_others_were_let_begin_lets_them_begin(service: Service) -> None:
-    service.engine._drivers = {}
+    known, service.engine._drivers = service.engine._drivers, {}
     mandate = Mandate(by="ops", driver=EXTERNAL)
     placed = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REBOOT)
     service.plane.approve(service.machine("web-2").id, [placed.events[0].id], address="")
-    service.engine._drivers = {EXTERNAL: ExternalDriver(service.policy.external_silence)}
+    service.engine._drivers = known
     service.tick()
     assert service.reload(placed).state is OrderState.STARTED
 

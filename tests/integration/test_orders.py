@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.core.errors import Conflict, Invalid, LimitReached
+from forewarn.core.model import Project
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     DEFAULT_PROJECT,
@@ -647,7 +648,7 @@ def test_a_group_that_moves_to_another_project_keeps_its_machines(service: Servi
     moved = [
         replace(part, project=project) if getattr(part, "group", part.name) == "web" else part for part in WEB
     ]
-    service.apply(replace(fleet(*moved), projects=(DEFAULT_PROJECT, project)))
+    service.apply(replace(fleet(*moved), projects=(Project(name=DEFAULT_PROJECT), Project(name=project))))
     after = service.machine("web-0")
     assert (after.id, after.project) == (before, "team")
 

@@ -1,6 +1,5 @@
 """Every fault of the metadata plane, as a guest meets it."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -12,51 +11,10 @@ import httpx
 import pytest
 
 from forewarn.clock import monotonic
-from tests.process import FOREWARN, PATIENCE, Guest, Output, ending, started, until
-
-# Faults that are on all the time, each for a machine of its own.
-KINDS = {
-    "slow": 'delay = "1m", calls = 1',
-    "hang": 'for = "30s"',
-    "429": "",
-    "500": "",
-    "503": "calls = 2",
-    "empty": "",
-    "text": "",
-}
-HEAD = '[scenario]\nname = "faults"\nclock = "x60"\nlimit = "10h"\n'
-# A minute in each second.
-SPEED = 60
+from tests.process import Guest, until
+from tests.rehearsals import SPEED, all_at_once, one_machine, rehearsing
 
 GuestOf: TypeAlias = Callable[[str], Guest]
-
-
-def all_at_once() -> str:
-    parts = [f'{HEAD}start = "now"', "[fleet.hosts.h]"]
-    for kind, more in KINDS.items():
-        settings = f'kind = "{kind}", machines = ["m-{kind}"]{f", {more}" if more else ""}'
-        parts.append(
-            f'[[fleet.machines]]\nname = "m-{kind}"\nhost = "h"\n[[steps]]\nfault = {{ {settings} }}'
-        )
-    # Nothing else keeps a scenario going whose faults have no end.
-    return "\n".join([*parts, '[[steps]]\nat = "9h"\ncancel = true'])
-
-
-@contextmanager
-def rehearsing(folder: Path, scenario: str) -> Iterator[dict[str, str]]:
-    """Run a scenario, and give the endpoints of its machines; it is ended before its time."""
-    (folder / "faults.toml").write_text(scenario)
-    command = [FOREWARN, "rehearse", "faults.toml", "--client-url-file", "urls.json"]
-    with ending(started(command, folder)) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        out, _ = Output(process.stdout), Output(process.stderr)
-        out.wait_for("Guests poll there.")
-        yield json.loads((folder / "urls.json").read_text())
-        process.terminate()
-        assert process.wait(PATIENCE) == 1
-        out.finish()
-        assert "it was interrupted" in out.text
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +26,7 @@ def endpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 @contextmanager
 def told(folder: Path, order: str, fault: str) -> Iterator[Guest]:
     """Be the guest of a machine, for which everything begins with its first poll."""
-    fleet = '[fleet.hosts.h]\n[[fleet.machines]]\nname = "m"\nhost = "h"\npriority = "spot"\n'
-    steps = f'[[steps]]\norder = {{ machine = "m", action = "{order}" }}\n[[steps]]\n{fault}\n'
-    later = '[[steps]]\nat = "9h"\ncancel = true'
-    with rehearsing(folder, HEAD + fleet + steps + later) as urls:
+    with rehearsing(folder, one_machine(order, fault)) as urls:
         guest = Guest(urls["m"])
         with guest.client:
             yield guest

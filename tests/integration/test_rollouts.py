@@ -15,10 +15,20 @@ from forewarn.control.rollouts import Wish
 from forewarn.core import rollout as rules
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.fleet import FleetSpec
-from forewarn.core.model import GroupPolicy
+from forewarn.core.model import Delivered, GroupPolicy
 from forewarn.core.orders import Mandate
-from forewarn.core.waves import Rollout, RolloutState, WaveState
-from forewarn.core.words import Action, EventStatus, HostName, Kind, MachineState, OrderState, Priority, Work
+from forewarn.core.waves import Conditions, Rollout, RolloutState, WaveState
+from forewarn.core.words import (
+    Action,
+    EventStatus,
+    HostName,
+    Kind,
+    MachineState,
+    OrderId,
+    OrderState,
+    Priority,
+    Work,
+)
 from tests.harness import START, Service, fleet, group, machine, sqlite_url
 
 
@@ -287,8 +297,133 @@ def test_the_second_of_two_operators_is_told_what_changed(service: Service) -> N
     with pytest.raises(Conflict, match="is paused already: by ann: lunch"):
         service.rollouts.pause(rollout.id, by="bob")
     service.rollouts.resume(rollout.id, by="ann")
-    with pytest.raises(Conflict, match="is running, there is nothing to resume"):
+    with pytest.raises(Conflict, match="nothing to resume, resumed by ann at 2026-01-05T12:00:00Z"):
         service.rollouts.resume(rollout.id, by="bob")
+
+
+def test_whoever_decides_by_an_old_version_is_told_what_changed(service: Service) -> None:
+    seen = service.roll("host-1", "host-2")
+    service.rollouts.pause(seen.id, by="ann", version=seen.version)
+    changed = r"changed since version 1: it is paused \(version 2\), paused by ann at 2026-01-05T12:00:00Z"
+    with pytest.raises(Conflict, match=changed):
+        service.rollouts.abort(seen.id, by="bob", version=seen.version)
+    again = service.rollout(seen)
+    service.rollouts.abort(seen.id, by="bob", version=again.version)
+    with pytest.raises(Conflict, match="is aborted, aborted by bob at"):
+        service.rollouts.resume(seen.id, by="ann", version=again.version)
+
+
+# Health
+
+
+def test_a_machine_that_is_not_healthy_in_time_pauses_the_rollout(service: Service) -> None:
+    service.driver.slow = {"web-0"}
+    rollout = service.roll("host-1", "host-2", conditions=Conditions(health=timedelta(minutes=20)))
+    service.advance(minutes=34)
+    assert service.rollout(rollout).state is RolloutState.RUNNING
+    service.advance(minutes=1)
+    paused = service.rollout(rollout)
+    assert paused.state is RolloutState.PAUSED
+    assert paused.why == "web-0: is not healthy 1200 s after its work began"
+    # A person may say to go on all the same; the wave is over when the work is.
+    service.rollouts.resume(rollout.id, by="ops")
+    service.advance(minutes=30)
+    assert states(service.rollout(rollout)) == ["started", "planned"]
+    service.driver.slow = set()
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def polling(service: Service, *names: str) -> Rollout:
+    """Begin a rollout that wants to hear again of machines that polled before."""
+    for name in names:
+        service.poll(name)
+    conditions = Conditions(health=timedelta(minutes=10), require_poll=True)
+    return service.roll("host-1", "host-4", hosts_at_once=2, conditions=conditions)
+
+
+def test_a_machine_that_polled_before_must_poll_again(service: Service) -> None:
+    rollout = polling(service, "web-0")
+    service.advance(minutes=20)
+    assert states(service.rollout(rollout)) == ["checking"]
+    service.advance(minutes=3)
+    service.poll("web-0")
+    service.advance(seconds=5)
+    done = service.rollout(rollout)
+    assert (done.state, done.ended_at) == (RolloutState.DONE, START + timedelta(minutes=23, seconds=5))
+
+
+def test_a_machine_that_does_not_poll_again_pauses_the_rollout(service: Service) -> None:
+    rollout = polling(service, "web-0")
+    service.advance(minutes=30)
+    paused = service.rollout(rollout)
+    assert (paused.state, paused.why) == (
+        RolloutState.PAUSED,
+        "web-0: has not polled again 600 s after its work",
+    )
+    service.rollouts.resume(rollout.id, by="ops")
+    service.tick()
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_machine_that_never_polled_is_not_waited_for(service: Service) -> None:
+    rollout = polling(service)
+    service.advance(minutes=20)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_rollout_whose_polls_are_awaited_can_be_aborted(service: Service) -> None:
+    rollout = polling(service, "web-0")
+    service.advance(minutes=21)
+    service.rollouts.abort(rollout.id, by="ops")
+    service.tick()
+    assert service.rollout(rollout).state is RolloutState.ABORTED
+
+
+def test_somebody_else_may_do_the_work_of_a_rollout(service: Service) -> None:
+    conditions = Conditions(driver="external", heartbeat=timedelta(minutes=7))
+    rollout = service.roll("host-1", "host-2", conditions=conditions)
+    service.advance(minutes=16)
+    service.plane.complete_order(OrderId(order_of(service, rollout, "host-1")), by="runbook")
+    service.tick()
+    service.advance(minutes=5)
+    assert states(service.rollout(rollout)) == ["done", "announced"]
+    service.advance(minutes=15)
+    service.real += 420
+    service.tick()
+    assert "nobody has reported for 420 s" in service.rollout(rollout).why
+
+
+def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
+    service.poll("web-0")
+    rollout = service.roll("host-1", "host-3", hosts_at_once=2)
+    service.advance(minutes=2)
+    service.fetch("web-0")
+    service.advance(minutes=30)
+    [wave] = service.rollout(rollout).waves
+    assert wave.notice == Delivered(least=timedelta(minutes=13), late=1, never=1)
+
+
+def test_a_second_stage_waits_for_the_budget_too(service: Service) -> None:
+    web = replace(group("web"), policy=GroupPolicy(budget=3))
+    members = (
+        machine("a", "host-1", group="web", domain=0),
+        machine("b", "host-1", group="web", domain=1),
+        machine("c", "host-2", group="web", domain=1, priority=Priority.SPOT),
+        machine("d", "host-2", group="web", domain=1),
+    )
+    service.apply(fleet(web, *members, hosts=4))
+    placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    service.advance(minutes=16)
+    service.order("c", Action.EVICT)
+    service.advance(minutes=10)
+    assert [(wait.what, wait.reason) for wait in service.reload(placed).waiting] == [
+        ("web", "needs 3 healthy, c is down")
+    ]
+    service.delete("c")
+    service.put("e", host=HostName("host-2"), group="web", update_domain=1)
+    service.advance(minutes=30)
+    assert service.reload(placed).state is OrderState.DONE
 
 
 def test_aborting_cancels_what_is_announced(service: Service) -> None:

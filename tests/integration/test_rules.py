@@ -8,9 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, time, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
@@ -26,8 +27,19 @@ from forewarn.control.ports import HistoryFilter, Transaction
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
 from forewarn.core.draft import Slice
 from forewarn.core.errors import ForewarnError
-from forewarn.core.model import Order
-from forewarn.core.words import Action, EventStatus, GroupKind, HostName, Priority, ProjectName, Work
+from forewarn.core.model import GroupPolicy, Order, Project, Terms, Waiting
+from forewarn.core.orders import Mandate
+from forewarn.core.windows import Calendar, Window
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    Action,
+    EventStatus,
+    GroupKind,
+    HostName,
+    Priority,
+    ProjectName,
+    Work,
+)
 from forewarn.store.sql import SqlStore
 from tests.harness import START, Service, fleet, group, machine, sqlite_url
 
@@ -37,15 +49,31 @@ NAMES = [f"m-{number}" for number in range(9)]
 # Around the moments that matter: linger, steps, notices, staleness, a day's silence, a week's notice.
 SPANS = [0, 1, 29, 30, 89, 90, 91, 300, 599, 600, 899, 900, 1500, 2700, 2701, 7200, 87_000, 605_000]
 
+# Around noon, when histories begin; the blackout days are some of those that follow.
+windows = st.builds(
+    Window,
+    days=st.frozensets(st.integers(0, 6), min_size=3),
+    start=st.sampled_from([time(12), time(12, 30), time(14), time(23)]),
+    length=st.sampled_from([timedelta(minutes=5), timedelta(minutes=20), timedelta(hours=3)]),
+)
+calendars = st.builds(
+    Calendar,
+    windows=st.lists(windows, max_size=2).map(tuple),
+    blackout=st.frozensets(st.integers(0, 3).map(lambda day: START.date() + timedelta(days=day)), max_size=1),
+    zone=st.sampled_from([UTC, ZoneInfo("Europe/Berlin")]),
+)
+
 places = st.tuples(st.sampled_from(HOSTS), st.sampled_from([*GROUPS, None]), st.integers(0, 2))
 
 
+WAITS = (Waiting(what="it", reason="waits"),)
+
+
 def _settled(fleet: Slice) -> Slice:
-    """The fleet without what may change as other things come: which of several reasons an order names."""
+    """The fleet without what may change as other things come: how many reasons an order names, and which."""
 
     def settled(order: Order) -> Order:
-        waiting = tuple(replace(wait, reason="") for wait in order.waiting)
-        return replace(order, due_at=None, waiting=waiting)
+        return replace(order, due_at=None, waiting=WAITS if order.waiting else ())
 
     return replace(fleet, orders={id_: settled(order) for id_, order in fleet.orders.items()})
 
@@ -114,9 +142,17 @@ class Histories(RuleBasedStateMachine):
         spot=st.sets(st.sampled_from(NAMES)),
         polled=st.sets(st.sampled_from(NAMES)),
         failing=st.sets(st.sampled_from(NAMES)),
+        calendar=calendars,
+        budgets=st.lists(st.integers(0, 2), min_size=len(GROUPS), max_size=len(GROUPS)),
     )
     def declare(
-        self, where: list[tuple[str, str | None, int]], spot: set[str], polled: set[str], failing: set[str]
+        self,
+        where: list[tuple[str, str | None, int]],
+        spot: set[str],
+        polled: set[str],
+        failing: set[str],
+        calendar: Calendar,
+        budgets: list[int],
     ) -> None:
         self.service.driver.failing = failing
         members = [
@@ -130,8 +166,17 @@ class Histories(RuleBasedStateMachine):
             for name, (host, owner, domain) in zip(NAMES, where, strict=False)
         ]
         kinds = [GroupKind.AVAILABILITY_SET, GroupKind.SCALE_SET]
-        groups = [group(name, kind=kind) for name, kind in zip(GROUPS, kinds, strict=True)]
-        self.service.apply(fleet(*groups, *members, hosts=len(HOSTS)))
+        sizes = [sum(member.group == name for member in members) for name in GROUPS]
+        groups = [
+            replace(
+                group(name, kind=kind),
+                # With as many as there are none could ever be maintained, and that is refused.
+                policy=GroupPolicy(budget=max(0, min(budget, size - 1))),
+            )
+            for name, kind, budget, size in zip(GROUPS, kinds, budgets, sizes, strict=True)
+        ]
+        declared = fleet(*groups, *members, hosts=len(HOSTS))
+        self.service.apply(replace(declared, projects=(Project(name=DEFAULT_PROJECT, calendar=calendar),)))
         for name in polled & {member.name for member in members}:
             self.service.poll(name)
 
@@ -156,9 +201,16 @@ class Histories(RuleBasedStateMachine):
     def order_machine(self, name: str, action: Action) -> None:
         self._try(self.service.order, name, action)
 
-    @rule(host=st.sampled_from(HOSTS), work=st.sampled_from([Work.FREEZE, Work.REBOOT, Work.REDEPLOY]))
-    def maintain(self, host: str, work: Work) -> None:
-        self._try(self.service.host_order, host, Action.MAINTENANCE, work)
+    @rule(
+        host=st.sampled_from(HOSTS),
+        work=st.sampled_from([Work.FREEZE, Work.REBOOT, Work.REDEPLOY]),
+        deadline=st.sampled_from([None, 60, 7200]),
+    )
+    def maintain(self, host: str, work: Work, deadline: int | None) -> None:
+        at = None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline)
+        mandate = Mandate(by="test", terms=Terms(deadline=at))
+        self._try(self.service.plane.order_host, host, Action.MAINTENANCE, mandate, work=work)
+        self.service.tick()
 
     @rule(
         host=st.sampled_from(HOSTS),

@@ -11,6 +11,7 @@ from forewarn.cli.toml import fleet_file
 from forewarn.core.errors import Invalid
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
+from forewarn.core.model import Project
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     GroupKind,
@@ -18,7 +19,6 @@ from forewarn.core.words import (
     HostName,
     MachineName,
     Priority,
-    ProjectName,
 )
 from forewarn.wire.fleet import read_fleet, read_machine, write_fleet
 
@@ -64,7 +64,7 @@ def refusal(fleet: object) -> str:
 
 def test_a_file_is_read_as_it_is_meant() -> None:
     assert read_fleet(declared()) == FleetSpec(
-        projects=(DEFAULT_PROJECT,),
+        projects=(Project(name=DEFAULT_PROJECT),),
         groups=(GroupSpec(name=GroupName("web"), kind=GroupKind.AVAILABILITY_SET, update_domains=3),),
         hosts=(HostName("host-1"),),
         machines=(
@@ -100,7 +100,7 @@ def test_a_machine_takes_the_project_of_its_group() -> None:
     fleet["projects"] = {"shop": {}}
     fleet["groups"]["web"]["project"] = "shop"
     spec = read_fleet(fleet)
-    assert spec.projects == (DEFAULT_PROJECT, ProjectName("shop"))
+    assert [project.name for project in spec.projects] == ["default", "shop"]
     assert [machine.project for machine in spec.machines] == ["shop", "default"]
 
 

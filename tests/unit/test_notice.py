@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.model import Approval, Event, Order, Resource, Stage, Step
-from forewarn.core.notice import Delivered, Told, delivered, impact, told
+from forewarn.core.model import Approval, Delivered, Event, Order, Resource, Stage, Step
+from forewarn.core.notice import Told, delivered, impact, told
 from forewarn.core.words import (
     Action,
     ApprovedBy,

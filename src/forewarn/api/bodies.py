@@ -149,10 +149,14 @@ class HostOrderBody(OperatorOrderBody):
     )
 
 
+DEADLINE = "From then on the windows of projects give way, and guests cannot put it off further (RFC 3339)."
+
+
 class MaintenanceBody(HostOrderBody):
     """What is to be done to a host's machines."""
 
     action: Literal["freeze", "reboot", "redeploy"]
+    deadline: Time | None = Field(None, description=DEADLINE)
 
 
 class MachineOrderBody(HostOrderBody):
@@ -206,7 +210,34 @@ class RolloutBody(OrderBody):
     gap_seconds: float = Field(
         0, ge=0, le=86400 * 30, description="From the end of a wave to the next announcement."
     )
+    driver: Literal["simulated", "external"] = Field(
+        "simulated", description="external: somebody else does the work of each order, and reports."
+    )
+    heartbeat_seconds: float | None = Field(
+        None, gt=0, le=86400, description="How long an external driver may be silent before it has failed."
+    )
+    deadline: Time | None = Field(None, description=DEADLINE)
+    health_seconds: float = Field(
+        1800, gt=0, le=86400 * 30, description="How long a machine may take to be healthy again."
+    )
+    require_poll: bool = Field(
+        default=False, description="A machine that polled before is healthy when it has polled again."
+    )
     dry_run: bool = Field(default=False, description="Only show the plan.")
+
+
+class ResumeBody(Body):
+    """What whoever asks has seen of the rollout."""
+
+    version: int | None = Field(
+        default=None, ge=1, le=LARGEST, description="The version that was seen; 409 if it has changed since."
+    )
+
+
+class PauseBody(ResumeBody):
+    """Why, and what whoever asks has seen of the rollout."""
+
+    reason: Line = Field(default="", description="Why, for the records.")
 
 
 class AdvanceBody(Body):

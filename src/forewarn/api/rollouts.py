@@ -7,10 +7,11 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from forewarn.api import shapes
-from forewarn.api.bodies import OrderBody, PageQuery, RolloutBody
+from forewarn.api.bodies import PageQuery, PauseBody, ResumeBody, RolloutBody
 from forewarn.api.errors import documented
 from forewarn.api.paths import Id, listed, rollout_id
 from forewarn.api.services import Caller, Service
+from forewarn.api.terms import conditions_of
 from forewarn.control.rollouts import Shown, Wish
 from forewarn.core.words import HostName, Work
 from forewarn.wire import rollouts
@@ -32,6 +33,7 @@ async def begin_rollout(body: RolloutBody, service: Service, caller: Caller) -> 
         work=Work(body.action),
         hosts_at_once=body.hosts_at_once,
         gap=timedelta(seconds=body.gap_seconds),
+        conditions=conditions_of(body),
         by=caller,
         reason=body.reason,
     )
@@ -66,11 +68,13 @@ async def show_rollout(id: Id, service: Service) -> JSONResponse:
     responses=documented(404, 409, 413),
 )
 async def pause_rollout(
-    id: Id, service: Service, caller: Caller, body: OrderBody | None = None
+    id: Id, service: Service, caller: Caller, body: PauseBody | None = None
 ) -> JSONResponse:
     """Pause a rollout; what has started is finished."""
-    wanted, why = rollout_id(id), body.reason if body else ""
-    found = await service.run(lambda: service.rollouts.pause(wanted, by=caller, reason=why))
+    wanted, said = rollout_id(id), body or PauseBody()
+    found = await service.run(
+        lambda: service.rollouts.pause(wanted, by=caller, reason=said.reason, version=said.version)
+    )
     return _answered(found, status=200)
 
 
@@ -78,12 +82,15 @@ async def pause_rollout(
     "/v1/rollouts/{id}/resume",
     summary="Go on with a paused rollout",
     response_model=shapes.OneRollout,
-    responses=documented(404, 409),
+    responses=documented(404, 409, 413),
 )
-async def resume_rollout(id: Id, service: Service, caller: Caller) -> JSONResponse:
+async def resume_rollout(
+    id: Id, service: Service, caller: Caller, body: ResumeBody | None = None
+) -> JSONResponse:
     """Resume a rollout; what was withdrawn is announced anew with full notice."""
-    wanted = rollout_id(id)
-    return _answered(await service.run(lambda: service.rollouts.resume(wanted, by=caller)), status=200)
+    wanted, version = rollout_id(id), body.version if body else None
+    found = await service.run(lambda: service.rollouts.resume(wanted, by=caller, version=version))
+    return _answered(found, status=200)
 
 
 @router.post(
@@ -93,11 +100,13 @@ async def resume_rollout(id: Id, service: Service, caller: Caller) -> JSONRespon
     responses=documented(404, 409, 413),
 )
 async def abort_rollout(
-    id: Id, service: Service, caller: Caller, body: OrderBody | None = None
+    id: Id, service: Service, caller: Caller, body: PauseBody | None = None
 ) -> JSONResponse:
     """Abort a rollout; what has started is finished first."""
-    wanted, why = rollout_id(id), body.reason if body else ""
-    found = await service.run(lambda: service.rollouts.abort(wanted, by=caller, reason=why))
+    wanted, said = rollout_id(id), body or PauseBody()
+    found = await service.run(
+        lambda: service.rollouts.abort(wanted, by=caller, reason=said.reason, version=said.version)
+    )
     return _answered(found, status=200)
 
 

@@ -172,6 +172,7 @@ class Order(Shape):
     reason: str | None
     driver: str
     emergency: str | None
+    deadline: datetime | None
     rollout: str | None
     created_at: datetime
     ended_at: datetime | None
@@ -379,9 +380,15 @@ class Rollout(Shape):
     hosts: list[str]
     hosts_at_once: int
     gap_seconds: float
+    driver: str
+    deadline: datetime | None
+    health_seconds: float
+    require_poll: bool
+    version: int
     waves: list[Wave]
     waiting: list[Waiting]
     given_up: list[str]
+    notice: Notice
     warnings: list[str]
     by: str
     reason: str | None

@@ -1,12 +1,14 @@
 """What a request asks for beside the action, as the rules know it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from forewarn.api.bodies import HostOrderBody, MachineOrderBody
+from forewarn.api.bodies import HostOrderBody, MachineOrderBody, MaintenanceBody, RolloutBody
 from forewarn.core.errors import Invalid
 from forewarn.core.model import Terms
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import EXTERNAL
+from forewarn.core.waves import Conditions
+from forewarn.wire.operator import read_time
 
 DEFAULT_DRIVER = "simulated"
 
@@ -17,8 +19,7 @@ def mandate_of(caller: str, body: HostOrderBody | None) -> Mandate:
         return Mandate(by=caller)
     if body.notice_seconds is not None and body.emergency is None:
         raise Invalid("notice_seconds: expected only beside emergency, which says why notice is shortened")
-    if body.heartbeat_seconds is not None and body.driver != EXTERNAL:
-        raise Invalid('heartbeat_seconds: expected only beside driver "external"')
+    _check_heartbeat(body.heartbeat_seconds, body.driver)
     return Mandate(
         by=caller,
         reason=body.reason,
@@ -28,8 +29,33 @@ def mandate_of(caller: str, body: HostOrderBody | None) -> Mandate:
             notice=_span(body.notice_seconds),
             at_once=isinstance(body, MachineOrderBody) and body.now,
             heartbeat=_span(body.heartbeat_seconds),
+            deadline=_deadline_of(body) if isinstance(body, MaintenanceBody) else None,
         ),
     )
+
+
+def conditions_of(body: RolloutBody) -> Conditions:
+    """Say on what conditions a rollout is asked for."""
+    _check_heartbeat(body.heartbeat_seconds, body.driver)
+    return Conditions(
+        driver=body.driver,
+        heartbeat=_span(body.heartbeat_seconds),
+        deadline=_deadline_of(body),
+        health=timedelta(seconds=body.health_seconds),
+        require_poll=body.require_poll,
+    )
+
+
+def _deadline_of(body: MaintenanceBody | RolloutBody) -> datetime | None:
+    try:
+        return None if body.deadline is None else read_time(body.deadline)
+    except Invalid as refusal:
+        raise Invalid(f"deadline: {refusal}") from None
+
+
+def _check_heartbeat(seconds: float | None, driver: str | None) -> None:
+    if seconds is not None and driver != EXTERNAL:
+        raise Invalid('heartbeat_seconds: expected only beside driver "external"')
 
 
 def _span(seconds: float | None) -> timedelta | None:

@@ -16,6 +16,7 @@ from forewarn.cli import (
     fleet,
     gate,
     group,
+    guest,
     history,
     hold,
     host,
@@ -54,6 +55,7 @@ for _noun, _part in {
     "webhook": webhook,
     "clock": clock,
     "gate": gate,
+    "guest": guest,
     "token": token,
     "agent": agent,
 }.items():

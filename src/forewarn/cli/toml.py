@@ -10,7 +10,7 @@ _DEFAULTS = {"update_domain": 0, "fault_domain": 0, "priority": "regular"}
 
 def fleet_file(fleet: dict[str, Any]) -> str:
     """Write a fleet file."""
-    parts = [f"[projects.{_key(name)}]" for name in fleet["projects"]]
+    parts = [_table(f"[projects.{_key(name)}]", project) for name, project in fleet["projects"].items()]
     for name, group in fleet["groups"].items():
         parts.append(_table(f"[groups.{_key(name)}]", group))
     parts.append("\n".join(f"[hosts.{_key(name)}]" for name in fleet["hosts"]))
@@ -39,6 +39,8 @@ def _table(heading: str, values: dict[str, Any]) -> str:
 def _value(value: object) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(each) for each in value) + "]"
     # Texts and whole numbers are written alike in both.
     return json.dumps(value, ensure_ascii=False)
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from forewarn.control.ports import Store, Transaction
-from forewarn.core import orders, rollout
+from forewarn.control.ports import Activity, Store, Transaction
+from forewarn.core import health, notice, orders, rollout
 from forewarn.core.draft import Draft
-from forewarn.core.model import Order, Terms
+from forewarn.core.model import Order, Step, Terms
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import Policy
 from forewarn.core.rollout import Orders
-from forewarn.core.waves import Rollout, RolloutState
+from forewarn.core.waves import Rollout, RolloutState, WaveState
 from forewarn.core.words import Action, HostName, Kind, OrderId
 
 Item = TypeVar("Item")
@@ -24,8 +24,11 @@ TOGETHER = 10
 class Conductor:
     """Looks at a rollout and does what is next."""
 
-    def __init__(self, *, store: Store, policy: Policy, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, *, store: Store, policy: Policy, activity: Activity, new_id: Callable[[], str]
+    ) -> None:
         self._store = store
+        self._activity = activity
         self._policy = policy
         self._new_id = new_id
 
@@ -39,18 +42,21 @@ class Conductor:
     def carry_on(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
         """Announce the next wave if its time has come; pause if something went wrong."""
         while True:
-            mine = rollout.settle(mine, self.orders_of(tx, mine), now=now)
+            orders_ = self.orders_of(tx, mine)
+            quiet = self.quiet(tx, mine, orders_)
+            mine = rollout.settle(mine, orders_, quiet, now=now)
+            mine = self._summed(tx, mine)
             if not mine.open:
                 return self._over(tx, mine, now)
-            wrong = self._trouble(tx, mine)
+            wrong = _trouble(mine, orders_, quiet, now)
             if wrong:
                 return self.pause(tx, mine, by="", why=wrong, now=now)
             if not rollout.is_ready(mine, now=now):
-                return self.save(tx, rollout.rest(mine, now=now), now)
+                return self.save(tx, rollout.rest(mine, orders_, now=now), now)
             scene = tx.scene(mine.left)
-            mine, chosen = rollout.next_wave(mine, scene)
+            mine, chosen = rollout.next_wave(mine, scene, now=now, policy=self._policy)
             if mine.blocked:
-                return self.save(tx, replace(mine, due_at=None), now)
+                return self.save(tx, mine, now)
             if chosen:
                 mine = rollout.begin(mine, self._place(tx, mine, chosen, now), scene)
 
@@ -58,10 +64,19 @@ class Conductor:
         """Load the orders of the wave that began last; those of earlier ones are settled."""
         return tx.orders_by_id(mine.begun[-1].orders) if mine.begun else {}
 
+    def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders) -> Sequence[Step]:
+        """Find the machines of the last wave that must poll again and have not."""
+        if not mine.conditions.require_poll:
+            return ()
+        worked_on = [step.machine for order in orders_.values() for step in order.steps]
+        seen = {**tx.last_seen(worked_on), **self._activity.fresh(worked_on)}
+        return health.silent(mine, orders_.values(), seen)
+
     def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
         """Withdraw what is announced and not started, and wait for a person."""
         self.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
-        mine = rollout.paused(mine, self.orders_of(tx, mine), why=why)
+        mine = rollout.paused(mine, self.orders_of(tx, mine), why=why, now=now)
+        mine = rollout.told(mine, "paused", by=by, now=now)
         return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
 
     def withdraw(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
@@ -93,21 +108,27 @@ class Conductor:
         tx.save(replace(draft.changes(), rollouts=(mine,)))
         return mine
 
+    def _summed(self, tx: Transaction, mine: Rollout) -> Rollout:
+        """Sum up what notice the machines of a wave got that is over."""
+        fresh = (wave for wave in mine.waves if wave.state is WaveState.DONE and wave.notice is None)
+        for wave in fresh:
+            events = [event for order in wave.orders for event in tx.events_of_order(order)]
+            sent = tx.notices([event.id for event in events])
+            got = notice.delivered((event, notice.told(event, sent.get(event.id, {}))) for event in events)
+            mine = replace(mine, waves=tuple(replace(w, notice=got) if w == wave else w for w in mine.waves))
+        return mine
+
     def _over(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
         # An abort was recorded when it was asked for.
         done = mine.state is RolloutState.DONE
         return self.save(tx, mine, now, kind=Kind.ROLLOUT_DONE if done else None, by=mine.by if done else "")
 
-    def _trouble(self, tx: Transaction, mine: Rollout) -> str:
-        if mine.state is not RolloutState.RUNNING or mine.aborting:
-            return ""
-        found = rollout.trouble(mine, self.orders_of(tx, mine))
-        return f"{found[0].what}: {found[0].reason}" if found else ""
-
     def _place(
         self, tx: Transaction, mine: Rollout, hosts: Sequence[HostName], now: datetime
     ) -> dict[HostName, OrderId]:
-        mandate = Mandate(by=mine.by, reason=mine.reason, terms=Terms(rollout=mine.id))
+        asked = mine.conditions
+        terms = Terms(rollout=mine.id, heartbeat=asked.heartbeat, deadline=asked.deadline)
+        mandate = Mandate(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
         placed: dict[HostName, OrderId] = {}
         for some in _chunks(hosts):
             draft = Draft(tx.around(hosts=some), now=now, new_id=self._new_id)
@@ -117,6 +138,17 @@ class Conductor:
 
     def _order(self, draft: Draft, host: HostName, mine: Rollout, mandate: Mandate) -> Order:
         return orders.on_host(draft, host, Action.MAINTENANCE, mandate, work=mine.work, policy=self._policy)
+
+
+def _trouble(mine: Rollout, orders_: Orders, quiet: Sequence[Step], now: datetime) -> str:
+    """Say what must pause a rollout: a failed step, or a machine that is not healthy in time."""
+    if mine.state is not RolloutState.RUNNING or mine.aborting:
+        return ""
+    found = (
+        *rollout.trouble(mine, orders_),
+        *health.unwell(mine, orders_.values(), quiet, now=now).values(),
+    )
+    return f"{found[0].what}: {found[0].reason}" if found else ""
 
 
 def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

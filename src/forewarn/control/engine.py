@@ -20,7 +20,7 @@ from forewarn.control.ports import (
     Running,
     Task,
 )
-from forewarn.core import lifecycle, listening
+from forewarn.core import lifecycle, listening, orders
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
 from forewarn.core.model import Grace, Group, Order, Step
@@ -55,13 +55,16 @@ class Engine:
         drivers: Mapping[str, Driver],
         activity: Activity,
         new_id: Callable[[], str],
+        overdue: Callable[[], Mapping[OrderId, str]] = dict,
     ) -> None:
+        """Take, besides its parts, who says which orders others have been silent about for too long."""
+        self._overdue = overdue
         self._store = store
         self._policy = policy
         self._drivers = drivers
         self._activity = activity
         self._new_id = new_id
-        self._conductor = Conductor(store=store, policy=policy, new_id=new_id)
+        self._conductor = Conductor(store=store, policy=policy, activity=activity, new_id=new_id)
         self._saved_activity_at: datetime | None = None
         self._unsaved: tuple[dict[GroupName, datetime], dict[MachineId, datetime]] = ({}, {})
 
@@ -75,6 +78,7 @@ class Engine:
         if now >= self._activity_due(now):
             self.save_activity(now)
         self._disable_silent(now)
+        self._fail_overdue(now)
         due = self._due_orders(now)
         faults = [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]
         # All orders of a wave that fall due together are seen to before its rollout is looked at.
@@ -153,6 +157,14 @@ class Engine:
     def _due_rollouts(self, now: datetime) -> Sequence[str]:
         with self._store.read() as snapshot:
             return snapshot.due_rollouts(now, limit=BATCH)
+
+    def _fail_overdue(self, now: datetime) -> None:
+        for order, why in self._overdue().items():
+            with self._store.write() as tx:
+                draft = Draft(tx.around(orders=[order]), now=now, new_id=self._new_id)
+                if any(step.state is StepState.RUNNING for step in draft.orders[order].steps):
+                    orders.report_failed(draft, order, why=why, policy=self._policy)
+                tx.save(draft.changes())
 
     def work_on(self, order: OrderId, now: datetime) -> None:
         """Decide, let the drivers act outside any transaction, and decide again by what they say."""

@@ -17,6 +17,7 @@ from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Approval, Event, Hold, Machine, Order
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import Policy
+from forewarn.core.timing import check_deadline
 from forewarn.core.words import (
     Action,
     ApprovedBy,
@@ -43,7 +44,17 @@ class Placed:
 class Plane:
     """The use cases that change something."""
 
-    def __init__(self, *, store: Store, clock: Clock, policy: Policy, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        policy: Policy,
+        new_id: Callable[[], str],
+        heard: Callable[[OrderId], None] = lambda _: None,
+    ) -> None:
+        """Take, besides its parts, whom to tell that somebody has reported of an order."""
+        self._heard = heard
         self._store: Store = store
         self._clock = clock
         self._policy = policy
@@ -78,6 +89,7 @@ class Plane:
     def order_host(self, name: str, action: Action, mandate: Mandate, *, work: Work | None = None) -> Placed:
         """Order something to be done to a host and all it carries."""
         host = HostName(name)
+        check_deadline(mandate.terms.deadline, now=self._clock.now())
         with self._store.write() as tx:
             around = tx.around(hosts=[host])
             if host not in around.hosts:
@@ -120,6 +132,7 @@ class Plane:
         """Take the word of whoever does the work outside that it goes on."""
         with self._on_order(order) as draft:
             after = orders.heartbeat(draft, order, policy=self._policy)
+            self._heard(order)
         return Placed(order=after, events=draft.events_of(order))
 
     # Holds
@@ -264,6 +277,7 @@ class Plane:
         self, spec: FleetSpec, *, digest: str | None = None, by: str, dry_run: bool = False
     ) -> tuple[str, ...]:
         """Make the fleet what is declared, and say what that changes; a dry run only says it."""
+        fleet.check_windows(spec, self._policy)
         if dry_run:
             with self._store.read() as snapshot:
                 return fleet.apply(self._draft(snapshot.everything()), spec, by=by)

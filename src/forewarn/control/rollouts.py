@@ -12,8 +12,9 @@ from forewarn.core.forecast import Expected, forecast, on_one_host
 from forewarn.core.model import Waiting
 from forewarn.core.orders import MAINTENANCE_WORK
 from forewarn.core.policy import Policy
-from forewarn.core.scene import Scene, check_budgets, not_now
-from forewarn.core.waves import Rollout, RolloutState
+from forewarn.core.scene import Scene, Timings, check_budgets
+from forewarn.core.timing import check_deadline
+from forewarn.core.waves import DEFAULT_CONDITIONS, Conditions, Rollout, RolloutState
 from forewarn.core.words import HostName, HostState, Kind, Work
 
 EVERY_HOST = 10_000_000
@@ -29,6 +30,7 @@ class Wish:
     work: Work
     hosts_at_once: int = 1
     gap: timedelta = timedelta()
+    conditions: Conditions = DEFAULT_CONDITIONS
     by: str
     reason: str = ""
 
@@ -54,7 +56,7 @@ class Rollouts:
         self._policy = policy
         self._new_id = new_id
         self._activity = activity
-        self._conductor = Conductor(store=store, policy=policy, new_id=new_id)
+        self._conductor = Conductor(store=store, policy=policy, activity=activity, new_id=new_id)
 
     def plan(self, wish: Wish) -> Shown:
         """Show the whole plan, and do nothing."""
@@ -63,13 +65,12 @@ class Rollouts:
             mine, scene = self._planned(snapshot, wish, now)
             warnings = self._warnings(snapshot, mine, scene)
         mine = replace(mine, id="", state=RolloutState.PLANNED)
-        blocking = tuple(dict.fromkeys(why for host in mine.hosts for why in not_now(host, scene)))
-        return Shown(
-            rollout=mine,
-            waiting=rollout.reasons(replace(mine, waiting=blocking), now=now),
-            expected=forecast(mine, scene, now=now, policy=self._policy),
-            warnings=warnings,
-        )
+        timings = Timings(mine, scene, self._policy)
+        reasons = (rollout.why_not(host, scene, timings, now=now) for host in mine.hosts)
+        blocking = tuple(dict.fromkeys(why for some in reasons for why in some))
+        mine, expected = forecast(mine, scene, now=now, policy=self._policy)
+        waiting = rollout.reasons(replace(mine, waiting=blocking), now=now)
+        return Shown(rollout=mine, waiting=waiting, expected=expected, warnings=warnings)
 
     def begin(self, wish: Wish) -> Shown:
         """Begin a rollout; its first wave is announced at once if nothing is in the way."""
@@ -84,35 +85,37 @@ class Rollouts:
             mine = self._conductor.carry_on(tx, mine, now)
         return self._shown(mine, now, warnings=warnings)
 
-    def pause(self, id_: str, *, by: str, reason: str = "") -> Shown:
-        """Withdraw what is announced and not started."""
+    def pause(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> Shown:
+        """Withdraw what is announced and not started; `version` is the one that whoever asks has seen."""
         now = self._clock.now()
         with self._store.write() as tx:
-            mine = self._open(tx, id_)
-            if mine.state is RolloutState.PAUSED:
-                rollout.paused(mine, {}, why="")
+            mine = self._open(tx, id_, version)
+            rollout.check_running(mine)
             why = f"by {by}: {reason}" if reason else f"by {by}"
             mine = self._conductor.pause(tx, mine, by=by, why=why, now=now)
         return self._shown(mine, now)
 
-    def resume(self, id_: str, *, by: str) -> Shown:
+    def resume(self, id_: str, *, by: str, version: int | None = None) -> Shown:
         """Go on; what was withdrawn is announced anew with full notice."""
         now = self._clock.now()
         with self._store.write() as tx:
-            mine = self._open(tx, id_)
-            mine = rollout.resumed(mine, self._conductor.orders_of(tx, mine))
+            mine = self._open(tx, id_, version)
+            orders = self._conductor.orders_of(tx, mine)
+            mine = rollout.resumed(mine, orders, self._conductor.quiet(tx, mine, orders), now=now)
+            mine = rollout.told(mine, "resumed", by=by, now=now)
             self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
             mine = self._conductor.carry_on(tx, mine, now)
         return self._shown(mine, now)
 
-    def abort(self, id_: str, *, by: str, reason: str = "") -> Shown:
+    def abort(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> Shown:
         """Give up what has not started; what has is finished first."""
         now = self._clock.now()
         why = f"by {by}: {reason}" if reason else f"by {by}"
         with self._store.write() as tx:
-            mine = self._open(tx, id_)
+            mine = self._open(tx, id_, version)
             self._conductor.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
-            mine = rollout.aborted(mine, self._conductor.orders_of(tx, mine), why=why)
+            mine = rollout.aborted(mine, self._conductor.orders_of(tx, mine), why=why, now=now)
+            mine = rollout.told(mine, "aborted", by=by, now=now)
             self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
             mine = self._conductor.carry_on(tx, mine, now)
         return self._shown(mine, now)
@@ -133,9 +136,9 @@ class Rollouts:
     def _shown(self, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()) -> Shown:
         return Shown(rollout=mine, waiting=rollout.reasons(mine, now=now), warnings=warnings)
 
-    def _open(self, tx: Transaction, id_: str) -> Rollout:
+    def _open(self, tx: Transaction, id_: str, version: int | None) -> Rollout:
         mine = _existing(tx, id_)
-        rollout.check_open(mine)
+        rollout.check_open(mine, version=version)
         return mine
 
     def _planned(self, snapshot: Snapshot, wish: Wish, now: datetime) -> tuple[Rollout, Scene]:
@@ -144,6 +147,7 @@ class Rollouts:
             raise Invalid(f"action {wish.work!r}: expected freeze, reboot or redeploy")
         if wish.hosts_at_once < 1:
             raise Invalid(f"hosts_at_once: expected at least 1, got {wish.hosts_at_once}")
+        check_deadline(wish.conditions.deadline, now=now)
         hosts = _wanted_hosts(snapshot, wish)
         scene = snapshot.scene(hosts)
         for host in hosts:
@@ -156,11 +160,13 @@ class Rollouts:
             hosts=hosts,
             hosts_at_once=wish.hosts_at_once,
             gap=wish.gap,
+            conditions=wish.conditions,
             by=wish.by,
             reason=wish.reason,
             created_at=now,
         )
         check_budgets(mine.hosts, scene)
+        Timings(mine, scene, self._policy).check(mine.hosts, now)
         return rollout.replan(mine, scene), scene
 
     def _warnings(self, snapshot: Snapshot, mine: Rollout, scene: Scene) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from forewarn.control.scope import ProjectStore
 from forewarn.core import machines, notice
 from forewarn.core.errors import NotFound
 from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.model import Event, Group, Hold, Host, Machine, Order, Record
-from forewarn.core.notice import Delivered, Told
+from forewarn.core.model import Delivered, Event, Group, Hold, Host, Machine, Order, Record
+from forewarn.core.notice import Told
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     EventId,
@@ -153,7 +153,7 @@ class Views:
             whole = snapshot.everything()
         groups = [group for group in whole.groups.values() if group.kind is not GroupKind.STANDALONE]
         return FleetSpec(
-            projects=tuple(sorted(whole.projects)),
+            projects=tuple(whole.projects[name] for name in sorted(whole.projects)),
             groups=tuple(_group_spec(group) for group in sorted(groups, key=lambda group: group.name)),
             hosts=tuple(sorted(whole.hosts)),
             machines=tuple(

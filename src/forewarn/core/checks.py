@@ -6,11 +6,12 @@ changes, so that the two can be held against each other.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from forewarn.core.draft import Slice
 from forewarn.core.model import Event, Order, Record
 from forewarn.core.policy import CAN_WAIT, Policy
+from forewarn.core.windows import Calendar
 from forewarn.core.words import (
     Action,
     EventId,
@@ -23,6 +24,8 @@ from forewarn.core.words import (
     MachineState,
     StepState,
 )
+
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 LEFT = frozenset({Kind.EVENT_FINISHED, Kind.EVENT_CANCELLED, Kind.EVENT_WITHDRAWN})
 
@@ -50,6 +53,8 @@ def violations(change: Change) -> list[str]:
         machines_have_one_step_at_a_time,
         incarnations_count_changes,
         finished_steps_stay_finished,
+        windows_are_heeded,
+        budgets_are_heeded,
     )
     return [f"{rule.__name__}: {what}" for rule in rules for what in rule(change)]
 
@@ -162,6 +167,50 @@ def finished_steps_stay_finished(change: Change) -> Iterator[str]:
         for step in order.steps:
             if step.state is StepState.DONE and now.get(step.machine) != step:
                 yield f"{step.name} of {id_} was done and is touched again"
+
+
+def windows_are_heeded(change: Change) -> Iterator[str]:
+    """Maintenance starts only where its expected end fits into the windows of all it disturbs."""
+    for event in change.after.events.values():
+        order, known = change.after.orders[event.order], change.before.events.get(event.id)
+        if event.status is not EventStatus.STARTED or (known and known.status is EventStatus.STARTED):
+            continue
+        if order.action is not Action.MAINTENANCE or order.terms.emergency:
+            continue
+        past = order.terms.deadline is not None and order.terms.deadline <= change.now
+        project = change.after.groups[event.group].project
+        calendar = change.after.projects[project].calendar
+        moments = [change.now + place * MINUTE for place in range(change.policy.expected_work // MINUTE)]
+        if not past and not all(_is_open(calendar, moment) for moment in moments):
+            yield f"{event.id} started outside the window of {project}"
+
+
+def _is_open(calendar: Calendar, moment: datetime) -> bool:
+    """Say whether a moment lies in a window, by looking at each one on the wall."""
+    local = moment.astimezone(calendar.zone)
+    if local.date() in calendar.blackout:
+        return False
+    for window in calendar.windows:
+        for back in range(window.length // DAY + 2):
+            day = local.date() - back * DAY
+            opens = datetime.combine(day, window.start, tzinfo=calendar.zone).astimezone(UTC)
+            if day.weekday() in window.days and opens <= moment < opens + window.length:
+                return True
+    return not calendar.windows
+
+
+def budgets_are_heeded(change: Change) -> Iterator[str]:
+    """Maintenance is announced only to groups that keep as many healthy machines as they need."""
+    named = {named.machine for event in change.after.events.values() for named in event.resources}
+    for event in change.after.events.values():
+        order, group = change.after.orders[event.order], change.after.groups[event.group]
+        mine = order.action is Action.MAINTENANCE and not order.terms.emergency
+        if event.id in change.before.events or not mine or not group.policy.budget:
+            continue
+        members = (machine for machine in change.after.machines.values() if machine.group == group.name)
+        well = [each for each in members if each.state is MachineState.RUNNING and each.id not in named]
+        if len(well) < group.policy.budget:
+            yield f"{event.id} leaves {group.name} {len(well)} healthy, it needs {group.policy.budget}"
 
 
 def misplaced(fleet: Slice) -> list[str]:

@@ -9,10 +9,20 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
+from forewarn.core.budgets import Budget
 from forewarn.core.model import Event, Grace, Group, Hold, Host, Machine, Order, Project, Record
 from forewarn.core.waves import Rollout
 from forewarn.core.webhooks import Webhook
-from forewarn.core.words import EventId, GroupName, HostName, Kind, MachineId, OrderId, ProjectName
+from forewarn.core.words import (
+    EventId,
+    GroupName,
+    HostName,
+    Kind,
+    MachineId,
+    MachineState,
+    OrderId,
+    ProjectName,
+)
 
 # When each machine was first sent each event.
 Sent: TypeAlias = Mapping[EventId, Mapping[MachineId, datetime]]
@@ -41,6 +51,8 @@ class Slice:
     listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
     # How many machines the emptiest sound hosts carry: as many hosts as the machines could be moved to.
     room: Mapping[HostName, int] = field(default_factory=dict)
+    # How many healthy machines groups need that ask for some.
+    budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
     grace: Grace | None = None
     holds: Mapping[str, Hold] = field(default_factory=dict)  # all that are in force, wherever they reach
     # When machines of the loaded events were first sent them.
@@ -67,7 +79,7 @@ class Changes:
     removed_hosts: tuple[HostName, ...] = ()
     removed_groups: tuple[GroupName, ...] = ()
     removed_machines: tuple[MachineId, ...] = ()
-    # Groups that lost an event: orders that wait for them must be looked at again.
+    # Groups that lost an event or gained a healthy machine: orders that wait for them are looked at again.
     eased: frozenset[GroupName] = frozenset()
     # Hosts that gained a machine: an order on one must give it its own notice.
     joined: frozenset[HostName] = frozenset()
@@ -220,11 +232,22 @@ class Draft:
             removed_hosts=_removed(base.hosts, self.hosts),
             removed_groups=_removed(base.groups, self.groups),
             removed_machines=_removed(base.machines, self.machines),
-            eased=frozenset(event.group for event in events if not event.listed),
+            eased=frozenset(self._eased(events)),
             joined=frozenset(self._joined()),
             wake_all=self._wake_all,
             tallies=self._tallies,
         )
+
+    def _eased(self, events: Iterable[Event]) -> Iterable[GroupName]:
+        yield from (event.group for event in events if not event.listed)
+        for machine in _changed(self.base.machines, self.machines):
+            before = self.base.machines.get(machine.id)
+            if machine.state is MachineState.RUNNING and (before is None or before.state != machine.state):
+                yield machine.group
+        for group in _changed(self.base.groups, self.groups):
+            known = self.base.groups.get(group.name)
+            if known is not None and known.policy != group.policy:
+                yield group.name
 
     def _joined(self) -> Iterable[HostName]:
         for machine in _changed(self.base.machines, self.machines):

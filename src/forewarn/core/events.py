@@ -9,6 +9,7 @@ from forewarn.core import notice as notices
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model import Approval, Deferral, Event, Order, Resource, Step
+from forewarn.core.moments import stamp, whole_second
 from forewarn.core.policy import Notice
 from forewarn.core.words import (
     ApprovedBy,
@@ -20,8 +21,6 @@ from forewarn.core.words import (
     MachineName,
     Source,
 )
-
-SECOND = timedelta(seconds=1)
 
 
 def announce(
@@ -59,7 +58,7 @@ def _announce_one(
         duration_seconds=notice.duration_seconds,
         resources=tuple(sorted(resources, key=lambda named: (named.name.casefold(), named.name))),
         announced_at=draft.now,
-        not_before=_whole_second(draft.now + notice.ahead),
+        not_before=whole_second(draft.now + notice.ahead),
         rule=draft.groups[group].policy.approval,
     )
     draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
@@ -79,10 +78,19 @@ def _approved_already(draft: Draft, order: Order, event: Event) -> Event:
     return event
 
 
-def defer(draft: Draft, told: Sequence[Event], event: Event, *, by: MachineName, wanted: timedelta) -> None:
+def defer(
+    draft: Draft,
+    told: Sequence[Event],
+    event: Event,
+    *,
+    by: MachineName,
+    wanted: timedelta,
+    latest: datetime | None,
+) -> None:
     """Put a stage off because a guest of one of its events asks for more time; each event once.
 
-    All events of the stage move together, for they start together.
+    All events of the stage move together, for they start together; `latest` is the last moment at which
+    they may: the order's deadline, or the end of a window.
     """
     limit = draft.groups[event.group].policy.defer
     if not limit:
@@ -91,12 +99,16 @@ def defer(draft: Draft, told: Sequence[Event], event: Event, *, by: MachineName,
         raise Conflict(f"event {event.id} is {event.status}, too late to put it off")
     if event.deferred is not None:
         raise Conflict(f"event {event.id} was put off already by {event.deferred.by}")
-    until = _whole_second(event.not_before + min(wanted, limit))
+    until = whole_second(event.not_before + min(wanted, limit))
+    if latest is not None and latest < until:
+        until = latest.replace(microsecond=0)
+        if until <= event.not_before:
+            raise Conflict(f"event {event.id} cannot be put off: it must start by {stamp(latest)}")
     for other in told:
         later = max(other.not_before, until)
         mine = Deferral(by=by, at=draft.now, until=later) if other.id == event.id else other.deferred
         if later != other.not_before:
-            draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=f"until {later:%Y-%m-%dT%H:%M:%SZ}")
+            draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=f"until {stamp(later)}")
         draft.put_event(replace(other, not_before=later, deferred=mine))
 
 
@@ -157,9 +169,3 @@ def _said(span: timedelta) -> str:
 
 def _only(event: Event, machine: MachineId) -> tuple[Resource, ...]:
     return tuple(named for named in event.resources if named.machine == machine)
-
-
-def _whole_second(moment: datetime) -> datetime:
-    """Round up: NotBefore is shown in whole seconds, and what is shown is obeyed."""
-    whole = moment.replace(microsecond=0)
-    return whole if whole == moment else whole + SECOND

@@ -12,6 +12,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Group, GroupPolicy, Host, Project
+from forewarn.core.policy import Policy
 from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, Kind, ProjectName
 
 NO_POLICY = GroupPolicy()
@@ -32,7 +33,7 @@ class GroupSpec:
 class FleetSpec:
     """A whole fleet, as declared."""
 
-    projects: tuple[ProjectName, ...] = (DEFAULT_PROJECT,)
+    projects: tuple[Project, ...] = (Project(name=DEFAULT_PROJECT),)
     groups: tuple[GroupSpec, ...] = ()
     hosts: tuple[HostName, ...] = ()
     machines: tuple[MachineSpec, ...] = ()
@@ -55,9 +56,9 @@ def apply(draft: Draft, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
 def validate(spec: FleetSpec) -> None:
     """Refuse a declaration that contradicts itself, naming the field."""
     groups = {group.name: group for group in spec.groups}
-    hosts = frozenset(spec.hosts)
+    hosts, projects = frozenset(spec.hosts), frozenset(project.name for project in spec.projects)
     for group in spec.groups:
-        if group.project not in spec.projects:
+        if group.project not in projects:
             raise Invalid(
                 f"groups.{group.name}: project: expected one of the projects, got {group.project!r}"
             )
@@ -65,7 +66,7 @@ def validate(spec: FleetSpec) -> None:
     seen: dict[tuple[str, object], str] = {}
     for place, machine in enumerate(spec.machines):
         where = f'machines[{place}] "{machine.name}"'
-        _check_machine(machine, where, groups=groups, hosts=hosts, projects=spec.projects)
+        _check_machine(machine, where, groups=groups, hosts=hosts, projects=projects)
         for what, key in _keys(machine):
             if (what, key) in seen:
                 raise Invalid(f"{where}: {what}: expected one of its own, but {seen[what, key]} has it too")
@@ -78,7 +79,7 @@ def _check_machine(
     *,
     groups: Mapping[GroupName, GroupSpec],
     hosts: frozenset[HostName],
-    projects: tuple[ProjectName, ...],
+    projects: frozenset[ProjectName],
 ) -> None:
     if machine.host is not None and machine.host not in hosts:
         raise Invalid(f"{where}: host: expected one of the hosts, got {machine.host!r}")
@@ -104,6 +105,17 @@ def _check_budgets(spec: FleetSpec) -> None:
             raise Invalid(f"groups.{group.name}: policy.budget: {least}")
 
 
+def check_windows(spec: FleetSpec, policy: Policy) -> None:
+    """Refuse windows that are too short for any work to fit."""
+    for project in spec.projects:
+        for place, window in enumerate(project.calendar.windows):
+            if window.length < policy.expected_work:
+                least = (
+                    f"expected at least {policy.expected_work.total_seconds():g} s, so long does work take"
+                )
+                raise Invalid(f"projects.{project.name}: windows[{place}].length: {least}")
+
+
 def _keys(machine: MachineSpec) -> Iterable[tuple[str, object]]:
     yield "name", (machine.project, machine.name.casefold())
     if machine.address is not None:
@@ -113,11 +125,16 @@ def _keys(machine: MachineSpec) -> Iterable[tuple[str, object]]:
 
 
 def _apply_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
-    for name in spec.projects:
-        if name not in draft.projects:
-            draft.projects[name] = Project(name=name)
-            draft.record(Kind.PROJECT_ADDED, None, by=by, reason=name)
-            yield f"+ project {name}"
+    for wanted in spec.projects:
+        known = draft.projects.get(wanted.name)
+        draft.projects[wanted.name] = wanted
+        if known is None:
+            draft.record(Kind.PROJECT_ADDED, None, by=by, reason=wanted.name)
+            yield f"+ project {wanted.name}"
+        elif known != wanted:
+            draft.record(Kind.PROJECT_CHANGED, None, by=by, reason=wanted.name)
+            draft.wake_all()  # what waited for its windows may go on, or must wait
+            yield f"~ project {wanted.name}"
 
 
 def _apply_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
@@ -213,7 +230,7 @@ def _drop_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
 
 
 def _drop_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
-    for name in sorted(draft.projects.keys() - set(spec.projects)):
+    for name in sorted(draft.projects.keys() - {project.name for project in spec.projects}):
         del draft.projects[name]
         draft.record(Kind.PROJECT_REMOVED, None, by=by, reason=name)
         yield f"- project {name}"

@@ -1,16 +1,14 @@
 """When the waves of a rollout are to be expected if nobody approves early and nothing is in the way."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from forewarn.core.policy import EVENT_TYPES, Policy
-from forewarn.core.scene import Scene
+from forewarn.core import waves
+from forewarn.core.policy import Policy
+from forewarn.core.scene import Scene, Timings
 from forewarn.core.waves import NOBODY, Rollout, Wave
-from forewarn.core.words import GroupName, HostName, Work
-
-# The published median of host maintenance; a driver may be faster, and nobody knows before.
-TYPICAL_WORK = timedelta(minutes=5)
+from forewarn.core.words import GroupName, HostName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,33 +20,43 @@ class Expected:
     end_at: datetime
 
 
-def forecast(rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy) -> tuple[Expected, ...]:
-    """Say when each planned wave is to be expected."""
-    found, at = [], now
-    for wave in rollout.planned:
-        start, end = _spans(wave, rollout.work, scene, policy)
-        found.append(Expected(announce_at=at, start_at=at + start, end_at=at + end))
-        at = at + end + rollout.gap
-    return tuple(found)
+def forecast(
+    rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy
+) -> tuple[Rollout, tuple[Expected, ...]]:
+    """Say when each planned wave is to be expected; windows decide which hosts go first."""
+    timings = Timings(rollout, scene, policy)
+    spare = {group: budget.members - budget.needs for group, budget in scene.budgets.items()}
+    left, found, planned, at = list(rollout.left), [], [], now
+    while left:
+        moments = {host: timings.tell_at(host, at) for host in left}
+        # A host that no window ever has room for is refused before; here it would go last.
+        at = min((moment for moment in moments.values() if moment is not None), default=at)
+        free = [host for host in left if moments[host] is None or moments[host] == at]
+        chosen = waves.pick(free, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
+        expected = _expected(chosen, scene, timings, at=at, policy=policy)
+        planned.append(Wave(hosts=chosen))
+        found.append(expected)
+        at = expected.end_at + rollout.gap
+        taken = set(chosen)
+        left = [host for host in left if host not in taken]
+    return replace(rollout, waves=(*rollout.begun, *planned)), tuple(found)
 
 
-def _spans(wave: Wave, work: Work, scene: Scene, policy: Policy) -> tuple[timedelta, timedelta]:
-    """How long after its announcement a wave starts, and ends: the slowest host decides."""
-    starts, ends = [timedelta()], [timedelta()]
-    for host in wave.hosts:
-        stages = scene.footprints.get(host, NOBODY).stages
-        notice = _notice(host, work, scene, policy)
-        if stages:
-            starts.append(notice)
+def _expected(
+    hosts: Iterable[HostName], scene: Scene, timings: Timings, *, at: datetime, policy: Policy
+) -> Expected:
+    """Say when a wave that is announced at a moment starts and ends: the slowest host decides."""
+    starts, ends = [at], [at]
+    for host in hosts:
+        timing, told = timings.of(host), at
+        for stage in range(scene.footprints.get(host, NOBODY).stages):
+            told = timing.tell_at(told) or told
+            start = timing.start_if_told(told)
+            starts += [start] if stage == 0 else []
             # However short the work is, events stay listed for so long after their start.
-            ends.append(stages * (notice + max(policy.linger, TYPICAL_WORK)))
-    return max(starts), max(ends)
-
-
-def _notice(host: HostName, work: Work, scene: Scene, policy: Policy) -> timedelta:
-    least = policy.notice(EVENT_TYPES[work])
-    asked = (scene.notices.get(group, least) for group in scene.footprints.get(host, NOBODY).domains)
-    return max([least, *asked])
+            told = start + max(policy.linger, policy.expected_work)
+            ends.append(told)
+    return Expected(announce_at=at, start_at=max(starts), end_at=max(ends))
 
 
 def on_one_host(scene: Scene) -> Sequence[str]:

@@ -50,8 +50,11 @@ def approve(draft: Draft, event: Event, approval: Approval, *, policy: Policy) -
 
 def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, policy: Policy) -> None:
     """Put an event off because one of its guests asks for more time, and its whole stage with it."""
-    told = _events_of(draft, draft.orders[event.order], event.stage)
-    events.defer(draft, told, event, by=by, wanted=wanted)
+    order = draft.orders[event.order]
+    timing = reasons.timing(draft, order, order.stages[event.stage].steps, policy)
+    latest = timing.latest(event.not_before, now=draft.now)
+    told = _events_of(draft, order, event.stage)
+    events.defer(draft, told, event, by=by, wanted=wanted, latest=latest)
     advance(draft, event.order, policy=policy)
 
 
@@ -164,7 +167,7 @@ def _announced(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
     told = _events_of(draft, order, place)
     if told and draft.now >= _stale_at(told, policy):
         return _withdraw(draft, order, place, told)
-    waiting = reasons.not_to_start(draft, order, order.stages[place], told)
+    waiting = reasons.not_to_start(draft, order, order.stages[place], told, policy)
     if waiting:
         late = _latecomers(order, place)
         others = (why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy))
@@ -174,14 +177,7 @@ def _announced(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
 
 def _take_latecomers(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
     """Give a machine that came after the announcement its own event; the stage waits for it."""
-    stage = order.stages[place]
-    late = tuple(
-        step
-        for step in _latecomers(order, place)
-        if not reasons.not_to_announce(draft, order, (step,), policy)
-    )
-    # Two latecomers of one group may be of two update domains: only the first may join.
-    late = tuple(step for step in late if step.domain == _first_domain(late, step))
+    stage, late = order.stages[place], _joining(draft, order, place, policy)
     if not late:
         return order
     events.announce(draft, order, place, late, _notice(draft, order, late, policy))
@@ -191,14 +187,20 @@ def _take_latecomers(draft: Draft, order: Order, place: int, policy: Policy) -> 
     return stages.replan(draft, order)
 
 
+def _joining(draft: Draft, order: Order, place: int, policy: Policy) -> tuple[Step, ...]:
+    """Choose the latecomers that may join together: of one update domain of a group, the lowest."""
+    late: tuple[Step, ...] = ()
+    for step in sorted(_latecomers(order, place), key=lambda each: each.domain):
+        alone = all(other.domain == step.domain for other in late if other.group == step.group)
+        if alone and not reasons.not_to_announce(draft, order, (*late, step), policy):
+            late += (step,)
+    return late
+
+
 def _latecomers(order: Order, place: int) -> tuple[Step, ...]:
     """The machines that came after a stage was announced and could join it."""
     queued = (step for stage in order.stages[place + 1 :] for step in stage.steps)
     return tuple(step for step in queued if stages.fits(order.stages[place], step))
-
-
-def _first_domain(late: tuple[Step, ...], step: Step) -> int:
-    return min(other.domain for other in late if other.group == step.group)
 
 
 def _withdraw(draft: Draft, order: Order, place: int, told: tuple[Event, ...]) -> Order:
@@ -271,6 +273,8 @@ def _moments(draft: Draft, order: Order, place: int, policy: Policy) -> list[dat
     if stage.state is StageState.ANNOUNCED:
         starts = [events.may_start_at(draft, event) for event in told]
         later = [moment for moment in starts if moment > draft.now]
+        opens = reasons.timing(draft, order, stage.steps, policy).start_from(draft.now, now=draft.now)
+        later += [opens] if opens is not None and opens > draft.now else []
         return later + ([_stale_at(told, policy)] if told else [])
     looks = [step.look_at for step in stage.steps if step.look_at is not None]
     return looks + [_linger_until(event, policy) for event in told if _is_over(order, event)]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from forewarn.core.windows import ALWAYS, Calendar
 from forewarn.core.words import (
     Action,
     ApprovalRule,
@@ -37,6 +38,8 @@ class Project:
     """A tenant: groups, machines and people."""
 
     name: ProjectName
+    calendar: Calendar = ALWAYS  # when maintenance may disturb it
+    rehearsal: bool = False  # whether scenarios may be played on its machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +152,7 @@ class Terms:
     notice: timedelta | None = None  # the notice of an emergency
     at_once: bool = False  # the owner of the machine does not want to wait for its guests
     heartbeat: timedelta | None = None  # how long an external driver may be silent
+    deadline: datetime | None = None  # from then on windows give way, and guests cannot put it off further
     rollout: str | None = None  # the rollout that the order is part of
 
 
@@ -264,6 +268,15 @@ class Event:
     def listed(self) -> bool:
         """Whether guests see it."""
         return self.ended_at is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """What notice all machines of some events got, of those that have started and were promised any."""
+
+    least: timedelta | None = None  # of the machines that were told
+    late: int = 0
+    never: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.core.draft import Draft
-from forewarn.core.model import Event, Order, Step
+from forewarn.core.model import Delivered, Event, Order, Step
 from forewarn.core.words import Kind, MachineId, MachineName
 
 # Guests poll; one that asks as seldom as this is still told in time.
@@ -27,15 +27,6 @@ class Told:
     sent_at: datetime | None  # None: it never was sent the event
     notice: timedelta | None = None
     late: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
-    """What notice all machines of some events got, of those that have started and were promised any."""
-
-    least: timedelta | None = None  # of the machines that were told
-    late: int = 0
-    never: int = 0
 
 
 def promised(event: Event) -> timedelta:
@@ -58,6 +49,16 @@ def delivered(events: Iterable[tuple[Event, tuple[Told, ...]]]) -> Delivered:
         least=min((each.notice for each in judged if each.notice is not None), default=None),
         late=sum(each.late for each in judged),
         never=sum(each.sent_at is None for each in judged),
+    )
+
+
+def total(parts: Iterable[Delivered]) -> Delivered:
+    """Sum up sums."""
+    parts = tuple(parts)
+    return Delivered(
+        least=min((part.least for part in parts if part.least is not None), default=None),
+        late=sum(part.late for part in parts),
+        never=sum(part.never for part in parts),
     )
 
 

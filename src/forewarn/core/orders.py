@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from forewarn.core import departures, lifecycle, stages
+from forewarn.core import departures, lifecycle, reasons, stages
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model import Host, Machine, Order, Terms
@@ -106,6 +106,8 @@ def on_host(
             created_at=draft.now,
         ),
     )
+    concerned = tuple(stages.step_of(machine) for machine in draft.machines_on(host))
+    reasons.timing(draft, order, concerned, policy).check(f"host {host}", now=draft.now)
     _clear_the_way(draft, order, host)
     _change_host(draft, target, action, by=mandate.by)
     if order.work is None:

@@ -61,6 +61,8 @@ class Policy:
     linger: timedelta = timedelta(seconds=90)
     # Past NotBefore by this much, a guest no longer expects the event: it is announced anew.
     stale_after: timedelta = timedelta(minutes=30)
+    # How long maintenance of a stage is expected to take: so much must fit into a window.
+    expected_work: timedelta = timedelta(minutes=5)
     enable_delay: timedelta = timedelta()
     idle_after: timedelta = timedelta(hours=24)
     save_activity_every: timedelta = timedelta(minutes=10)

@@ -1,31 +1,39 @@
 """Why an order cannot go on yet: everything that waits carries its reason as data."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from forewarn.core import events, holds, steps
 from forewarn.core.draft import Draft
 from forewarn.core.model import Event, Group, Order, Stage, Step, Waiting
-from forewarn.core.policy import CAN_WAIT, Policy, told_at
-from forewarn.core.words import Action, StepState
+from forewarn.core.moments import stamp
+from forewarn.core.policy import CAN_WAIT, Policy, notice_of, told_at
+from forewarn.core.timing import Timing
+from forewarn.core.words import Action, GroupName, MachineId, StepState
 
 
 def not_to_announce(
     draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
     """Say what keeps a stage from being announced."""
+    bound = timing(draft, order, affected, policy)
     return (
         *_held(draft, order, affected),
         *_told_later(draft, order, affected, policy),
         *_other_domains(draft, order, affected),
+        *_outside_windows(draft, order, bound, bound.start_if_told(draft.now)),
+        *_over_budget(draft, order, affected),
     )
 
 
-def not_to_start(draft: Draft, order: Order, stage: Stage, told: tuple[Event, ...]) -> tuple[Waiting, ...]:
+def not_to_start(
+    draft: Draft, order: Order, stage: Stage, told: tuple[Event, ...], policy: Policy
+) -> tuple[Waiting, ...]:
     """Say what keeps an announced stage from starting."""
     return (
         *_held(draft, order, stage.steps),
         *_not_approved(draft, told),
+        *_outside_windows(draft, order, timing(draft, order, stage.steps, policy), draft.now),
         *_busy(draft, order, stage.steps),
     )
 
@@ -41,11 +49,30 @@ def failures(order: Order) -> tuple[Waiting, ...]:
     return tuple(Waiting(what=step.name, reason=f"failed: {step.why}") for step in failed)
 
 
-def telling_at(draft: Draft, order: Order, affected: Iterable[Step], policy: Policy) -> datetime | None:
-    """Say when guests want to be told of a degraded host; None if there is no such moment."""
-    if order.action is not Action.DEGRADE:
-        return None
-    return told_at(order, groups_of(draft, affected), policy)
+def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Timing:
+    """Say what binds the start of a stage; only maintenance can wait for windows, and no emergency does."""
+    if order.action is not Action.MAINTENANCE or order.terms.emergency:
+        return Timing()
+    groups = groups_of(draft, (step for step in affected if step.state is not StepState.MOOT))
+    calendars = {group.project: draft.projects[group.project].calendar for group in groups}
+    bound = {project: calendar for project, calendar in calendars.items() if not calendar.always}
+    return Timing(
+        # Without windows nobody asks how long the notice is.
+        notice=notice_of(order, groups, policy).ahead if bound else timedelta(),
+        work=policy.expected_work,
+        calendars=bound,
+        deadline=order.terms.deadline,
+    )
+
+
+def telling_at(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> datetime | None:
+    """Say when a stage that waits only for the time to come is told; None if there is no such moment.
+
+    That is when guests want to hear of a degraded host, or so long before a window as they need notice.
+    """
+    if order.action is Action.DEGRADE:
+        return told_at(order, groups_of(draft, affected), policy)
+    return timing(draft, order, affected, policy).tell_at(draft.now)
 
 
 def groups_of(draft: Draft, affected: Iterable[Step]) -> list[Group]:
@@ -62,14 +89,39 @@ def _held(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiti
     return holds.in_the_way(draft, hosts=hosts, projects={machine.project for machine in there})
 
 
+def _outside_windows(draft: Draft, order: Order, timing_: Timing, start: datetime) -> tuple[Waiting, ...]:
+    return timing_.outside(f"{order.host}", start, now=draft.now) if timing_.calendars else ()
+
+
+def _over_budget(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
+    """Groups that would have fewer healthy machines than they need."""
+    if order.action is not Action.MAINTENANCE or order.terms.emergency:
+        return ()
+    disturbed: dict[GroupName, set[MachineId]] = {}
+    for step in affected:
+        if draft.groups[step.group].policy.budget:
+            disturbed.setdefault(step.group, set()).add(step.machine)
+    for event in draft.events.values():
+        # What was announced a moment ago is not saved yet.
+        if event.listed and event.group in disturbed:
+            disturbed[event.group].update(named.machine for named in event.resources)
+    return tuple(
+        Waiting(what=group, reason=budget.lack(), group=group)
+        for group, machines in sorted(disturbed.items())
+        if (budget := draft.base.budgets.get(group)) and not budget.allows(machines)
+    )
+
+
 def _told_later(
     draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
     """Guests may want to be told of a degraded host later than its operator."""
-    at = telling_at(draft, order, affected, policy)
-    if at is None or at <= draft.now:
+    if order.action is not Action.DEGRADE:
         return ()
-    return (Waiting(what=f"host {order.host}", reason=f"guests are told at {_stamp(at)}"),)
+    at = told_at(order, groups_of(draft, affected), policy)
+    if at <= draft.now:
+        return ()
+    return (Waiting(what=f"host {order.host}", reason=f"guests are told at {stamp(at)}"),)
 
 
 def _other_domains(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
@@ -87,7 +139,7 @@ def _other_domains(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tu
 
 def _not_approved(draft: Draft, told: tuple[Event, ...]) -> tuple[Waiting, ...]:
     return tuple(
-        Waiting(what=event.id, reason=f"not approved; may start at {_stamp(at)}")
+        Waiting(what=event.id, reason=f"not approved; may start at {stamp(at)}")
         for event in told
         if (at := events.may_start_at(draft, event)) > draft.now
     )
@@ -99,7 +151,3 @@ def _busy(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiti
         for step in affected
         if step.state is StepState.WAITING and (other := steps.running_elsewhere(draft, step.machine, order))
     )
-
-
-def _stamp(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

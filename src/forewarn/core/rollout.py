@@ -6,24 +6,32 @@ time. Only one wave is under way at a time; what is not begun is cut anew when m
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import TypeAlias
 
-from forewarn.core import waves
+from forewarn.core import health, waves
 from forewarn.core.errors import Conflict
-from forewarn.core.model import Order, Waiting
-from forewarn.core.scene import Scene, not_now
-from forewarn.core.waves import NOBODY, Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model import Order, Step, Waiting
+from forewarn.core.moments import stamp
+from forewarn.core.policy import Policy
+from forewarn.core.scene import Scene, Timings, not_now
+from forewarn.core.waves import NOBODY, Rollout, RolloutState, Wave, WaveState, Word
 from forewarn.core.words import GroupName, HostName, OrderId, OrderState, StageState
 
-Orders = Mapping[OrderId, Order]
+Orders: TypeAlias = Mapping[OrderId, Order]
+Quiet: TypeAlias = Sequence[Step]
+
+# How often a machine that must poll again is asked after: guests poll once a second.
+LOOK_FOR_POLLS = timedelta(seconds=5)
 
 
 # What has become of it
 
 
-def settle(rollout: Rollout, orders: Orders, *, now: datetime) -> Rollout:
-    """Bring its waves up to date with their orders."""
-    settled = tuple(_settled(wave, orders) for wave in rollout.waves)
+def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
+    """Bring its waves up to date with their orders; `quiet` are the machines that must still poll again."""
+    checking = bool(quiet)
+    settled = tuple(_settled(wave, orders, checking=checking, now=now) for wave in rollout.waves)
     rollout = replace(rollout, waves=settled)
     if rollout.open and not unfinished(rollout):
         if rollout.aborting:
@@ -48,13 +56,16 @@ def _finishing(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
     return (*failed, *busy)
 
 
-def _settled(wave: Wave, orders: Orders) -> Wave:
+def _settled(wave: Wave, orders: Orders, *, checking: bool, now: datetime) -> Wave:
     if wave.state in (WaveState.PLANNED, WaveState.DONE):
         return wave
     mine = [orders[order] for order in wave.orders]
     if not any(order.open for order in mine):
+        if checking:
+            return replace(wave, state=WaveState.CHECKING)
         ended = [order.ended_at for order in mine if order.ended_at is not None]
-        return replace(wave, state=WaveState.DONE, ended_at=max(ended))
+        over = now if wave.state is WaveState.CHECKING else max(ended)
+        return replace(wave, state=WaveState.DONE, ended_at=over)
     started = any(has_begun(order) for order in mine)
     return replace(wave, state=WaveState.STARTED if started else WaveState.ANNOUNCED)
 
@@ -97,19 +108,38 @@ def _ended(rollout: Rollout, state: RolloutState, *, now: datetime) -> Rollout:
 # What people may ask for
 
 
-def check_open(rollout: Rollout) -> None:
-    """Refuse to change what is over or on its way there."""
+def check_open(rollout: Rollout, *, version: int | None = None) -> None:
+    """Refuse to change what is over or on its way there, or what has changed since somebody looked."""
     if not rollout.open:
-        raise Conflict(f"rollout {rollout.id} is {rollout.state}")
+        raise Conflict(f"rollout {rollout.id} is {rollout.state}{_said(rollout)}")
     if rollout.aborting:
         raise Conflict(f"rollout {rollout.id} is being aborted: {rollout.why}")
+    if version is not None and version != rollout.version:
+        raise Conflict(
+            f"rollout {rollout.id} has changed since version {version}: "
+            f"it is {rollout.state} (version {rollout.version}){_said(rollout)}"
+        )
 
 
-def paused(rollout: Rollout, orders: Orders, *, why: str) -> Rollout:
-    """Pause, once what was only announced has been cancelled: those hosts are as if never begun."""
+def check_running(rollout: Rollout) -> None:
+    """Refuse to pause what is paused."""
     if rollout.state is RolloutState.PAUSED:
         raise Conflict(f"rollout {rollout.id} is paused already: {rollout.why}")
-    rollout = replace(_returned(rollout, orders), state=RolloutState.PAUSED, why=why)
+
+
+def _said(rollout: Rollout) -> str:
+    word = rollout.last_word
+    return "" if word is None else f", {word.what} by {word.by or 'forewarn'} at {stamp(word.at)}"
+
+
+def told(rollout: Rollout, what: str, *, by: str, now: datetime) -> Rollout:
+    """Keep the last word about a rollout, so that whoever comes second is told what changed."""
+    return replace(rollout, version=rollout.version + 1, last_word=Word(what=what, by=by, at=now))
+
+
+def paused(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rollout:
+    """Pause, once what was only announced has been cancelled: those hosts are as if never begun."""
+    rollout = replace(_returned(rollout, orders, now=now), state=RolloutState.PAUSED, why=why)
     return replace(_as_paused(rollout, orders), blocked=False, due_at=None)
 
 
@@ -118,22 +148,28 @@ def _as_paused(rollout: Rollout, orders: Orders) -> Rollout:
     return replace(rollout, waiting=(why, *trouble(rollout, orders)))
 
 
-def resumed(rollout: Rollout, orders: Orders) -> Rollout:
-    """Go on; a host whose order was abandoned is given up."""
+def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
+    """Go on; a host whose order was abandoned is given up, a machine that is not healthy is excused."""
     if rollout.state is not RolloutState.PAUSED:
-        raise Conflict(f"rollout {rollout.id} is {rollout.state}, there is nothing to resume")
+        raise Conflict(f"rollout {rollout.id} is {rollout.state}, there is nothing to resume{_said(rollout)}")
     for problem in trouble(rollout, orders):
         if _order_of(rollout, HostName(problem.what), orders).open:
             raise Conflict(f"{problem.what}: {problem.reason}")
     given_up = tuple(HostName(problem.what) for problem in trouble(rollout, orders))
+    excused = tuple(health.unwell(rollout, orders.values(), quiet, now=now))
     return replace(
-        rollout, state=RolloutState.RUNNING, why="", waiting=(), given_up=rollout.given_up + given_up
+        rollout,
+        state=RolloutState.RUNNING,
+        why="",
+        waiting=(),
+        given_up=rollout.given_up + given_up,
+        excused=rollout.excused + excused,
     )
 
 
-def aborted(rollout: Rollout, orders: Orders, *, why: str) -> Rollout:
+def aborted(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rollout:
     """Give up what has not started; what has is finished first."""
-    rollout = replace(_returned(rollout, orders), aborting=True, why=why)
+    rollout = replace(_returned(rollout, orders, now=now), aborting=True, why=why)
     return replace(rollout, waves=rollout.begun, blocked=False, due_at=None)
 
 
@@ -147,7 +183,7 @@ def _order_of(rollout: Rollout, host: HostName, orders: Orders) -> Order:
     return orders[next(places)]
 
 
-def _returned(rollout: Rollout, orders: Orders) -> Rollout:
+def _returned(rollout: Rollout, orders: Orders, *, now: datetime) -> Rollout:
     """Take the hosts whose orders were cancelled out of their waves."""
     kept = []
     for wave in rollout.begun:
@@ -158,7 +194,9 @@ def _returned(rollout: Rollout, orders: Orders) -> Rollout:
         ]
         if pairs:
             hosts, ids = zip(*pairs, strict=True)
-            kept.append(_settled(replace(wave, hosts=hosts, orders=ids), orders))
+            checking = wave.state is WaveState.CHECKING
+            wave = replace(wave, hosts=hosts, orders=ids)
+            kept.append(_settled(wave, orders, checking=checking, now=now))
     begun = replace(rollout, waves=tuple(kept))
     planned = [
         replace(wave, hosts=tuple(h for h in wave.hosts if h in begun.left)) for wave in rollout.planned
@@ -184,21 +222,33 @@ def is_ready(rollout: Rollout, *, now: datetime) -> bool:
     return going and not unfinished(rollout) and bool(rollout.left) and (resting is None or resting <= now)
 
 
-def rest(rollout: Rollout, *, now: datetime) -> Rollout:
-    """Say when to look again: after the gap, or else when one of its orders has changed."""
+def rest(rollout: Rollout, orders: Orders, *, now: datetime) -> Rollout:
+    """Say when to look again: after the gap, when a machine should be healthy, or when an order changes."""
+    if rollout.state is not RolloutState.RUNNING or rollout.aborting:
+        return replace(rollout, due_at=None)
+    under_way = unfinished(rollout)
+    if any(wave.state is WaveState.CHECKING for wave in under_way):
+        return replace(rollout, due_at=now + LOOK_FOR_POLLS)
+    if under_way:
+        return replace(rollout, due_at=health.look_at(rollout, orders.values(), now=now))
     resting = resting_until(rollout)
-    running = rollout.state is RolloutState.RUNNING and not rollout.aborting
-    if not running or unfinished(rollout) or resting is None or resting <= now:
+    if resting is None or resting <= now:
         return replace(rollout, due_at=None)
     return replace(rollout, due_at=resting, waiting=())
 
 
-def next_wave(rollout: Rollout, scene: Scene) -> tuple[Rollout, tuple[HostName, ...]]:
-    """Cut anew what is not begun, and choose the hosts that may be announced now."""
+def next_wave(
+    rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy
+) -> tuple[Rollout, tuple[HostName, ...]]:
+    """Cut anew what is not begun, and choose the hosts that may be announced now.
+
+    If there is none, it is looked at again when the first window lets it, or when the fleet changes.
+    """
     rollout = replan(_without_departed(rollout, scene), scene)
     if not rollout.left:
         return replace(rollout, blocked=False), ()
-    reasons = {host: not_now(host, scene) for host in rollout.left}
+    timings = Timings(rollout, scene, policy)
+    reasons = {host: why_not(host, scene, timings, now=now) for host in rollout.left}
     free = [host for host in rollout.left if not reasons[host]]
     first = rollout.planned[0].hosts
     chosen = first if all(not reasons[host] for host in first) else ()
@@ -208,7 +258,18 @@ def next_wave(rollout: Rollout, scene: Scene) -> tuple[Rollout, tuple[HostName, 
         rest = [host for host in rollout.left if host not in chosen]
         rollout = replace(rollout, waves=(*rollout.begun, Wave(hosts=chosen), *_cut(rest, rollout, scene)))
     blocking = tuple(dict.fromkeys(why for host in rollout.left for why in reasons[host]))
-    return replace(rollout, waiting=blocking, blocked=not chosen), chosen
+    opening = (timings.tell_at(host, now) for host in rollout.left)
+    due_at = min((moment for moment in opening if moment is not None and moment > now), default=None)
+    return replace(rollout, waiting=blocking, blocked=not chosen, due_at=due_at), chosen
+
+
+def why_not(host: HostName, scene: Scene, timings: Timings, *, now: datetime) -> tuple[Waiting, ...]:
+    """Say why a host cannot be announced at this moment."""
+    outside: tuple[Waiting, ...] = ()
+    if timings.tell_at(host, now) != now:
+        timing = timings.of(host)
+        outside = timing.outside(host, timing.start_if_told(now), now=now)
+    return (*not_now(host, scene), *outside)
 
 
 def _without_departed(rollout: Rollout, scene: Scene) -> Rollout:
@@ -278,5 +339,5 @@ def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
     resting = resting_until(rollout) if rollout.left and not unfinished(rollout) else None
     gap: tuple[Waiting, ...] = ()
     if resting is not None and resting > now:
-        gap = (Waiting(what=f"wave {begun + 1}", reason=f"the gap lasts until {resting:%Y-%m-%dT%H:%M:%SZ}"),)
+        gap = (Waiting(what=f"wave {begun + 1}", reason=f"the gap lasts until {stamp(resting)}"),)
     return (*rollout.waiting, *gap, *turns)

@@ -2,13 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from forewarn.core import holds, waves
+from forewarn.core.budgets import Budget
 from forewarn.core.errors import Invalid
-from forewarn.core.model import Hold, Host, Order, Waiting
-from forewarn.core.waves import NOBODY, Budget, Footprint
-from forewarn.core.words import GroupName, HostName, HostState
+from forewarn.core.model import Hold, Host, Order, Project, Waiting
+from forewarn.core.policy import EVENT_TYPES, Policy
+from forewarn.core.timing import Timing
+from forewarn.core.waves import NOBODY, Footprint, Rollout
+from forewarn.core.words import GroupName, HostName, HostState, ProjectName
+
+# Whom work on a host disturbs, and how much notice they get.
+Key: TypeAlias = tuple[frozenset[ProjectName], timedelta]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +30,7 @@ class Scene:
     notices: Mapping[GroupName, timedelta] = field(default_factory=dict)  # what groups ask for
     sizes: Mapping[GroupName, int] = field(default_factory=dict)  # how many members groups have
     holds: tuple[Hold, ...] = ()
+    projects: Mapping[ProjectName, Project] = field(default_factory=dict)
 
 
 def not_now(host: HostName, scene: Scene) -> tuple[Waiting, ...]:
@@ -57,18 +65,57 @@ def _other_domains(footprint: Footprint, scene: Scene) -> tuple[Waiting, ...]:
 
 def _over_budget(footprint: Footprint, scene: Scene) -> tuple[Waiting, ...]:
     return tuple(
-        Waiting(what=group, reason=_lack(budget), group=group)
+        Waiting(what=group, reason=budget.lack(), group=group)
         for group, counts in footprint.domains.items()
         if (budget := scene.budgets.get(group)) and waves.largest(counts) > budget.spare
     )
 
 
-def _lack(budget: Budget) -> str:
-    if not budget.down:
-        return f"needs {budget.needs} healthy of {budget.members}"
-    *most, last = budget.down
-    named = f"{', '.join(most)} and {last} are" if most else f"{last} is"
-    return f"needs {budget.needs} healthy, {named} down"
+class Timings:
+    """What binds the start of work on hosts; those that carry alike are reckoned once."""
+
+    def __init__(self, rollout: Rollout, scene: Scene, policy: Policy) -> None:
+        self._rollout = rollout
+        self._scene = scene
+        self._policy = policy
+        self._told: dict[tuple[Key, datetime], datetime | None] = {}
+
+    def of(self, host: HostName) -> Timing:
+        """Say what binds the start of work on a host."""
+        return self._timing(self._key(host))
+
+    def tell_at(self, host: HostName, now: datetime) -> datetime | None:
+        """Say from when on a host may be announced; None: never."""
+        key = self._key(host), now
+        if key not in self._told:
+            self._told[key] = self._timing(key[0]).tell_at(now)
+        return self._told[key]
+
+    def notice(self, host: HostName) -> timedelta:
+        """Say how long before its work a host's guests are told."""
+        return self._key(host)[1]
+
+    def check(self, hosts: Iterable[HostName], now: datetime) -> None:
+        """Refuse hosts that no window will ever have room for."""
+        for host in hosts:
+            if self.tell_at(host, now) is None:
+                self.of(host).check(host, now=now)
+
+    def _key(self, host: HostName) -> Key:
+        footprint = self._scene.footprints.get(host, NOBODY)
+        least = self._policy.notice(EVENT_TYPES[self._rollout.work])
+        asked = (self._scene.notices.get(group, least) for group in footprint.domains)
+        return footprint.projects, max(least, *asked, least)
+
+    def _timing(self, key: Key) -> Timing:
+        projects, notice = key
+        known = ((name, self._scene.projects[name]) for name in projects if name in self._scene.projects)
+        return Timing(
+            notice=notice,
+            work=self._policy.expected_work,
+            calendars={name: project.calendar for name, project in known if not project.calendar.always},
+            deadline=self._rollout.conditions.deadline,
+        )
 
 
 def check_budgets(hosts: Iterable[HostName], scene: Scene) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from forewarn.core.model import Waiting
-from forewarn.core.words import GroupName, HostName, MachineName, OrderId, ProjectName, Work
+from forewarn.core.model import Delivered, Waiting
+from forewarn.core.words import GroupName, HostName, MachineId, OrderId, ProjectName, Work
 
 
 class RolloutState(StrEnum):
@@ -28,6 +28,7 @@ class WaveState(StrEnum):
     PLANNED = "planned"
     ANNOUNCED = "announced"
     STARTED = "started"
+    CHECKING = "checking"  # the work is done; its machines have not all polled again yet
     DONE = "done"
 
 
@@ -39,11 +40,35 @@ class Wave:
     state: WaveState = WaveState.PLANNED
     orders: tuple[OrderId, ...] = ()
     ended_at: datetime | None = None
+    notice: Delivered | None = None  # what its machines got, once it is over
 
     @property
     def begun(self) -> bool:
         """Whether its hosts have orders."""
         return self.state is not WaveState.PLANNED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What a rollout was asked for beside its hosts: who does the work, until when, and what is healthy."""
+
+    driver: str = "simulated"
+    heartbeat: timedelta | None = None  # how long an external driver may be silent
+    deadline: datetime | None = None  # from then on windows give way
+    health: timedelta = timedelta(minutes=30)  # how long a machine may take until it is healthy again
+    require_poll: bool = False  # a machine that polled before is healthy when it polls again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """The last word about a rollout, a person's or forewarn's own."""
+
+    what: str  # begun, paused, resumed, aborted
+    by: str
+    at: datetime
+
+
+DEFAULT_CONDITIONS = Conditions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +85,10 @@ class Rollout:
     aborting: bool = False  # what is started is being finished, then it is aborted
     waves: tuple[Wave, ...] = ()  # those that have begun, then those that are planned
     given_up: tuple[HostName, ...] = ()  # their orders failed and were abandoned
+    excused: tuple[MachineId, ...] = ()  # not healthy in time, and a person said to go on
+    conditions: Conditions = DEFAULT_CONDITIONS
+    version: int = 1  # how often somebody had a say about it
+    last_word: Word | None = None
     waiting: tuple[Waiting, ...] = ()
     blocked: bool = False  # nothing is under way: any change of the fleet may let it go on
     by: str
@@ -102,20 +131,6 @@ class Footprint:
     def stages(self) -> int:
         """How many stages an order on the host has."""
         return max((len(counts) for counts in self.domains.values()), default=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """How many healthy machines a group needs, and how it is."""
-
-    needs: int
-    members: int
-    down: tuple[MachineName, ...] = ()  # not running, or named in an event
-
-    @property
-    def spare(self) -> int:
-        """How many more may be disturbed now."""
-        return self.members - len(self.down) - self.needs
 
 
 NOBODY = Footprint()

@@ -191,6 +191,7 @@ class Kind(StrEnum):
     HOST_CHANGED = "host-changed"
     HOST_REMOVED = "host-removed"
     PROJECT_ADDED = "project-added"
+    PROJECT_CHANGED = "project-changed"
     PROJECT_REMOVED = "project-removed"
     FLEET_APPLIED = "fleet-applied"
     CLOCK_JUMPED = "clock-jumped"

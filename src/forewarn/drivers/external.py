@@ -1,30 +1,64 @@
 """A driver that does nothing: somebody else does the work, and says through the API how it goes.
 
 Whoever begins must report within the limit that the work is done, has failed or goes on. Silence for longer
-is a failure, shown like any other, never forgotten.
+is a failure, shown like any other, never forgotten. Silence is counted in real time: those who work outside
+do not go by a clock that is turned or runs fast. A server that is started anew begins to count anew.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from forewarn.control.ports import Begun, Checked, Failed, NotBegun, Running, Task
+from forewarn.core.words import OrderId
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """When an order was last heard of, and how long it may be silent; in seconds of real time."""
+
+    at: float
+    limit: float
 
 
 class ExternalDriver:
     """Waits for the word of others."""
 
-    def __init__(self, silence: timedelta) -> None:
+    def __init__(self, silence: timedelta, *, monotonic: Callable[[], float]) -> None:
         """Take how long others may be silent where an order does not say."""
         self._silence = silence
+        self._monotonic = monotonic
+        self._words: dict[OrderId, _Word] = {}
 
     def begin(self, task: Task) -> Begun:
         """Let others begin, and wait for their word."""
-        return Running(task.now + self._limit(task))
+        limit = (task.heartbeat or self._silence).total_seconds()
+        self._words[task.order] = _Word(self._monotonic(), limit)
+        return Running(task.now + timedelta(seconds=limit))
 
     def check(self, task: Task) -> Checked:
-        """Say that nobody has reported in time; one that was never let begin has not begun."""
+        """Say whether somebody has reported in time; one that was never let begin has not begun."""
         if task.step.look_at == task.step.begun_at:
             return NotBegun()
-        return Failed(f"nobody has reported for {self._limit(task).total_seconds():g} s")
+        if task.order not in self._words:  # begun by a server that is gone
+            return self.begin(task)
+        word = self._words[task.order]
+        left = word.at + word.limit - self._monotonic()
+        return Running(task.now + timedelta(seconds=left)) if left > 0 else Failed(_silent(word))
 
-    def _limit(self, task: Task) -> timedelta:
-        return task.heartbeat or self._silence
+    def heard(self, order: OrderId) -> None:
+        """Take a heartbeat."""
+        if order in self._words:
+            self._words[order] = replace(self._words[order], at=self._monotonic())
+
+    def overdue(self) -> Mapping[OrderId, str]:
+        """Hand over the orders that nobody has reported of in time, also while service time stands still."""
+        now = self._monotonic()
+        late = {order: word for order, word in self._words.items() if now >= word.at + word.limit}
+        for order in late:
+            del self._words[order]
+        return {order: _silent(word) for order, word in late.items()}
+
+
+def _silent(word: _Word) -> str:
+    return f"nobody has reported for {word.limit:g} s"

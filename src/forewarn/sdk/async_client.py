@@ -89,15 +89,15 @@ class AsyncGuestClient(Endpoint):
 
     async def _run(self, talk: Talk[Result]) -> Result:
         """Hold a talk."""
-        ask = next(talk)
-        while True:
-            if ask.after:
-                await self._pause(ask.after)
-            try:
+        try:
+            ask = next(talk)
+            while True:
+                if ask.after:
+                    await self._pause(ask.after)
                 ask = talk.send(await self._send(ask))
-            except StopIteration as end:
-                result: Result = end.value
-                return result
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
     async def _send(self, ask: Ask) -> Reply:
         sent = self._monotonic()

@@ -112,15 +112,15 @@ class GuestClient(Endpoint):
 
     def _run(self, talk: Talk[Result]) -> Result:
         """Hold a talk."""
-        ask = next(talk)
-        while True:
-            if ask.after:
-                self._pause(ask.after)
-            try:
+        try:
+            ask = next(talk)
+            while True:
+                if ask.after:
+                    self._pause(ask.after)
                 ask = talk.send(self._send(ask))
-            except StopIteration as end:
-                result: Result = end.value
-                return result
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
     def _send(self, ask: Ask) -> Reply:
         self._still_open()

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
 from forewarn.api.services import ApiSettings, Services
-from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of
+from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import Settings
 from forewarn.control.engine import Engine
 from forewarn.control.feed import Feed
@@ -54,12 +54,9 @@ def new_webhook_secret() -> str:
     return SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
 
 
-def drivers(settings: Settings) -> Mapping[str, Driver]:
+def drivers(settings: Settings, external: ExternalDriver) -> Mapping[str, Driver]:
     """Make what does the steps."""
-    return {
-        "simulated": SimulatedDriver(settings.simulated),
-        EXTERNAL: ExternalDriver(settings.times.external_silence),
-    }
+    return {"simulated": SimulatedDriver(settings.simulated), EXTERNAL: external}
 
 
 def guest_settings(settings: Settings) -> GuestSettings:
@@ -86,6 +83,7 @@ class Core:
     noting: NotingStore  # the same, as the use cases see it
     clock: SystemClock | ScaledClock | ManualClock
     plane: Plane
+    external: ExternalDriver
 
 
 def open_core(settings: Settings) -> Core:
@@ -97,8 +95,9 @@ def open_core(settings: Settings) -> Core:
     if reached is not None:
         clock.start_from(reached)
     noting = NotingStore(store)
-    plane = Plane(store=noting, clock=clock, policy=settings.times, new_id=new_id)
-    return Core(settings=settings, store=store, noting=noting, clock=clock, plane=plane)
+    external = ExternalDriver(settings.times.external_silence, monotonic=monotonic)
+    plane = Plane(store=noting, clock=clock, policy=settings.times, new_id=new_id, heard=external.heard)
+    return Core(settings=settings, store=store, noting=noting, clock=clock, plane=plane, external=external)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +127,8 @@ def wire(core: Core) -> Parts:
     engine = Engine(
         store=core.noting,
         policy=settings.times,
-        drivers=drivers(settings),
+        drivers=drivers(settings, core.external),
+        overdue=core.external.overdue,
         activity=boards,
         new_id=new_id,
     )

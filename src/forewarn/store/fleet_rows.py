@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from sys import intern
 from typing import Any
 
-from forewarn.core.model import Group, Hold, Host, Machine
+from forewarn.core.model import Group, Hold, Host, Machine, Project
 from forewarn.core.words import GroupKind, GroupName, HostName, HostState, MachineState, Priority, ProjectName
 from forewarn.store import tables
 from forewarn.store.terms import policy_json, policy_of
 from forewarn.store.times import micros, micros_or_none, moment, moment_or_none
+from forewarn.wire.projects import read_project, write_project
 
 Kept = Sequence[Any]
 Columns = dict[str, Any]
+
+PROJECT_COLUMNS = (tables.projects.c.name, tables.projects.c.settings)
 
 HOST_COLUMNS = (tables.hosts.c.name, tables.hosts.c.state)
 
@@ -39,6 +42,17 @@ MACHINE_COLUMNS = (
 def name_key(name: str) -> str:
     """Give the form in which names are compared: case does not count."""
     return name.casefold()
+
+
+def project_of(row: Kept) -> Project:
+    """Read a project."""
+    name, settings = row
+    return read_project(name, settings, f"projects.{name}: ")
+
+
+def project_row(project: Project) -> Columns:
+    """Write a project."""
+    return {"name": project.name, "settings": write_project(project)}
 
 
 def host_of(row: Kept) -> Host:

@@ -11,7 +11,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model import Group, Machine
 from forewarn.core.words import GroupName
 from forewarn.store import tables
-from forewarn.store.fleet_rows import Columns, group_row, hold_row, host_row, machine_row
+from forewarn.store.fleet_rows import Columns, group_row, hold_row, host_row, machine_row, project_row
 from forewarn.store.reading import Reader, among, chunks
 from forewarn.store.upserts import upsert
 
@@ -44,7 +44,7 @@ class FleetWrites(Reader):
         moved = self._moved(changes)
         # Removed first: what comes in may take the name or the address of what goes.
         self._delete(tables.machines.c.id, [machine.lower() for machine in changes.removed_machines])
-        self._put(tables.projects, [{"name": project.name} for project in changes.projects])
+        self._put(tables.projects, [project_row(project) for project in changes.projects])
         self._put(tables.hosts, [host_row(host) for host in changes.hosts], keep=("carried",))
         self._put(tables.holds, [hold_row(hold) for hold in changes.holds])
         self._delete(tables.holds.c.id, changes.removed_holds)

@@ -9,7 +9,15 @@ from forewarn.core.model import Event, Group, Host, Machine, Order, Project, Rec
 from forewarn.core.words import OrderState, ProjectName
 from forewarn.store import tables
 from forewarn.store.cursors import beyond, decode, page
-from forewarn.store.fleet_rows import HOST_COLUMNS, MACHINE_COLUMNS, host_of, machine_of, name_key
+from forewarn.store.fleet_rows import (
+    HOST_COLUMNS,
+    MACHINE_COLUMNS,
+    PROJECT_COLUMNS,
+    host_of,
+    machine_of,
+    name_key,
+    project_of,
+)
 from forewarn.store.reading import VERSIONED_GROUP, Reader
 from forewarn.store.times import micros
 from forewarn.store.work_rows import (
@@ -53,8 +61,8 @@ class Lists(Reader):
 
     def projects(self) -> Sequence[Project]:
         """List projects by name."""
-        query = select(tables.projects.c.name).order_by(tables.projects.c.name)
-        return [Project(name=name) for (name,) in self._all(query)]
+        query = select(*PROJECT_COLUMNS).order_by(tables.projects.c.name)
+        return [project_of(row) for row in self._all(query)]
 
     def orders(
         self, *, state: OrderState | None, after: str | None, limit: int

@@ -4,7 +4,16 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from forewarn.core.waves import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model import Delivered
+from forewarn.core.waves import (
+    DEFAULT_CONDITIONS,
+    Conditions,
+    Rollout,
+    RolloutState,
+    Wave,
+    WaveState,
+    Word,
+)
 from forewarn.core.words import Work
 from forewarn.store import tables
 from forewarn.store.fleet_rows import Columns, Kept
@@ -15,7 +24,7 @@ _R = tables.rollouts.c
 ROLLOUT_COLUMNS = (
     *(_R.id, _R.number, _R.work, _R.state, _R.hosts, _R.hosts_at_once, _R.gap, _R.aborting),
     *(_R.waves, _R.given_up, _R.waiting, _R.blocked),
-    *(_R.by, _R.reason, _R.created_at, _R.ended_at, _R.why, _R.due_at),
+    *(_R.terms, _R.by, _R.reason, _R.created_at, _R.ended_at, _R.why, _R.due_at),
 )
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -23,7 +32,7 @@ _MICROSECOND = timedelta(microseconds=1)
 def rollout_of(row: Kept) -> Rollout:
     """Read a rollout."""
     id_, number, work, state, hosts, hosts_at_once, gap, aborting, waves, given_up, *rest = row
-    waiting, blocked, by, reason, created_at, ended_at, why, due_at = rest
+    waiting, blocked, terms, by, reason, created_at, ended_at, why, due_at = rest
     return Rollout(
         id=id_,
         number=number,
@@ -37,6 +46,10 @@ def rollout_of(row: Kept) -> Rollout:
         given_up=tuple(given_up),
         waiting=waiting_of(waiting),
         blocked=blocked,
+        conditions=_conditions_of(terms),
+        excused=tuple(terms.get("excused", ())),
+        version=terms.get("version", 1),
+        last_word=_word_of(terms.get("last_word")),
         by=by,
         reason=reason,
         created_at=moment(created_at),
@@ -61,6 +74,12 @@ def rollout_row(rollout: Rollout) -> Columns:
         "given_up": list(rollout.given_up),
         "waiting": waiting_json(rollout.waiting),
         "blocked": rollout.blocked,
+        "terms": {
+            **_conditions_json(rollout.conditions),
+            "excused": list(rollout.excused),
+            "version": rollout.version,
+            "last_word": _word_json(rollout.last_word),
+        },
         "by": rollout.by,
         "reason": rollout.reason,
         "created_at": micros(rollout.created_at),
@@ -70,6 +89,37 @@ def rollout_row(rollout: Rollout) -> Columns:
     }
 
 
+def _conditions_json(conditions: Conditions) -> dict[str, Any]:
+    return {
+        "driver": conditions.driver,
+        "heartbeat": None if conditions.heartbeat is None else conditions.heartbeat // _MICROSECOND,
+        "deadline": micros_or_none(conditions.deadline),
+        "health": conditions.health // _MICROSECOND,
+        "require_poll": conditions.require_poll,
+    }
+
+
+def _conditions_of(json: dict[str, Any]) -> Conditions:
+    if not json:  # begun before there were any
+        return DEFAULT_CONDITIONS
+    heartbeat = json["heartbeat"]
+    return Conditions(
+        driver=json["driver"],
+        heartbeat=None if heartbeat is None else heartbeat * _MICROSECOND,
+        deadline=moment_or_none(json["deadline"]),
+        health=json["health"] * _MICROSECOND,
+        require_poll=json["require_poll"],
+    )
+
+
+def _word_json(word: Word | None) -> dict[str, Any] | None:
+    return None if word is None else {"what": word.what, "by": word.by, "at": micros(word.at)}
+
+
+def _word_of(json: dict[str, Any] | None) -> Word | None:
+    return None if json is None else Word(what=json["what"], by=json["by"], at=moment(json["at"]))
+
+
 def _waves_json(waves: Iterable[Wave]) -> list[dict[str, Any]]:
     return [
         {
@@ -77,6 +127,7 @@ def _waves_json(waves: Iterable[Wave]) -> list[dict[str, Any]]:
             "state": wave.state.value,
             "orders": list(wave.orders),
             "ended_at": micros_or_none(wave.ended_at),
+            "notice": _notice_json(wave.notice),
         }
         for wave in waves
     ]
@@ -89,6 +140,21 @@ def _waves_of(json: list[dict[str, Any]]) -> tuple[Wave, ...]:
             state=WaveState(wave["state"]),
             orders=tuple(wave["orders"]),
             ended_at=moment_or_none(wave["ended_at"]),
+            notice=_notice_of(wave.get("notice")),
         )
         for wave in json
     )
+
+
+def _notice_json(notice: Delivered | None) -> list[int | None] | None:
+    if notice is None:
+        return None
+    least = None if notice.least is None else notice.least // _MICROSECOND
+    return [least, notice.late, notice.never]
+
+
+def _notice_of(json: list[int | None] | None) -> Delivered | None:
+    if json is None:
+        return None
+    least, late, never = json
+    return Delivered(least=None if least is None else least * _MICROSECOND, late=late or 0, never=never or 0)

@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import BindParameter, bindparam, func, or_, select, update
 
 from forewarn.core.draft import Changes
-from forewarn.core.model import Group, Order
+from forewarn.core.model import Order
 from forewarn.core.scene import Scene
-from forewarn.core.waves import Budget, Footprint, Rollout
+from forewarn.core.waves import Footprint, Rollout
 from forewarn.core.words import (
     GroupName,
     HostName,
@@ -21,9 +21,16 @@ from forewarn.core.words import (
     ProjectName,
 )
 from forewarn.store import tables
+from forewarn.store.budgets import Budgets
 from forewarn.store.cursors import beyond, decode, page
-from forewarn.store.fleet_rows import HOLD_COLUMNS, HOST_COLUMNS, hold_of, host_of
-from forewarn.store.nested import resources_of
+from forewarn.store.fleet_rows import (
+    HOLD_COLUMNS,
+    HOST_COLUMNS,
+    PROJECT_COLUMNS,
+    hold_of,
+    host_of,
+    project_of,
+)
 from forewarn.store.reading import VERSIONED_GROUP, Reader, among
 from forewarn.store.rollout_rows import ROLLOUT_COLUMNS, rollout_of, rollout_row
 from forewarn.store.times import micros, moment_or_none
@@ -44,8 +51,6 @@ _FOOTPRINTS = (
 )
 _SIZES = select(_M.group_name, func.count()).group_by(_M.group_name)
 _LISTED = select(_E.group_name, _E.domain).where(_E.ended_at.is_(None)).distinct()
-_NAMED = among((_E.group_name, _E.resources), _E.group_name).where(_E.ended_at.is_(None))
-_DOWN = among((_M.group_name, _M.id, _M.name), _M.group_name).where(_M.state != MachineState.RUNNING.value)
 _SILENT = among((_M.id, _M.name), _M.host).where(_NOT_STOPPED, _M.last_seen.is_(None))
 
 _NOW = bindparam("now", type_=tables.TIME)
@@ -55,7 +60,7 @@ _WAKE_THESE = _WAKE.where(_R.id.in_(_KEYS))
 _WAKE_BLOCKED = _WAKE.where(_R.blocked)
 
 
-class RolloutReads(Reader):
+class RolloutReads(Budgets):
     """Rollouts, and the ground they are planned on."""
 
     def rollout(self, rollout: str) -> Rollout | None:
@@ -104,10 +109,13 @@ class RolloutReads(Reader):
                 order.host: order for order in map(order_of, self._among(_ORDERS_ON, hosts)) if order.host
             },
             listed={group: frozenset(domains) for group, domains in listed.items()},
-            budgets=self._budgets(groups, sizes),
+            budgets=self._budgets_of(groups),
             notices={group.name: group.policy.notice for group in groups if group.policy.notice is not None},
             sizes={group.name: sizes.get(group.name, 0) for group in groups},
             holds=tuple(hold_of(row) for row in holds),
+            projects={
+                project.name: project for project in map(project_of, self._all(select(*PROJECT_COLUMNS)))
+            },
         )
 
     def _footprints(self, hosts: Sequence[HostName]) -> dict[HostName, Footprint]:
@@ -119,18 +127,6 @@ class RolloutReads(Reader):
         return {
             host: Footprint(domains=dict(sorted(groups.items())), projects=frozenset(projects[host]))
             for host, groups in domains.items()
-        }
-
-    def _budgets(self, groups: Sequence[Group], sizes: Mapping[GroupName, int]) -> dict[GroupName, Budget]:
-        needs = {group.name: group.policy.budget for group in groups if group.policy.budget > 0}
-        down: dict[GroupName, dict[str, MachineName]] = defaultdict(dict)
-        for group, id_, name in self._among(_DOWN, needs):
-            down[group][id_] = name
-        for group, resources in self._among(_NAMED, needs):
-            down[group].update((named.machine, named.name) for named in resources_of(resources))
-        return {
-            group: Budget(needs=need, members=sizes.get(group, 0), down=tuple(sorted(down[group].values())))
-            for group, need in needs.items()
         }
 
 

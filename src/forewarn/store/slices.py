@@ -10,13 +10,16 @@ from forewarn.core.draft import Slice
 from forewarn.core.model import Event, Group, Hold, Host, Machine, Order, Project
 from forewarn.core.words import GroupName, HostName, HostState, MachineId, OrderId, ProjectName
 from forewarn.store import tables
+from forewarn.store.budgets import Budgets
 from forewarn.store.fleet_rows import (
     HOLD_COLUMNS,
     HOST_COLUMNS,
     MACHINE_COLUMNS,
+    PROJECT_COLUMNS,
     hold_of,
     host_of,
     machine_of,
+    project_of,
 )
 from forewarn.store.notices import Notices
 from forewarn.store.reading import VERSIONED_GROUP, among
@@ -28,7 +31,7 @@ Value = TypeVar("Value")
 _OPEN = tables.orders.c.ended_at.is_(None)
 _LISTED = tables.events.c.ended_at.is_(None)
 
-_PROJECTS = among((tables.projects.c.name,), tables.projects.c.name)
+_PROJECTS = among(PROJECT_COLUMNS, tables.projects.c.name)
 _HOSTS = among(HOST_COLUMNS, tables.hosts.c.name)
 _GROUPS = among(VERSIONED_GROUP, tables.groups.c.name)
 _MACHINES = among(MACHINE_COLUMNS, tables.machines.c.id)
@@ -76,7 +79,7 @@ class ReadLater(Mapping[Key, Value]):
         return len(self._all)
 
 
-class Slices(Notices):
+class Slices(Notices, Budgets):
     """The fleet, in part or whole.
 
     What is loaded comes in a fixed order, so that both databases lead to the same decisions.
@@ -117,6 +120,7 @@ class Slices(Notices):
             # Each machine takes the emptiest host but its own: more hosts than these cannot be chosen.
             room=ReadLater(partial(self._read_room, most=len(machines_by_id) + len(all_hosts) + 1)),
             sent=ReadLater(partial(self.notices, [event.id for event in events])),
+            budgets=ReadLater(partial(self._budgets_of, list(loaded_groups.values()))),
             grace=self._meta.grace,
             holds=self._load_holds(),
         )
@@ -130,12 +134,12 @@ class Slices(Notices):
         )
         hosts = [host_of(row) for row in self._all(select(*HOST_COLUMNS).order_by(tables.hosts.c.name))]
         groups = self._groups_of(self._all(select(*VERSIONED_GROUP).order_by(tables.groups.c.name)))
-        projects = self._all(select(tables.projects.c.name).order_by(tables.projects.c.name))
+        projects = self._all(select(*PROJECT_COLUMNS).order_by(tables.projects.c.name))
         machines = [machine_of(row) for row in machine_rows]
         events = [event_of(row) for row in event_rows]
         return Slice(
             number=self._meta.number,
-            projects={name: Project(name=name) for (name,) in projects},
+            projects={project.name: project for project in map(project_of, projects)},
             hosts={host.name: host for host in hosts},
             groups={group.name: group for group in groups},
             machines={machine.id: machine for machine in machines},
@@ -143,6 +147,7 @@ class Slices(Notices):
             events={event.id: event for event in events},
             listed=_listed(events),
             room=_room(hosts, machines),
+            budgets=self._budgets_of(groups),
             grace=self._meta.grace,
             holds=self._load_holds(),
         )
@@ -167,7 +172,7 @@ class Slices(Notices):
         self, groups: Iterable[Group], machines: Iterable[Machine]
     ) -> dict[ProjectName, Project]:
         names = {group.project for group in groups} | {machine.project for machine in machines}
-        return {name: Project(name=name) for (name,) in self._among(_PROJECTS, names)}
+        return {project.name: project for project in map(project_of, self._among(_PROJECTS, names))}
 
     def _count_listed(self, groups: Iterable[GroupName]) -> dict[GroupName, dict[int, int]]:
         listed: dict[GroupName, dict[int, int]] = {}

@@ -47,7 +47,12 @@ meta = Table(
     Column("lineage", Text, nullable=False),
 )
 
-projects = Table("projects", metadata, Column("name", NAME, primary_key=True))
+projects = Table(
+    "projects",
+    metadata,
+    Column("name", NAME, primary_key=True),
+    Column("settings", JSON, nullable=False, server_default="{}"),  # as declared
+)
 
 hosts = Table(
     "hosts",
@@ -289,6 +294,7 @@ rollouts = Table(
     Column("given_up", JSON, nullable=False),
     Column("waiting", JSON, nullable=False),
     Column("blocked", Boolean, nullable=False),
+    Column("terms", JSON, nullable=False, server_default="{}"),
     Column("by", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("created_at", TIME, nullable=False),

@@ -52,6 +52,7 @@ def terms_json(terms: Terms) -> Json:
             "notice": _seconds(terms.notice),
             "at_once": terms.at_once,
             "heartbeat": _seconds(terms.heartbeat),
+            "deadline": None if terms.deadline is None else micros(terms.deadline),
             "rollout": terms.rollout,
         }
     )
@@ -66,6 +67,7 @@ def terms_of(json: Json) -> Terms:
         notice=_span(json.get("notice")),
         at_once=json["at_once"],
         heartbeat=_span(json.get("heartbeat")),
+        deadline=moment(json["deadline"]) if "deadline" in json else None,
         rollout=json.get("rollout"),
     )
 

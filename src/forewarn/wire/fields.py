@@ -29,7 +29,7 @@ MOST_SECONDS = 1e9
 MOST_DOMAINS = 10_000
 
 # Keys that have a meaning already, so that whoever writes them today should not wait for an effect.
-LATER = frozenset({"subscription_id", "limits", "windows"})
+LATER = frozenset({"subscription_id", "limits"})
 
 
 def read(table_: Mapping[str, object], readers: Readers, where: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from forewarn.core import fleet
 from forewarn.core.errors import Invalid
 from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.machines import MachineSpec
-from forewarn.core.model import GroupPolicy
+from forewarn.core.model import GroupPolicy, Project
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     ApprovalRule,
@@ -21,10 +21,10 @@ from forewarn.core.words import (
     GroupName,
     HostName,
     Priority,
-    ProjectName,
 )
 from forewarn.wire import fields
 from forewarn.wire.fields import Readers
+from forewarn.wire.projects import read_project, write_project
 
 # A standalone machine is its own group; nobody declares that one.
 _GROUP_KINDS = tuple(kind for kind in GroupKind if kind is not GroupKind.STANDALONE)
@@ -35,8 +35,6 @@ _FLEET: Readers = {
     "hosts": fields.table,
     "machines": fields.sequence,
 }
-
-_PROJECT: Readers = {}
 
 _GROUP: Readers = {
     "kind": fields.choice(_GROUP_KINDS),
@@ -113,7 +111,7 @@ def read_machine(declared: object, *, name: str, present: MachineSpec | None) ->
 def write_fleet(spec: FleetSpec) -> dict[str, object]:
     """Write a fleet the way it is read."""
     return {
-        "projects": {project: {} for project in spec.projects},
+        "projects": {project.name: write_project(project) for project in spec.projects},
         "groups": {group.name: _write_group(group) for group in spec.groups},
         "hosts": {host: {} for host in spec.hosts},
         "machines": [write_machine(machine) for machine in spec.machines],
@@ -165,11 +163,13 @@ def write_policy(policy: GroupPolicy) -> dict[str, object]:
     }
 
 
-def _projects(declared: Mapping[str, object]) -> tuple[ProjectName, ...]:
-    for name, value in declared.items():
-        where = f"projects.{fields.named(name, f'projects.{name}')}"
-        fields.read(fields.table(value, where), _PROJECT, f"{where}: ")
-    return tuple(ProjectName(name) for name in dict.fromkeys((DEFAULT_PROJECT, *declared)))
+def _projects(declared: Mapping[str, object]) -> tuple[Project, ...]:
+    return tuple(_project(name, value) for name, value in {DEFAULT_PROJECT: {}, **declared}.items())
+
+
+def _project(name: str, value: object) -> Project:
+    where = f"projects.{fields.named(name, f'projects.{name}')}"
+    return read_project(name, fields.table(value, where), f"{where}: ")
 
 
 def _groups(declared: Mapping[str, object]) -> dict[str, GroupSpec]:

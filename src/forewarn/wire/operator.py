@@ -12,6 +12,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.holds import reach
 from forewarn.core.model import (
     Approval,
+    Delivered,
     Event,
     Group,
     Hold,
@@ -23,7 +24,7 @@ from forewarn.core.model import (
     Step,
     Waiting,
 )
-from forewarn.core.notice import Delivered, Told
+from forewarn.core.notice import Told
 from forewarn.core.webhooks import Webhook
 from forewarn.core.words import STANDALONE, GroupKind, GroupName
 from forewarn.wire.fleet import write_policy
@@ -144,12 +145,12 @@ def noted_event(event_: Event, told: Iterable[Told], impact: timedelta | None) -
 
 def noted_order(order_: Order, notice: Delivered) -> dict[str, object]:
     """Show an order, and what notice all its machines got."""
-    summed = {
-        "least_seconds": _seconds_or_null(notice.least),
-        "late": notice.late,
-        "never": notice.never,
-    }
-    return order(order_) | {"notice": summed}
+    return order(order_) | {"notice": delivered(notice)}
+
+
+def delivered(notice: Delivered) -> dict[str, object]:
+    """Show what notice machines got."""
+    return {"least_seconds": _seconds_or_null(notice.least), "late": notice.late, "never": notice.never}
 
 
 def order(order_: Order) -> dict[str, object]:
@@ -167,6 +168,7 @@ def order(order_: Order) -> dict[str, object]:
         "reason": order_.reason or None,
         "driver": order_.driver,
         "emergency": order_.terms.emergency or None,
+        "deadline": time_or_null(order_.terms.deadline),
         "rollout": order_.terms.rollout,
         "created_at": time(order_.created_at),
         "ended_at": time_or_null(order_.ended_at),

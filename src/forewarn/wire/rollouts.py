@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from forewarn.core import notice
 from forewarn.core.forecast import Expected
 from forewarn.core.model import Waiting
 from forewarn.core.waves import Rollout, Wave
@@ -24,9 +25,15 @@ def rollout(
         "hosts": list(rollout_.hosts),
         "hosts_at_once": rollout_.hosts_at_once,
         "gap_seconds": rollout_.gap.total_seconds(),
+        "driver": rollout_.conditions.driver,
+        "deadline": operator.time_or_null(rollout_.conditions.deadline),
+        "health_seconds": rollout_.conditions.health.total_seconds(),
+        "require_poll": rollout_.conditions.require_poll,
+        "version": rollout_.version,
         "waves": [_wave(wave, when) for wave, when in zip(rollout_.waves, times, strict=True)],
         "waiting": [{"what": wait.what, "reason": wait.reason} for wait in waiting],
         "given_up": list(rollout_.given_up),
+        "notice": operator.delivered(notice.total(w.notice for w in rollout_.waves if w.notice is not None)),
         "warnings": list(warnings),
         "by": rollout_.by,
         "reason": rollout_.reason or None,

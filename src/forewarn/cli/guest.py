@@ -1,0 +1,167 @@
+"""`forewarn guest`: inside a machine, what it is told, and what a person can say to it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forewarn.cli import console
+from forewarn.cli.client import Refused, Unreachable
+from forewarn.cli.session import Session, noun, with_session
+
+if TYPE_CHECKING:
+    from forewarn.sdk.client import GuestClient
+    from forewarn.sdk.documents import Document, Event
+
+app = noun("Inside a machine: what it is told, and approving it.")
+
+# What does not pass by then, a person should hear of; the first call may still take two minutes.
+PERSISTENCE_SECONDS = 10.0
+# The first call may take two minutes; and an event stays listed for a while after it was over.
+CLEAR_SECONDS = 300.0
+ADVICE = "See where it was looked for, and what was found:  forewarn guest doctor"
+
+Endpoint = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Where the endpoint is. FOREWARN_ENDPOINT says it for good; else it is looked for.",
+        show_default=False,
+    ),
+]
+Machine = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who this machine is; else the endpoint is asked.", show_default=False),
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[EVENT]...", help="Ids, or how they begin; without, asks for each.", show_default=False
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Approve all without asking.")]
+Clear = Annotated[bool, typer.Option("--clear", help="Wait until no event of this machine is listed.")]
+Limit = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0, help="Give up after this, and go on as if all were clear.")
+]
+
+
+@app.command()
+@with_session
+def events(session: Session, endpoint: Endpoint = None) -> None:
+    """Show what this machine is told, with countdowns."""
+    from forewarn.cli import guest_view
+
+    with connected(endpoint) as client:
+        document = client.events()
+        session.answer(guest_view.as_json(document, client), lambda: guest_view.show_events(document, client))
+
+
+@app.command()
+@with_session
+def watch(session: Session, endpoint: Endpoint = None) -> None:
+    """Show what this machine is told, as it changes, until interrupted."""
+    from forewarn.cli import guest_view
+
+    with connected(endpoint) as client:
+        if session.json:
+            guest_view.print_changes(client)
+        elif console.is_terminal():
+            guest_view.draw(client)
+        else:
+            guest_view.tell(client)
+
+
+@app.command()
+@with_session
+def approve(session: Session, ids: Ids = None, yes: Yes = False, endpoint: Endpoint = None) -> None:
+    """Let events start now."""
+    from forewarn.cli import guest_view
+
+    with connected(endpoint) as client:
+        document = client.events()
+        if ids:
+            chosen = [_named(document, id_) for id_ in ids]
+        else:
+            waiting = [event for event in document.events if not event.started]
+            asks = not (yes or session.json)
+            chosen = [event for event in waiting if not asks or guest_view.is_wanted(event, client)]
+        client.approve(*chosen)
+        approved = {"approved": [event.id for event in chosen]}
+        session.answer(approved, lambda: guest_view.show_approved(chosen))
+
+
+@app.command()
+@with_session
+def doctor(session: Session, endpoint: Endpoint = None) -> None:
+    """Find out why this machine is told nothing: where the endpoint is, who I am, clocks, who polls."""
+    from forewarn.cli.guest_doctor import examine, show
+
+    report = examine(checked(endpoint))
+    session.answer(report.as_json(), lambda: show(report))
+    if report.trouble is not None:
+        raise Unreachable(report.trouble)
+
+
+@app.command()
+@with_session
+def wait(
+    session: Session,
+    clear: Clear = False,
+    limit: Limit = CLEAR_SECONDS,
+    machine: Machine = None,
+    endpoint: Endpoint = None,
+) -> None:
+    """Wait, before the application starts, until nothing is going to happen to this machine.
+
+    Fails open: whatever is wrong, it returns with 0 after the limit, and says why beside the output.
+    """
+    if not clear:
+        raise typer.BadParameter("say what to wait for: --clear", param_hint="--clear")
+    from forewarn.cli.guest_wait import wait_until_clear
+
+    outcome = wait_until_clear(checked(endpoint), machine=machine, limit=limit)
+    session.answer(outcome.as_json(), outcome.show)
+
+
+@contextmanager
+def connected(endpoint: str | None) -> "Iterator[GuestClient]":
+    """Reach the endpoint; what the SDK raises becomes what a command exits with."""
+    from forewarn.sdk.client import GuestClient
+    from forewarn.sdk.errors import GuestError, NoEndpoint
+    from forewarn.sdk.errors import Refused as Permanent
+
+    try:
+        url = checked(endpoint)
+        if url is None:
+            client = GuestClient.discover(persistence=PERSISTENCE_SECONDS)
+        else:
+            client = GuestClient(url, persistence=PERSISTENCE_SECONDS)
+        with client:
+            yield client
+    except Permanent as refusal:
+        raise Refused(str(refusal)) from None
+    except NoEndpoint as error:
+        raise Unreachable(str(error)) from None
+    except GuestError as error:
+        raise Unreachable(f"{error}\n{ADVICE}") from None
+
+
+def checked(endpoint: str | None) -> str | None:
+    """Return the URL that was typed, if one was; what is none is wrong usage."""
+    from forewarn.sdk.errors import NoEndpoint
+    from forewarn.sdk.transport import base_url
+
+    try:
+        return None if endpoint is None else base_url(endpoint)
+    except NoEndpoint as error:
+        raise typer.BadParameter(str(error), param_hint="--endpoint") from None
+
+
+def _named(document: "Document", id_: str) -> "Event":
+    found = [event for event in document.events if event.id.casefold().startswith(id_.casefold())]
+    if len(found) != 1:
+        what = "no event" if not found else "several events"
+        raise Refused(f"{what} of this machine's group begins with {id_}: see forewarn guest events")
+    return found[0]

@@ -1,0 +1,113 @@
+"""Both guest clients behind one face, so that one suite tests them; and time that passes when they pause."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+import pytest
+
+from forewarn import AsyncGuestClient, Document, Event, GuestClient, Instance
+from forewarn.sdk.conversation import Trouble
+from forewarn.sdk.platform import Surroundings
+
+T = TypeVar("T")
+
+
+class Time:
+    """A monotonic clock that moves by the pauses alone."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.pauses: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+    async def apause(self, seconds: float) -> None:
+        self.pause(seconds)
+
+
+class Client(Protocol):
+    """What both clients can do, waited for."""
+
+    url: str
+
+    def events(self) -> Document: ...
+
+    def approve(self, *events: Event | str) -> None: ...
+
+    def instance(self) -> Instance: ...
+
+    def watch(self, *, wait: int = 60, trouble: Trouble | None = None) -> Iterator[Document]: ...
+
+    def seconds_left(self, event: Event) -> float | None: ...
+
+
+class Awaited:
+    """The client with an event loop, as one without."""
+
+    def __init__(self, client: AsyncGuestClient, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._client = client
+        self._run = run
+        self.url = client.url
+        self.seconds_left = client.seconds_left
+        self.clock_skew = client.clock_skew
+
+    def events(self) -> Document:
+        return self._run(self._client.events())  # type: ignore[no-any-return]
+
+    def approve(self, *events: Event | str) -> None:
+        self._run(self._client.approve(*events))
+
+    def instance(self) -> Instance:
+        return self._run(self._client.instance())  # type: ignore[no-any-return]
+
+    def watch(self, *, wait: int = 60, trouble: Trouble | None = None) -> Iterator[Document]:
+        documents = self._client.watch(wait=wait, trouble=trouble)
+        while True:
+            yield self._run(anext(documents))  # type: ignore[arg-type]
+
+
+@contextmanager
+def blocking(url: str, *, time: Time | None = None, **more: Any) -> Iterator[Client]:
+    if time is not None:
+        more |= {"pause": time.pause, "monotonic": time}
+    with GuestClient(url, **more) as client:
+        yield client
+
+
+@contextmanager
+def awaited(url: str, *, time: Time | None = None, **more: Any) -> Iterator[Client]:
+    if time is not None:
+        more |= {"pause": time.apause, "monotonic": time}
+    with asyncio.Runner() as runner:
+
+        async def make() -> AsyncGuestClient:
+            return AsyncGuestClient(url, **more)
+
+        client = runner.run(make())
+        try:
+            yield Awaited(client, runner.run)
+        finally:
+            runner.run(client.aclose())
+
+
+def discovered(kind: str, around: Surroundings) -> str:
+    """Return the URL that a client finds."""
+    if kind == "blocking":
+        with GuestClient.discover(around=around) as client:
+            return client.url
+
+    async def find() -> str:
+        async with await AsyncGuestClient.discover(around=around) as client:
+            return client.url
+
+    return asyncio.run(find())
+
+
+BOTH = pytest.mark.parametrize("connect", [blocking, awaited], ids=["GuestClient", "AsyncGuestClient"])

@@ -1,0 +1,370 @@
+"""Both guest clients against the guest endpoint, and against things that are none."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused, Unavailable
+from forewarn.core.words import EventStatus, EventType
+from forewarn.guest.settings import GuestSettings
+from forewarn.sdk.conversation import Silence
+from forewarn.sdk.leases import Lease
+from forewarn.sdk.platform import LeaseSource, Surroundings
+from forewarn.wire.azure import VERSIONS
+from forewarn.wire.instance import InstanceMetadata
+from tests.guests import BOTH, Client, Time, discovered
+from tests.integration.guest_face import START, Face, event, group, machine, serving
+from tests.scripted import answer, scripted
+from tests.unit.documents import NOT_BEFORE
+
+Connect = Callable[..., Any]
+
+EMPTY = b'{"DocumentIncarnation":1,"Events":[]}'
+REBOOT = event(EventType.REBOOT)
+OTHER = event(EventType.FREEZE, number=2)
+
+
+def url_of(face: Face) -> str:
+    host, port = face.server.addresses[0]
+    return f"http://{host}:{port}"
+
+
+def later(act: Callable[[], object]) -> threading.Thread:
+    """Do something while the test waits for what comes of it."""
+    thread = threading.Thread(target=act)
+    thread.start()
+    return thread
+
+
+@contextmanager
+def talking(connect: Connect, *machines: Any, **more: Any) -> Iterator[tuple[Face, Client]]:
+    with serving(*machines, **more) as face, connect(url_of(face), time=Time()) as client:
+        yield face, client
+
+
+# What is asked and answered
+
+
+@BOTH
+def test_the_document_is_read(connect: Connect) -> None:
+    with talking(connect) as (face, client):
+        face.show(REBOOT)
+        document = client.events()
+    assert document.incarnation == 2
+    (seen,) = document.events
+    assert (seen.id, seen.type, seen.status) == (REBOOT.id, "Reboot", "Scheduled")
+    assert seen.resources == ("Web-0", "web-1")
+    assert seen.not_before == NOT_BEFORE
+    assert (seen.source, seen.duration) == ("User", None)
+
+
+@BOTH
+@pytest.mark.parametrize("version", [version.name for version in VERSIONS])
+def test_every_version_is_spoken(connect: Connect, version: str) -> None:
+    with serving() as face, connect(url_of(face), api_version=version) as client:
+        face.show(REBOOT)
+        (seen,) = client.events().events
+    assert seen.names("web-0")
+    assert seen.not_before == NOT_BEFORE
+
+
+@BOTH
+def test_an_approval_is_saved_when_it_returns(connect: Connect) -> None:
+    with talking(connect) as (face, client):
+        face.show(REBOOT, OTHER)
+        client.approve(*client.events().events)
+        client.approve(OTHER.id.lower())
+        assert [ids for _, ids, _ in face.desk.approved] == [(REBOOT.id, OTHER.id), (OTHER.id,)]
+
+
+@BOTH
+def test_approving_nothing_asks_nothing(connect: Connect) -> None:
+    with connect("127.0.0.1:1", persistence=0) as client:
+        client.approve()
+
+
+@BOTH
+def test_an_approval_of_what_never_was_is_refused_with_the_endpoints_words(connect: Connect) -> None:
+    unknown = "11111111-2222-4333-8444-555555555555"
+    with talking(connect) as (_, client), pytest.raises(Refused, match=f"event {unknown} is not known"):
+        client.approve(unknown)
+
+
+@BOTH
+def test_a_machine_learns_who_it_is(connect: Connect) -> None:
+    own = machine("web-0", update_domain=2, tags={"role": "front"})
+    with talking(connect, own) as (_, client):
+        instance = client.instance()
+    assert (instance.name, instance.vm_id, instance.update_domain) == ("web-0", "id-of-web-0", "2")
+    assert instance.tags == {"role": "front"}
+
+
+@BOTH
+def test_a_fleet_may_tell_machines_their_name_alone_or_nothing(connect: Connect) -> None:
+    with talking(connect, settings=GuestSettings(rate=0, instance=InstanceMetadata.NAME)) as (_, client):
+        assert client.instance().name == "web-0"
+    off = GuestSettings(rate=0, instance=InstanceMetadata.OFF)
+    with (
+        talking(connect, settings=off) as (_, client),
+        pytest.raises(Unavailable, match="Give its name"),
+    ):
+        client.instance()
+
+
+@BOTH
+def test_seconds_left_are_reckoned_by_the_servers_clock(connect: Connect) -> None:
+    time = Time()
+    with serving() as face, connect(url_of(face), time=time) as client:
+        face.show(replace(REBOOT, not_before=START + timedelta(minutes=15)))
+        (seen,) = client.events().events
+        assert client.seconds_left(seen) == 900
+        time.now += 60
+        assert client.seconds_left(seen) == 840
+
+
+@BOTH
+def test_the_first_call_may_take_two_minutes(connect: Connect) -> None:
+    with talking(connect, groups=(group(enabled=False),)) as (face, client):
+        face.desk.delay = timedelta(minutes=2)
+
+        def two_minutes_later() -> None:
+            face.waiting(1)
+            face.clock.set(START + timedelta(minutes=2))
+            face.do(face.server.time_moved)
+
+        turning = later(two_minutes_later)
+        assert client.events().incarnation == 1
+        turning.join()
+
+
+@BOTH
+def test_a_caller_that_asks_too_often_waits_as_long_as_it_is_told(connect: Connect) -> None:
+    time = Time()
+    with serving(settings=GuestSettings(rate=1)) as face, connect(url_of(face), time=time) as client:
+        while True:
+            try:
+                client.events()
+            except Unavailable as error:
+                said = str(error)
+                break
+    assert "429: this machine asks too often" in said
+    assert time.pauses[-8:] == [1, 2, 4, 8, 10, 10, 10, 10]
+
+
+@BOTH
+def test_no_proxy_is_asked(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with talking(connect) as (_, client):
+        assert client.events().incarnation == 1
+
+
+# Watching
+
+
+@BOTH
+def test_a_watch_gives_each_document_as_it_comes(connect: Connect) -> None:
+    with talking(connect) as (face, client):
+        documents = client.watch()
+        assert next(documents).events == ()
+        for listed in ((REBOOT,), (event(EventType.REBOOT, EventStatus.STARTED),), ()):
+
+            def change(listed: tuple[Any, ...] = listed) -> None:
+                face.waiting(1)
+                face.show(*listed)
+
+            changing = later(change)
+            assert [each.status for each in next(documents).events] == [each.status for each in listed]
+            changing.join()
+
+
+@BOTH
+def test_a_watch_of_a_server_that_does_not_hold_asks_once_a_second(connect: Connect) -> None:
+    time = Time()
+    news = answer(200, b'{"DocumentIncarnation":2,"Events":[]}', 'ETag: "2"')
+    answers = [answer(200, EMPTY, 'ETag: "1"'), *[answer(304)] * 5, news]
+    with scripted(*answers) as azure, connect(azure.url, time=time) as client:
+        documents = client.watch()
+        assert [next(documents).incarnation for _ in range(2)] == [1, 2]
+    assert time.pauses == [1] * 6
+    assert [request.lower().count('if-none-match: "1"') for request in azure.requests] == [0] + [1] * 6
+
+
+@BOTH
+def test_a_watch_goes_on_when_the_endpoint_comes_back(connect: Connect) -> None:
+    said: list[GuestError | None] = []
+    rough = [b"", b"rubbish\r\n\r\n", answer(410), answer(200), answer(200, b"<html>"), answer(503)]
+    news = answer(200, b'{"DocumentIncarnation":2,"Events":[]}')
+    with scripted(answer(200, EMPTY), *rough, news) as azure, connect(azure.url, time=Time()) as client:
+        documents = client.watch(trouble=said.append)
+        assert [next(documents).incarnation for _ in range(2)] == [1, 2]
+    assert len(said) == 2
+    assert isinstance(said[0], Unavailable)
+    assert said[1] is None
+
+
+def test_a_watch_ends_when_another_thread_closes_the_client() -> None:
+    with serving() as face:
+        client = GuestClient(url_of(face))
+
+        def close() -> None:
+            face.waiting(1)
+            client.close()
+
+        closing = later(close)
+        assert [document.incarnation for document in client.watch()] == [1]
+        closing.join()
+        with pytest.raises(Closed):
+            client.events()
+
+
+def test_a_watch_that_waits_to_ask_again_ends_too() -> None:
+    client = GuestClient("127.0.0.1:1")
+    assert list(client.watch(trouble=lambda error: client.close())) == []
+
+
+# What is no endpoint
+
+
+@BOTH
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_closed_door_is_a_permanent_error(connect: Connect, status: int) -> None:
+    with scripted(answer(status)) as closed, connect(closed.url, time=Time()) as client:
+        with pytest.raises(Refused, match=str(status)):
+            client.events()
+        with pytest.raises(Refused, match=str(status)):
+            next(client.watch())
+    assert len(closed.requests) == 2
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "rough", [b"", b"\x00\xff", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", answer(200, b"\xff" * 99)]
+)
+def test_rubbish_is_asked_again_and_then_given_up(connect: Connect, rough: bytes) -> None:
+    time = Time()
+    with scripted(rough) as wrong, connect(wrong.url, time=time) as client, pytest.raises(Unavailable):
+        client.events()
+    assert time.pauses == [1, 2, 4, 8, 10, 10, 10, 10]
+
+
+@BOTH
+def test_an_answer_without_end_is_not_read_to_its_end(connect: Connect) -> None:
+    endless = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"fffff\r\n" + b" " * 0xFFFFF + b"\r\n"
+    )
+    more = b"fffff\r\n" + b" " * 0xFFFFF + b"\r\n"
+    with (
+        scripted(endless + more * 8) as wrong,
+        connect(wrong.url, persistence=0) as client,
+        pytest.raises(Unavailable, match="without end"),
+    ):
+        client.events()
+
+
+@BOTH
+def test_nobody_there_is_said_with_the_address(connect: Connect) -> None:
+    says = re.escape("at http://127.0.0.1:1: nothing listens there")
+    with connect("127.0.0.1:1", persistence=0) as client, pytest.raises(Unavailable, match=says):
+        client.events()
+
+
+@BOTH
+def test_a_connection_that_the_server_has_closed_meanwhile_is_no_trouble(connect: Connect) -> None:
+    time = Time()
+    with scripted(answer(200, EMPTY), b"", answer(200, EMPTY)) as shy, connect(shy.url, time=time) as client:
+        client.events()
+        client.events()
+    assert time.pauses == [1]
+
+
+@pytest.mark.parametrize("wrong", ["", "a b", "ftp://a", "http://", "http://a:99999", "http://[::1"])
+def test_what_is_no_address_is_said_at_once(wrong: str) -> None:
+    with pytest.raises(NoEndpoint, match="expected http://HOST"):
+        GuestClient(wrong)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["127.0.0.1:80", " http://127.0.0.1:80/ ", "http://127.0.0.1:80/metadata/scheduledEvents?api-version=1"],
+)
+def test_an_address_may_be_written_as_people_do(written: str) -> None:
+    with GuestClient(written) as client:
+        assert client.url in ("http://127.0.0.1", "http://127.0.0.1:80")
+
+
+# Finding the endpoint
+
+LEASED = LeaseSource(place="/run/lease", leases=(Lease(address="10.0.0.7"),))
+NOWHERE = "http://127.0.0.1:1"
+KINDS = pytest.mark.parametrize("kind", ["blocking", "awaited"])
+
+
+def around(**more: Any) -> Surroundings:
+    return Surroundings(**{"now": START, "default_url": NOWHERE, **more})
+
+
+@KINDS
+@pytest.mark.parametrize("name", ["FOREWARN_ENDPOINT", "SCHEDULEDEVENTSIP"])
+def test_the_environment_is_believed(kind: str, name: str) -> None:
+    found = discovered(kind, around(environ={name: "10.0.0.9"}, lease_sources=[LEASED]))
+    assert found == "http://10.0.0.9"
+
+
+@KINDS
+def test_the_usual_address_counts_if_it_answers(kind: str) -> None:
+    with serving() as face:
+        assert discovered(kind, around(default_url=url_of(face), lease_sources=[LEASED])) == url_of(face)
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "said", [answer(404), answer(200, b"<html>"), answer(200, b'{"compute":{}}'), answer(403)]
+)
+def test_what_answers_something_else_is_not_the_endpoint(kind: str, said: bytes) -> None:
+    with scripted(said) as other:
+        assert discovered(kind, around(default_url=other.url, lease_sources=[LEASED])) == "http://10.0.0.7"
+
+
+@KINDS
+def test_the_lease_that_was_written_last_counts(kind: str) -> None:
+    old = LeaseSource(place="/run/old", leases=(Lease(address="10.0.0.6"),))
+    gone = LeaseSource(
+        place="/run/gone", leases=(Lease(address="10.0.0.8", expires=datetime(2026, 1, 1, tzinfo=UTC)),)
+    )
+    closed = LeaseSource(place="/run/closed", trouble="Permission denied")
+    assert discovered(kind, around(lease_sources=[old, LEASED, gone, closed])) == "http://10.0.0.7"
+
+
+@KINDS
+def test_no_endpoint_is_an_error_that_says_where_it_was_looked_for(kind: str) -> None:
+    empty = LeaseSource(place="/run/empty")
+    with pytest.raises(NoEndpoint) as caught:
+        discovered(kind, around(lease_sources=[empty]))
+    said = str(caught.value)
+    for line in (
+        "FOREWARN_ENDPOINT: not set",
+        f"{NOWHERE}: ",
+        "/run/empty: no option 245",
+        "Say where it is",
+    ):
+        assert line in said
+    assert len(caught.value.looked) == 4
+
+
+@KINDS
+def test_a_wrong_variable_is_named(kind: str) -> None:
+    with pytest.raises(NoEndpoint, match="SCHEDULEDEVENTSIP: 'a b' is no address"):
+        discovered(kind, around(environ={"SCHEDULEDEVENTSIP": "a b"}))
+
+
+def test_an_event_can_be_compared_and_kept() -> None:
+    one = Event(id="A", type="Reboot", status="Scheduled", resources=("a",))
+    assert {one: 1}[Event(id="A", type="Reboot", status="Scheduled", resources=("a",))] == 1
+    assert Silence(why="").sent == 0

@@ -1,0 +1,67 @@
+"""Every command and every program of the SDK's documents runs as printed, but for the ports."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import forewarn
+from tests.integration.test_documentation import ports_of
+from tests.process import FOREWARN, Program, sample_fleet
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(document: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / document).read_text(), re.DOTALL)
+
+
+def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
+    fleet = sample_fleet(tmp_path, ports=True)
+    (program,) = blocks("how-to/watch-events-from-python.md", "python")
+    (script,) = blocks("how-to/watch-events-from-python.md", "sh")
+    (expected,) = blocks("how-to/watch-events-from-python.md", "text")
+    (tmp_path / "watch.py").write_text(program)
+    for printed, real in ports_of(fleet).items():
+        script = script.replace(f":{printed}", f":{real}")
+    functions = f'forewarn() {{ {FOREWARN} "$@"; }}\npython() {{ {sys.executable} "$@"; }}\n'
+    with Program(tmp_path, "--fleet", fleet) as served:
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", functions + script],
+            cwd=tmp_path,
+            env=os.environ | {"FOREWARN_SERVER": served.operators},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.endswith(expected)
+
+
+def test_the_program_of_the_reference_is_one() -> None:
+    (program,) = blocks("reference/sdk.md", "python")
+    compile(program, "sdk.md", "exec")
+
+
+@pytest.mark.parametrize("name", sorted(forewarn._HOMES))
+def test_what_forewarn_offers_is_in_the_reference(name: str) -> None:
+    assert getattr(forewarn, name).__name__ == name
+    assert name in dir(forewarn)
+    assert f"`{name}" in (DOCS / "reference/sdk.md").read_text()
+
+
+def test_importing_forewarn_imports_nothing_else() -> None:
+    check = (
+        "import sys, forewarn; print([m for m in sys.modules if m.startswith('forewarn.') or m == 'httpx'])"
+    )
+    ran = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_what_forewarn_does_not_offer_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="weather"):
+        _ = forewarn.weather

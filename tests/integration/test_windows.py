@@ -1,0 +1,249 @@
+"""Maintenance and rollouts that wait for the windows of projects, on a real store with a turned clock."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.control.plane import Placed
+from forewarn.control.rollouts import Wish
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.fleet import FleetSpec
+from forewarn.core.model import GroupPolicy, Project, Terms
+from forewarn.core.orders import Mandate
+from forewarn.core.waves import Conditions, RolloutState
+from forewarn.core.windows import Calendar, Window
+from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, ProjectName, Work
+from tests.harness import START, Service, fleet, group, machine, sqlite_url
+
+SHOP, BANK = ProjectName("shop"), ProjectName("bank")
+EVERY_DAY = frozenset(range(7))
+
+
+def open_at(start: str, hours: float, *days: str) -> Calendar:
+    """A window each day, closed on these days; histories begin on a Monday at noon."""
+    window = Window(days=EVERY_DAY, start=time.fromisoformat(start), length=timedelta(hours=hours))
+    return Calendar(windows=(window,), blackout=frozenset(date.fromisoformat(day) for day in days))
+
+
+def declared(shop: Calendar, bank: Calendar = Calendar()) -> FleetSpec:  # noqa: B008 - frozen
+    """One host of each project, and one that both share."""
+    spec = fleet(
+        machine("web-0", "host-1", project=SHOP),
+        machine("web-1", "host-2", project=SHOP),
+        machine("vault", "host-2", project=BANK),
+        machine("till", "host-3", project=BANK),
+    )
+    projects = (
+        Project(name=DEFAULT_PROJECT),
+        Project(name=SHOP, calendar=shop),
+        Project(name=BANK, calendar=bank),
+    )
+    return replace(spec, projects=projects)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with closing(Service(sqlite_url(tmp_path))) as service:
+        yield service
+
+
+def maintain(service: Service, host: str, **terms: Any) -> Placed:
+    mandate = Mandate(by="test", terms=Terms(**terms))
+    placed = service.plane.order_host(host, Action.MAINTENANCE, mandate, work=Work.REBOOT)
+    service.tick()
+    return placed
+
+
+def said(service: Service, placed: Placed) -> list[str]:
+    return [f"{wait.what}: {wait.reason}" for wait in service.reload(placed).waiting]
+
+
+def started_at(service: Service) -> list[datetime]:
+    return [record.at for record in service.history() if record.kind == Kind.EVENT_STARTED]
+
+
+def test_guests_are_told_in_time_for_the_window_and_no_sooner(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    placed = maintain(service, "host-1")
+    assert said(service, placed) == ["host-1: outside the window of project shop"]
+    service.advance(minutes=104)
+    assert service.events("web-0") == []
+    service.advance(minutes=1)
+    [event] = service.events("web-0")
+    assert event.not_before == START + timedelta(hours=2)
+    service.advance(minutes=15)
+    assert started_at(service) == [START + timedelta(hours=2)]
+
+
+def test_an_approval_never_starts_work_outside_the_window(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    service.poll("web-0")
+    placed = maintain(service, "host-1")
+    service.advance(minutes=105)
+    service.approve("web-0", *service.events("web-0"))
+    assert said(service, placed) == ["host-1: outside the window of project shop"]
+    service.advance(minutes=15)
+    assert started_at(service) == [START + timedelta(hours=2)]
+
+
+def test_an_approval_in_the_window_starts_it_early(service: Service) -> None:
+    service.apply(declared(open_at("11:00", 2)))
+    service.poll("web-0")
+    maintain(service, "host-1")
+    service.approve("web-0", *service.events("web-0"))
+    assert started_at(service) == [START]
+
+
+def test_what_would_not_be_over_in_time_waits_for_the_next_day(service: Service) -> None:
+    service.apply(declared(open_at("11:00", 1.3)))  # it closes at 12:18; notice and work take 20 minutes
+    maintain(service, "host-1")
+    service.advance(hours=24)
+    assert started_at(service) == [START + timedelta(hours=23)]
+
+
+def test_what_could_not_start_in_its_window_is_told_anew_for_the_next(service: Service) -> None:
+    service.apply(declared(open_at("12:10", 0.4)))
+    placed = maintain(service, "host-1")
+    hold = service.plane.hold(Mandate(by="test", reason="wait"), project=None, host=None)
+    service.advance(minutes=30)
+    service.plane.release(hold.id, by="test")
+    service.tick()
+    assert "host-1: outside the window of project shop" in said(service, placed)
+    service.advance(hours=24)
+    kinds = [record.kind for record in service.history() if record.kind.startswith("event")]
+    assert kinds.count(Kind.EVENT_WITHDRAWN) == 1
+    assert started_at(service) == [START + timedelta(hours=24, minutes=10)]
+
+
+def test_all_projects_on_a_host_must_be_open(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 4), open_at("16:00", 4)))
+    maintain(service, "host-2")
+    service.advance(hours=6)
+    assert started_at(service) == [START + timedelta(hours=4)] * 2
+
+
+def test_windows_that_never_overlap_are_refused_unless_there_is_a_deadline(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2), open_at("16:00", 2)))
+    refused = "host host-2: projects bank and shop have no window in common that leaves 300 s for the work"
+    with pytest.raises(Invalid, match=refused):
+        maintain(service, "host-2")
+    with pytest.raises(Invalid, match="host-2: projects bank and shop have no window in common"):
+        service.roll("host-1", "host-2")
+    maintain(service, "host-2", deadline=START + timedelta(hours=1))
+    service.advance(hours=2)
+    assert started_at(service) == [START + timedelta(hours=1, minutes=15)] * 2
+
+
+def test_a_window_that_is_too_short_for_any_work_is_refused(service: Service) -> None:
+    too_short = r"projects.shop: windows\[0\].length: expected at least 300 s"
+    with pytest.raises(Invalid, match=too_short):
+        service.apply(declared(open_at("14:00", 0.05)))
+
+
+def test_a_deadline_that_has_passed_is_refused(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    with pytest.raises(Invalid, match="deadline: expected a time to come"):
+        maintain(service, "host-1", deadline=START)
+
+
+def test_an_emergency_heeds_no_window(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    maintain(service, "host-1", emergency="fire")
+    assert started_at(service) == [START]
+
+
+def test_wider_windows_let_what_waits_go_on(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    maintain(service, "host-1")
+    assert service.apply(declared(open_at("11:00", 5))) == ("~ project shop",)
+    service.tick()
+    assert len(service.events("web-0")) == 1
+
+
+def test_a_guest_cannot_put_an_event_off_past_its_window_or_deadline(service: Service) -> None:
+    spec = declared(open_at("11:00", 2))
+    web = replace(group("web"), project=SHOP, policy=GroupPolicy(defer=timedelta(hours=3)))
+    member = machine("front", "host-1", group="web", project=SHOP)
+    spec = replace(spec, groups=(web,), machines=(*spec.machines, member))
+    service.apply(spec)
+    service.poll("front")
+    maintain(service, "host-1")
+    [event] = service.events("front")
+    service.plane.defer(service.machine("front").id, {event.id: 7200})
+    # The window closes at one; five minutes of work must fit.
+    assert service.events("front")[0].not_before == START + timedelta(minutes=55)
+
+
+def test_a_guest_cannot_put_an_event_off_past_the_deadline_of_its_order(service: Service) -> None:
+    web = replace(group("web"), policy=GroupPolicy(defer=timedelta(hours=3)))
+    members = (machine("front", "host-1", group="web"), machine("late", "host-2", group="web"))
+    service.apply(fleet(web, *members))
+    service.poll("front")
+    maintain(service, "host-1", deadline=START + timedelta(minutes=20))
+    [event] = service.events("front")
+    service.plane.defer(service.machine("front").id, {event.id: 7200})
+    assert service.events("front")[0].not_before == START + timedelta(minutes=20)
+    other = maintain(service, "host-2", deadline=START + timedelta(minutes=10))
+    [late] = other.events
+    with pytest.raises(Conflict, match="cannot be put off: it must start by 2026-01-05T12:10:00Z"):
+        service.plane.defer(service.machine("late").id, {late.id: 60})
+
+
+# Rollouts
+
+
+def waiting(service: Service, id_: str) -> list[str]:
+    return [f"{wait.what}: {wait.reason}" for wait in service.rollouts.rollout(id_).waiting]
+
+
+def test_a_rollout_takes_the_hosts_whose_windows_are_open_first(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    rollout = service.roll()
+    assert [event.status for event in service.events("till")] == [EventStatus.SCHEDULED]
+    assert "host-1: outside the window of project shop" in waiting(service, rollout.id)
+    service.advance(hours=4)
+    assert service.rollout(rollout).state is RolloutState.DONE
+    assert started_at(service) == [
+        START + timedelta(minutes=15),
+        START + timedelta(hours=2),
+        *[START + timedelta(hours=2, minutes=20)] * 2,
+    ]
+
+
+def test_the_plan_knows_the_windows(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    plan = service.rollouts.plan(Wish(hosts=None, work=Work.REBOOT, by="test"))
+    assert [wave.hosts for wave in plan.rollout.waves] == [("host-3",), ("host-1",), ("host-2",)]
+    assert [when.start_at - START for when in plan.expected] == [
+        timedelta(minutes=15),
+        timedelta(hours=2),
+        timedelta(hours=2, minutes=20),
+    ]
+    rollout = service.roll(work=Work.REBOOT)
+    service.advance(hours=4)
+    assert service.rollout(rollout).ended_at == plan.expected[-1].end_at
+
+
+def test_at_its_deadline_a_rollout_waits_for_no_window(service: Service) -> None:
+    service.apply(declared(open_at("23:00", 1)))
+    rollout = service.roll("host-1", conditions=Conditions(deadline=START + timedelta(hours=1)))
+    service.advance(minutes=59)
+    assert service.events("web-0") == []
+    service.advance(minutes=1)
+    [event] = service.events("web-0")
+    assert event.not_before == START + timedelta(hours=1, minutes=15)
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_rollout_over_a_blackout_goes_on_the_day_after(service: Service) -> None:
+    service.apply(declared(Calendar(blackout=frozenset({START.date()}), zone=UTC)))
+    rollout = service.roll("host-1")
+    service.advance(hours=13)
+    assert started_at(service) == [datetime(2026, 1, 6, tzinfo=UTC)]
+    assert service.rollout(rollout).state is RolloutState.DONE

@@ -1,0 +1,191 @@
+"""What a client asks, and when it asks again; without a network and without a clock."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from forewarn.sdk.answers import Answer
+from forewarn.sdk.conversation import Ask, Conversation, Reply, Silence, Talk, Watching
+from forewarn.sdk.documents import Document
+from forewarn.sdk.errors import GuestError, Refused, Unavailable
+
+SECOND = 1.0
+
+
+def told(incarnation: int, **headers: str) -> Answer:
+    body = json.dumps({"DocumentIncarnation": incarnation, "Events": []}).encode()
+    return Answer(status=200, headers={"etag": f'"{incarnation}"', **headers}, body=body)
+
+
+def refused(status: int, **headers: str) -> Answer:
+    return Answer(status=status, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+UNCHANGED = Answer(status=304)
+HELD = Answer(status=304, headers={"preference-applied": "wait=60"})
+SILENCE = Silence(why="nobody is there")
+
+
+class Play:
+    """Plays talks with replies that take some time each, and remembers what was asked."""
+
+    def __init__(self, *replies: Reply, takes: float = 0.0) -> None:
+        self.replies = list(replies)
+        self.takes = takes
+        self.now = 1000.0
+        self.asked: list[Ask] = []
+
+    @property
+    def pauses(self) -> list[float]:
+        return [ask.after for ask in self.asked]
+
+    def run(self, talk: Talk[object]) -> object:
+        ask = next(talk)
+        while True:
+            self.asked.append(ask)
+            sent = self.now + ask.after
+            self.now = sent + self.takes
+            reply = replace(self.replies.pop(0), sent=sent, received=self.now)
+            try:
+                ask = talk.send(reply)
+            except StopIteration as end:
+                return end.value
+
+
+def events(play: Play, *, within: float = 60.0) -> object:
+    return play.run(Conversation().events(now=play.now, within=within))
+
+
+def watch(play: Play, documents: int, **more: object) -> list[object]:
+    watching = Watching(Conversation(), **more)  # type: ignore[arg-type]
+    return [play.run(watching.next(now=play.now)) for _ in range(documents)]
+
+
+def test_what_passes_is_asked_again_with_growing_pauses() -> None:
+    play = Play(SILENCE, refused(404), refused(410), Answer(status=200), refused(503), told(7))
+    assert events(play) == Document(incarnation=7)
+    assert play.pauses == [0, 1, 2, 4, 8, 10]
+
+
+def test_the_endpoint_may_ask_for_a_longer_pause() -> None:
+    play = Play(refused(429, retry_after="5"), told(1))
+    events(play)
+    assert play.pauses == [0, 5]
+
+
+def test_what_does_not_pass_in_time_is_raised() -> None:
+    play = Play(*[refused(500)] * 20)
+    with pytest.raises(Unavailable, match="500"):
+        events(play, within=10)
+    assert play.pauses == [0, 1, 2, 4]
+
+
+def test_what_stays_is_raised_at_once() -> None:
+    play = Play(refused(403))
+    with pytest.raises(Refused, match="403"):
+        events(play)
+
+
+def test_an_answer_without_a_question_is_no_document() -> None:
+    with pytest.raises(Unavailable):
+        events(Play(UNCHANGED), within=0)
+
+
+def test_the_first_answer_may_take_long_and_the_next_may_not() -> None:
+    conversation, play = Conversation(), Play(told(1), told(1), takes=120)
+    for _ in range(2):
+        play.run(conversation.events(now=play.now))
+    assert [ask.seconds for ask in play.asked] == [150, 10]
+
+
+def test_an_approval_is_sent_again_until_it_is_saved() -> None:
+    play = Play(refused(503), SILENCE, Answer(status=200))
+    play.run(Conversation().approve(("A", "B"), now=play.now))
+    assert [ask.method for ask in play.asked] == ["POST"] * 3
+    assert json.loads(play.asked[-1].body or b"") == {"StartRequests": [{"EventId": "A"}, {"EventId": "B"}]}
+
+
+def test_an_approval_of_what_never_was_is_refused() -> None:
+    error = Answer(status=400, body=b'{"error":"Bad request. event A is not known"}')
+    with pytest.raises(Refused, match="event A is not known"):
+        Play(error).run(Conversation().approve(("A",), now=0))
+
+
+def test_a_machine_learns_who_it_is() -> None:
+    said = {"name": "web-0", "vmId": "1", "platformUpdateDomain": "2", "tags": "a:1;b:2"}
+    play = Play(Answer(status=200, body=json.dumps(said).encode()))
+    instance = play.run(Conversation().instance())
+    assert (instance.name, instance.vm_id, instance.update_domain) == ("web-0", "1", "2")  # type: ignore[attr-defined]
+    assert instance.tags == {"a": "1", "b": "2"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"name":7}'])
+def test_an_instance_without_a_name_is_none(body: bytes) -> None:
+    with pytest.raises(GuestError, match="instance metadata"):
+        Play(Answer(status=200, body=body)).run(Conversation().instance(within=0))
+
+
+# Watching
+
+
+def test_a_watch_gives_the_document_and_then_what_differs() -> None:
+    play = Play(told(1), HELD, told(2), told(1), takes=60)
+    assert watch(play, 3) == [Document(incarnation=number) for number in (1, 2, 1)]
+
+
+def test_a_server_that_holds_is_asked_again_at_once() -> None:
+    play = Play(told(1), HELD, HELD, told(2), takes=60)
+    watch(play, 2)
+    assert play.pauses == [0, 0, 0, 0]
+    assert [ask.headers.get("Prefer") for ask in play.asked] == [None, "wait=60", "wait=60", "wait=60"]
+    assert [ask.headers.get("If-None-Match") for ask in play.asked] == [None, '"1"', '"1"', '"1"']
+    assert play.asked[1].seconds > 60
+
+
+def test_a_server_that_does_not_hold_is_asked_once_a_second() -> None:
+    play = Play(told(1), UNCHANGED, UNCHANGED, told(2), UNCHANGED, told(3), takes=0.25)
+    watch(play, 3)
+    assert play.pauses == [0] + [0.75] * 5
+    # Another server may have answered with the news.
+    assert ["Prefer" in ask.headers for ask in play.asked] == [False, True, False, False, True, False]
+
+
+def test_a_server_that_says_it_holds_and_does_not_is_asked_once_a_second() -> None:
+    play = Play(told(1), HELD, HELD, told(2))
+    watch(play, 2)
+    assert play.pauses == [0, 1, 1, 1]
+
+
+def test_a_server_without_tags_is_compared_with() -> None:
+    plain = [replace(told(number), headers={}) for number in (1, 1, 1, 2)]
+    play = Play(*plain)
+    assert watch(play, 2) == [Document(incarnation=1), Document(incarnation=2)]
+    assert play.pauses == [0, 1, 1, 1]
+    assert all(not ask.headers for ask in play.asked)
+
+
+def test_a_watcher_may_ask_not_to_be_held() -> None:
+    play = Play(told(1), UNCHANGED, told(2))
+    watch(play, 2, wait=0)
+    assert all("Prefer" not in ask.headers for ask in play.asked)
+
+
+def test_a_watch_outlives_any_trouble_and_tells_of_it_once() -> None:
+    said: list[str] = []
+    away = [SILENCE] * 400
+    play = Play(told(1), *away, Answer(status=200), refused(404), UNCHANGED, told(2))
+    watch(play, 2, trouble=lambda error: said.append("over" if error is None else str(error)))
+    assert said == ["nobody is there", "over"]
+    assert max(play.pauses) == 10
+
+
+def test_after_trouble_the_endpoint_is_to_say_at_once_that_it_is_back() -> None:
+    play = Play(told(1), SILENCE, UNCHANGED, told(2))
+    watch(play, 2)
+    assert ["Prefer" in ask.headers for ask in play.asked] == [False, True, False, True]
+
+
+def test_a_watch_ends_with_what_stays() -> None:
+    with pytest.raises(Refused):
+        watch(Play(told(1), refused(401)), 2)

@@ -1,0 +1,225 @@
+"""Windows: when a project may be disturbed, also on the days on which clocks are changed."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from forewarn.core.errors import Invalid
+from forewarn.core.timing import Timing
+from forewarn.core.windows import ALWAYS, Calendar, Window, first_fit, last_fit
+from forewarn.core.words import ProjectName
+
+QUARTER = timedelta(minutes=15)
+HOUR = timedelta(hours=1)
+MONDAY = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+EVERY_DAY = frozenset(range(7))
+
+# Half an hour in summer, a summer time that pauses for a month, both hemispheres, offsets of 45 minutes.
+ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Chatham")
+
+
+def window(start: str, hours: float, days: frozenset[int] = EVERY_DAY) -> Window:
+    return Window(days=days, start=time.fromisoformat(start), length=timedelta(hours=hours))
+
+
+def calendar(*windows: Window, zone: str = "UTC", blackout: tuple[str, ...] = ()) -> Calendar:
+    days = frozenset(date.fromisoformat(day) for day in blackout)
+    return Calendar(windows=windows, zone=ZoneInfo(zone), blackout=days)
+
+
+def is_open(known: Calendar, moment: datetime) -> bool:
+    """Say it the slow way: by looking at every window of the last week on the wall."""
+    local = moment.astimezone(known.zone)
+    if local.date() in known.blackout:
+        return False
+    for window_ in known.windows:
+        for back in range(9):
+            day = local.date() - timedelta(days=back)
+            opens = datetime.combine(day, window_.start, tzinfo=known.zone).astimezone(UTC)
+            if day.weekday() in window_.days and opens <= moment < opens + window_.length:
+                return True
+    return not known.windows
+
+
+def fits(known: Calendar, start: datetime, work: timedelta) -> bool:
+    quarters = work // QUARTER
+    return all(is_open(known, start + place * QUARTER) for place in range(quarters))
+
+
+def changes(zone: ZoneInfo) -> Iterator[datetime]:
+    """Find every moment of five years at which the clocks of a zone are changed."""
+    moment, last = datetime(2026, 1, 1, tzinfo=UTC), datetime(2031, 1, 1, tzinfo=UTC)
+    while moment < last:
+        after = moment + HOUR
+        if moment.astimezone(zone).utcoffset() != after.astimezone(zone).utcoffset():
+            yield after
+        moment = after
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_windows_hold_over_every_change_of_the_clocks(zone: str) -> None:
+    moments = list(changes(ZoneInfo(zone)))
+    assert len(moments) >= 10
+    for moment in moments:
+        for start in ("00:00", "01:30", "02:00", "02:30", "02:45", "03:00", "23:30"):
+            for hours in (0.5, 4):
+                known = calendar(window(start, hours), zone=zone)
+                after = moment - timedelta(hours=26)
+                work = timedelta(minutes=30)
+                grid = (after + place * QUARTER for place in range(4 * 80))
+                slow = next(each for each in grid if fits(known, each, work))
+                assert first_fit([known], after=after, work=work) == slow
+
+
+def test_a_window_lasts_as_long_on_the_day_that_has_an_hour_less() -> None:
+    night = calendar(window("01:00", 3), zone="Europe/Berlin")
+    [opening] = night.openings(datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 3, 29, 12, tzinfo=UTC))
+    assert (opening.opens, opening.closes - opening.opens) == (
+        datetime(2026, 3, 29, 0, 0, tzinfo=UTC),
+        timedelta(hours=3),
+    )
+
+
+def test_a_time_that_the_clocks_leave_out_is_an_hour_later_on_the_wall() -> None:
+    lost = calendar(window("02:30", 1), zone="Europe/Berlin")
+    fit = first_fit([lost], after=datetime(2026, 3, 29, 0, 0, tzinfo=UTC), work=HOUR)
+    assert fit == datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+
+
+def test_of_a_time_that_comes_twice_the_first_counts() -> None:
+    twice = calendar(window("02:30", 0.5), zone="Europe/Berlin")
+    fit = first_fit([twice], after=datetime(2026, 10, 25, 0, 0, tzinfo=UTC), work=QUARTER)
+    assert fit == datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
+    after = first_fit([twice], after=datetime(2026, 10, 25, 1, 0, tzinfo=UTC), work=QUARTER)
+    assert after == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
+
+
+def test_work_must_be_over_when_the_window_closes() -> None:
+    noon = calendar(window("11:00", 2))
+    assert first_fit([noon], after=MONDAY, work=HOUR) == MONDAY
+    assert first_fit([noon], after=MONDAY, work=HOUR + QUARTER) == MONDAY + timedelta(hours=23)
+    assert first_fit([noon], after=MONDAY, work=3 * HOUR) is None
+
+
+def test_windows_that_touch_are_one() -> None:
+    both = calendar(window("11:00", 1), window("12:00", 1))
+    assert first_fit([both], after=MONDAY - HOUR / 2, work=HOUR) == MONDAY - HOUR / 2
+
+
+def test_nothing_happens_on_a_blackout_day_not_even_what_began_the_day_before() -> None:
+    night = calendar(window("22:00", 4), blackout=("2026-01-06",))
+    assert first_fit([night], after=MONDAY, work=2 * HOUR) == MONDAY.replace(hour=22)
+    assert first_fit([night], after=MONDAY, work=3 * HOUR) == datetime(2026, 1, 7, 22, tzinfo=UTC)
+
+
+def test_without_windows_only_blackout_days_are_closed() -> None:
+    quiet = calendar(zone="Asia/Tokyo", blackout=("2026-01-05", "2026-01-06"))
+    assert first_fit([quiet], after=MONDAY, work=HOUR) == datetime(2026, 1, 6, 15, 0, tzinfo=UTC)
+    assert first_fit([ALWAYS], after=MONDAY, work=HOUR) == MONDAY
+
+
+def test_windows_of_several_projects_must_be_open_together() -> None:
+    one, other = (
+        calendar(window("10:00", 3)),
+        calendar(window("07:30", 4, frozenset({2})), zone="America/New_York"),
+    )
+    assert first_fit([one, other], after=MONDAY, work=QUARTER) == datetime(2026, 1, 7, 12, 30, tzinfo=UTC)
+    assert first_fit([one, calendar(window("14:00", 2))], after=MONDAY, work=QUARTER) is None
+
+
+def test_work_that_fits_may_be_put_off_until_it_just_still_does() -> None:
+    noon = calendar(window("11:00", 3))
+    assert last_fit([noon], at=MONDAY, work=HOUR) == MONDAY + HOUR
+    assert last_fit([ALWAYS], at=MONDAY, work=HOUR) is None
+    assert last_fit([calendar(window("00:00", 24))], at=MONDAY, work=HOUR) is None
+
+
+calendars = st.builds(
+    lambda windows, zone, days: Calendar(
+        windows=tuple(windows),
+        zone=ZoneInfo(zone),
+        blackout=frozenset(MONDAY.date() + timedelta(days=day) for day in days),
+    ),
+    st.lists(
+        st.builds(
+            lambda days, quarter, length: Window(
+                days=days,
+                start=time(quarter // 4, quarter % 4 * 15),
+                length=length * QUARTER,
+            ),
+            st.frozensets(st.integers(0, 6), min_size=1),
+            st.integers(0, 95),
+            st.integers(1, 4 * 30),
+        ),
+        max_size=3,
+    ),
+    st.sampled_from(ZONES),
+    st.sets(st.integers(0, 9), max_size=3),
+)
+
+
+@given(
+    known=st.lists(calendars, min_size=1, max_size=2),
+    offset=st.integers(0, 4 * 24 * 7),
+    quarters=st.integers(1, 12),
+)
+def test_the_first_fit_is_the_first_of_all(known: list[Calendar], offset: int, quarters: int) -> None:
+    after, work = MONDAY + offset * QUARTER, quarters * QUARTER
+    fit = first_fit(known, after=after, work=work)
+    grid = (after + place * QUARTER for place in range(4 * 24 * 10))
+    slow = next((each for each in grid if all(fits(one, each, work) for one in known)), None)
+    if slow is None:
+        assert fit is None or fit >= after + timedelta(days=10)
+    else:
+        assert fit == slow
+
+
+# What that means for work that guests are told of
+
+
+def timing(*windows: Window, deadline: datetime | None = None) -> Timing:
+    return Timing(
+        notice=QUARTER,
+        work=HOUR,
+        calendars={ProjectName("shop"): calendar(*windows)},
+        deadline=deadline,
+    )
+
+
+def test_guests_are_told_so_long_before_the_window_as_they_need() -> None:
+    assert timing(window("14:00", 2)).tell_at(MONDAY) == MONDAY + timedelta(hours=1, minutes=45)
+    assert timing(window("11:00", 3)).tell_at(MONDAY) == MONDAY
+
+
+def test_at_the_deadline_windows_give_way_with_full_notice() -> None:
+    bound = timing(window("20:00", 2), deadline=MONDAY + HOUR)
+    assert bound.tell_at(MONDAY) == MONDAY + HOUR
+    assert bound.start_from(MONDAY + QUARTER, now=MONDAY) == MONDAY + HOUR + QUARTER
+    later = MONDAY + 2 * HOUR
+    assert bound.tell_at(later) == later
+    assert bound.outside("host-1", later, now=later) == ()
+
+
+def test_a_window_before_the_deadline_is_used() -> None:
+    bound = timing(window("14:00", 2), deadline=MONDAY + timedelta(days=1))
+    assert bound.tell_at(MONDAY) == MONDAY + timedelta(hours=1, minutes=45)
+
+
+def test_what_can_never_fit_is_refused_unless_there_is_a_deadline() -> None:
+    bound = timing(window("14:00", 0.5))
+    with pytest.raises(Invalid, match="host-1: project shop has no window that leaves 3600 s for the work"):
+        bound.check("host-1", now=MONDAY)
+    timing(window("14:00", 0.5), deadline=MONDAY + HOUR).check("host-1", now=MONDAY)
+    apart = Timing(
+        work=HOUR,
+        calendars={
+            ProjectName("a"): calendar(window("08:00", 2)),
+            ProjectName("b"): calendar(window("10:00", 2)),
+        },
+    )
+    with pytest.raises(Invalid, match="projects a and b have no window in common"):
+        apart.check("host-1", now=MONDAY)
