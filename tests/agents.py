@@ -110,6 +110,7 @@ class Stage:
         self.folder = folder
         self.config = Config(agent=Settings(**settings), handlers=handlers)
         self.endpoint = Endpoint()
+        self.machine = MACHINE
         self.monotonic = 1000.0
         self.said: list[str] = []
         self.entries: list[Entry] = []
@@ -121,7 +122,7 @@ class Stage:
         self.journal = Journal(self.folder / "agent.journal", vm_id=VM_ID, warn=self.said.append)
         self.desk = Desk(
             config=self.config,
-            machine=MACHINE,
+            machine=self.machine,
             memory=_Noting(self.journal, self.entries),
             endpoint=self.endpoint,
             runs=Runs(self.folder / "runs"),

@@ -13,6 +13,8 @@ from forewarn.sdk.instances import Instance
 
 # Of several endpoints, one that has been silent so long is given up for another.
 SWITCH_SECONDS = 30.0
+# Whatever is asked is asked again by whoever needs it, so that what is in the way is told at once.
+ONE_TRY = 0.0
 
 
 class Endpoints:
@@ -57,6 +59,12 @@ class Endpoints:
             raise Unavailable("no endpoint is known yet")
         return await self._client.instance()
 
+    async def hear(self) -> None:
+        """Find out whether it answers at all."""
+        if self._client is None:
+            raise Unavailable("no endpoint is known yet")
+        await self._client.events()
+
     async def watch(self, *, trouble: Told | None = None) -> AsyncIterator[Document]:
         """Yield documents as they change, from whichever endpoint answers."""
         while True:
@@ -87,9 +95,9 @@ class Endpoints:
 
     async def _found(self) -> AsyncGuestClient:
         if not self._urls:
-            return await AsyncGuestClient.discover()
+            return await AsyncGuestClient.discover(persistence=ONE_TRY)
         if len(self._urls) == 1:
-            return AsyncGuestClient(self._urls[0])
+            return AsyncGuestClient(self._urls[0], persistence=ONE_TRY)
         return await _first_to_answer(self._urls)
 
     async def _watched(self, trouble: Told | None) -> AsyncIterator[Document]:
@@ -125,7 +133,7 @@ class Endpoints:
 
 async def _first_to_answer(urls: Sequence[str]) -> AsyncGuestClient:
     """Ask all at once, and stay with the first that gives a document."""
-    clients = [AsyncGuestClient(url, persistence=0.0) for url in urls]
+    clients = [AsyncGuestClient(url, persistence=ONE_TRY) for url in urls]
     asked = {asyncio.create_task(_heard(client)): client for client in clients}
     chosen: str | None = None
     errors: list[GuestError] = []
@@ -144,7 +152,7 @@ async def _first_to_answer(urls: Sequence[str]) -> AsyncGuestClient:
             await client.aclose()
     if chosen is None:
         raise Unavailable("; ".join(str(error) for error in errors))
-    return AsyncGuestClient(chosen)
+    return AsyncGuestClient(chosen, persistence=ONE_TRY)
 
 
 async def _heard(client: AsyncGuestClient) -> str:

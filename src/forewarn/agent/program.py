@@ -27,11 +27,10 @@ from forewarn.agent.voice import LogForm, Voice, speak
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.sdk import platform
+from forewarn.sdk.answers import backoff
 from forewarn.sdk.errors import GuestError
 from forewarn.sdk.instances import Instance
 
-# Between questions who this machine is, of an endpoint that answers but does not say.
-IDENTITY_SECONDS = 10.0
 STATUS_SECONDS = 30.0
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -181,21 +180,28 @@ class Program:
         await self._agent.run()
 
     async def _identity(self) -> Instance:
-        """Find out who this machine is; one that was given a name needs no more."""
-        name = self._config.agent.machine
+        """Find out who this machine is; one that was given a name needs no more, if nobody tells."""
+        name, failures = self._config.agent.machine, 0
         while True:
             try:
-                instance = await self._endpoints.instance()
+                instance = await self._told_who(name)
+            except GuestError as error:
+                failures += 1
+                self._waits(error)
+                await asyncio.sleep(backoff(failures))
+            else:
                 self._waits(None)
                 return instance if name is None else replace(instance, name=name)
-            except GuestError as error:
-                if name is not None:
-                    self._voice.warn(
-                        f"this machine's id is not known, the journal is not bound to it: {error}"
-                    )
-                    return Instance(name=name)
-                self._waits(error)
-                await asyncio.sleep(IDENTITY_SECONDS)
+
+    async def _told_who(self, name: str | None) -> Instance:
+        try:
+            return await self._endpoints.instance()
+        except GuestError as error:
+            if name is None:
+                raise
+            await self._endpoints.hear()
+            self._voice.warn(f"this machine's id is not known, the journal is not bound to it: {error}")
+            return Instance(name=name)
 
     def _waits(self, error: GuestError | None) -> None:
         """Say once what is awaited before it can watch."""
