@@ -57,14 +57,12 @@ def run(
     speed: Annotated[float, typer.Option(hidden=True, min=0.001)] = 1.0,
 ) -> None:
     """Run the agent."""
-    from forewarn.agent.voice import LogForm
-
-    if log is not None and log not in list(LogForm):
+    if log not in (None, "text", "json"):
         raise typer.BadParameter("expected text or json", param_hint="--log")
     _run(
         config=config or DEFAULT_CONFIG,
         dry_run=dry_run,
-        log=None if log is None else LogForm(log),
+        log=log,
         endpoint=endpoint,
         machine=machine,
         journal=journal,
@@ -74,11 +72,21 @@ def run(
 
 
 def _run(**options: Any) -> None:
-    from forewarn.agent.program import Options
-    from forewarn.agent.program import run as run_agent
+    """Become the agent: the same process, without what the command line has loaded."""
+    import json
+    import os
+    import sys
 
-    with _refusals():
-        run_agent(Options(**options))
+    written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
+    # -P: what lies in the working directory is no part of it.
+    words = [sys.executable, "-P", "-m", "forewarn.agent", written]
+    if hasattr(os, "fork"):
+        os.execv(sys.executable, words)  # noqa: S606 - ourselves
+    else:
+        # Elsewhere that would be another process, which nobody waits for.
+        from forewarn.agent.__main__ import main
+
+        main(written)
 
 
 @app.command("check")
