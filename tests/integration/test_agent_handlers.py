@@ -331,6 +331,27 @@ def test_another_process_with_the_same_number_is_not_taken_for_it(tmp_path: Path
     play(scene())
 
 
+def test_a_program_whose_event_is_gone_after_a_restart_is_ended_before_it_comes_back(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 600")
+        back = script(
+            tmp_path, f"kill -0 $(cat {tmp_path}/pid) && touch {tmp_path}/early; exit 0", name="back"
+        )
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], recover=[back])))
+        stage.start()
+        await stage.show(event())
+        pid = int(await awaited(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
+        await stage.stop()
+        assert platform.process_started(pid) is not None
+        stage.start()
+        await over(stage)
+        assert platform.process_started(pid) is None
+        assert not (tmp_path / "early").exists()
+        assert "drain: recover ready" in stage.said
+
+    play(scene())
+
+
 def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:
     """An agent that is killed before it has sent the order leaves a keeper that ends by itself."""
     from forewarn.agent.runs import KEEPER
@@ -374,6 +395,15 @@ def test_a_program_in_a_folder_that_others_can_write_is_refused(tmp_path: Path) 
     assert one.does.problems() == [f"others can write the folder {folder}: `chmod o-w {folder}`"]
 
 
+def test_a_name_in_a_folder_that_others_can_write_is_refused_too(tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    (folder / "link").symlink_to(script(tmp_path, ""))
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=[str(folder / "link")]))
+    assert one.does.problems() == [f"others can write the folder {folder}: `chmod o-w {folder}`"]
+
+
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     (one,) = handlers(toml(name="drain", kind="exec", prepare=["/no/such/hook"]))
     assert one.does.problems() == ["/no/such/hook does not exist"]
@@ -387,8 +417,9 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_program_runs_as_another_user(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out").chmod(0o777)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(folder.stat().st_mode | 0o055)
+    for folder in (tmp_path, *tmp_path.parents):
+        if not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o055)
 
     async def scene() -> None:
         hook = script(tmp_path, f"id -un > {tmp_path}/out/who; echo $HOME >> {tmp_path}/out/who")

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from forewarn.agent.cases import Cases, Entry, after, as_json, entries_of, from_json, replayed
 from forewarn.core.errors import Invalid
+from forewarn.sdk import platform
 
 FORMAT = 1
 # Rewritten without what is over when it is longer than this; an event leaves about two kilobytes.
@@ -80,7 +81,7 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
         part.replace(self.path)
-        _sync_folder(self.path.parent)
+        platform.sync_folder(self.path.parent)
         self.close()
         self._file = self.path.open("ab", buffering=0)
         self._size = self._file.tell()
@@ -141,14 +142,3 @@ def _line(said: Iterable[Any]) -> bytes:
 
 def _safe(text: str | None) -> str:
     return "".join(each for each in text or "" if each.isalnum() or each == "-")[:64] or "unnamed"
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new name in a folder last; where folders cannot be opened the system does so by itself."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -77,16 +77,18 @@ def _run(**options: Any) -> None:
     import os
     import sys
 
+    from forewarn.sdk import platform
+
     written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
     # -P: what lies in the working directory is no part of it.
     words = [sys.executable, "-P", "-m", "forewarn.agent", written]
-    if hasattr(os, "fork"):
-        os.execv(sys.executable, words)  # noqa: S606 - ourselves
-    else:
-        # Elsewhere that would be another process, which nobody waits for.
+    if platform.WINDOWS:
+        # There that would be another process, which nobody waits for.
         from forewarn.agent.__main__ import main
 
         main(written)
+    else:
+        os.execv(sys.executable, words)  # noqa: S606 - ourselves
 
 
 @app.command("check")

@@ -189,21 +189,32 @@ def hold_file(path: Path) -> IO[bytes] | None:
     return file
 
 
+def sync_folder(folder: Path) -> None:
+    """Make a new name in a folder last; on Windows the system sees to that."""
+    if WINDOWS:
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def others_can_change(path: Path) -> str | None:
     """Say how somebody else could put another program in the place of this one; None if nobody can.
 
-    Whoever owns a file counts, and its folder: a file can be replaced by whoever can write there.
+    Whoever owns a file counts, and the folders of the file and of its name: who can write there replaces it.
     """
     if WINDOWS:
         return None  # access lists are beyond what can be judged here
-    own = {0, os.geteuid()}
-    found = path.stat()
-    if found.st_uid not in own:
-        return f"{path} belongs to user {found.st_uid}: have it belong to root, or to whom the agent runs as"
+    file = path.resolve()
+    found = file.stat()
+    if found.st_uid not in {0, os.geteuid()}:
+        return f"{file} belongs to user {found.st_uid}: have it belong to root, or to whom the agent runs as"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"others can write {path}: `chmod go-w {path}`"
-    folder = path.parent.stat()
-    sticky = folder.st_mode & stat.S_ISVTX
-    if folder.st_mode & stat.S_IWOTH and not sticky:
-        return f"others can write the folder {path.parent}: `chmod o-w {path.parent}`"
+        return f"others can write {file}: `chmod go-w {file}`"
+    for folder in dict.fromkeys((path.parent, file.parent)):
+        mode = folder.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return f"others can write the folder {folder}: `chmod o-w {folder}`"
     return None

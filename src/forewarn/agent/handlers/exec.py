@@ -6,7 +6,6 @@ The event comes in the environment and as JSON on stdin. Exit code 0 is ready, 7
 
 import os
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +34,7 @@ def _folder(value: object) -> Path:
 
 
 def _user(value: object) -> str:
-    if sys.platform == "win32":
+    if platform.WINDOWS:
         raise Invalid("on Windows programs run as the user whom the agent runs as: leave it out")
     return fields.name(value)
 
@@ -124,4 +123,4 @@ def refused(program: str) -> str | None:
     if path is None:
         exists = os.path.exists(program)
         return f"{program} is not executable: `chmod +x {program}`" if exists else f"{program} does not exist"
-    return platform.others_can_change(Path(path).resolve())
+    return platform.others_can_change(Path(path))
