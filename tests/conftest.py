@@ -1,4 +1,4 @@
-"""What tests of every kind may use: a real PostgreSQL, from a wheel, without root and without the network."""
+"""What tests of every kind share: how examples are tried, and a real PostgreSQL from a wheel."""
 
 import atexit
 import itertools
@@ -10,6 +10,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more about the computer than about the code.
+settings.register_profile("forewarn", deadline=None)
+settings.load_profile("forewarn")
 
 # Set by the first process of a run and inherited by pytest-xdist's workers, so that they share one server.
 _RUN = "FOREWARN_TEST_RUN"

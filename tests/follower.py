@@ -16,13 +16,14 @@ from tests.process import PATIENCE, operator_client, until
 class Follower:
     """Follows the stream on a thread of its own, from where it left off each time."""
 
-    def __init__(self, url: str, query: str = "") -> None:
+    def __init__(self, url: str, query: str = "", *, token: str | None = None) -> None:
         self.records: list[dict[str, Any]] = []
         self.kinds: list[str] = []
         self.last: str | None = None
         self.whole = False  # whether the stream was ended as HTTP ends an answer
         self._url = url
         self._path = f"/v1/stream{query}"
+        self._token = token
         self._follow()
 
     def __enter__(self) -> "Follower":
@@ -58,6 +59,8 @@ class Follower:
 
     def _follow(self) -> None:
         headers = {} if self.last is None else {"Last-Event-ID": self.last}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
         self.whole = False
         self._client = operator_client(self._url)
         request = self._client.build_request("GET", self._path, headers=headers)

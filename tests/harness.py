@@ -7,6 +7,7 @@ from typing import Any
 
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
+from forewarn.control.bell import Bell
 from forewarn.control.engine import Engine
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Placed, Plane
@@ -112,6 +113,7 @@ class Service:
         self.url = url
         self.policy = policy or Policy()
         self.ids = Ids()
+        self.secrets = Secrets()
         self.polls = Polls()
         self.driver = WatchedDriver()
         self.clock = ManualClock(start)
@@ -131,11 +133,17 @@ class Service:
         noting = NotingStore(store)
         noting.attend(self.polls)
         external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
+        changed = Bell()
         self.plane = Plane(
-            store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, heard=external.heard
+            store=noting,
+            clock=self.clock,
+            policy=self.policy,
+            new_id=self.ids,
+            heard=external.heard,
+            webhooks_changed=changed,
         )
         self.views = Views(store=noting, activity=self.polls)
-        self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=Secrets())
+        self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=self.secrets)
         self.rollouts = Rollouts(
             store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, activity=self.polls
         )
@@ -147,10 +155,14 @@ class Service:
             activity=self.polls,
             new_id=self.ids,
         )
-        self.time = Timekeeper(self.clock, self.engine)
+        self.time = Timekeeper(self.clock, self.engine, self.plane)
         self.tail = Tail(store)
         self.webhooks = Webhooks(
-            store=store, clock=self.clock, new_id=self.ids, new_secret=lambda: f"whsec_{'A' * 32}"
+            store=store,
+            clock=self.clock,
+            new_id=self.ids,
+            new_secret=lambda: f"whsec_{'A' * 32}",
+            changes=changed,
         )
 
     def close(self) -> None:
@@ -231,7 +243,9 @@ class Service:
             pass
 
     def advance(self, **span: float) -> None:
-        self.time.advance(timedelta(**span).total_seconds())
+        """Let time pass; nobody turned the clock, so no record says so."""
+        now = self.clock.now()
+        self.engine.run_until(now + timedelta(**span), now, reach=self.clock.set)
 
     # What there is
 

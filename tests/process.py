@@ -263,6 +263,10 @@ class Program:
 
     # What operators and guests do
 
+    def operator(self, secret: str) -> None:
+        """Ask the operator API with a token from now on, until the next start."""
+        self._api.headers["Authorization"] = f"Bearer {secret}"
+
     def call(self, method: str, path: str, **more: Any) -> httpx.Response:
         """Ask the operator API."""
         return self._api.request(method, path, **more)

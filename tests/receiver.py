@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -49,7 +50,7 @@ def is_signed(headers: dict[str, str], body: bytes, secret: str) -> bool:
 
 
 @contextmanager
-def receiving() -> Iterator[Receiver]:
+def receiving(tls: ssl.SSLContext | None = None) -> Iterator[Receiver]:
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -69,10 +70,12 @@ def receiving() -> Iterator[Receiver]:
             pass
 
         def handle(self) -> None:
-            with suppress(ConnectionError):  # the sender may have lost its patience
+            with suppress(ConnectionError, ssl.SSLError):  # the sender may have lost its patience
                 super().handle()
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     server.daemon_threads = True
     receiver.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))

@@ -49,13 +49,18 @@ class Worker:
     def __init__(self, service: Service, fault: Exception | None = None) -> None:
         self._service = service
         self._fault = fault
+        self._published = -1
 
     async def __call__(self, job: Callable[[], T], /) -> T:
         if self._fault is not None:
             raise self._fault
         answer = job()
         self._service.tick()
-        self._service.tail.catch_up()
+        # As the feed does, which publishes changes only: a follower that reads must not wake itself.
+        newest = self._service.tail.newest()
+        if newest != self._published:
+            self._published = newest
+            self._service.tail.catch_up()
         return answer
 
 

@@ -3,7 +3,6 @@
 `[guest] rate` in the file is `FOREWARN_GUEST_RATE` in the environment. Unknown keys in the file are errors.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -13,9 +12,17 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from forewarn.core.errors import Invalid
 from forewarn.core.policy import Policy
+from forewarn.core.retention import SHORTEST
+from forewarn.core.spelling import closest, hint
 from forewarn.core.words import Action
 
 PREFIX = "FOREWARN_"
+# Of the command and the tests, and what handlers and gated commands are told.
+OTHERS = tuple(
+    f"{PREFIX}{name}"
+    for name in ("SERVER", "TOKEN", "CA", "ORDER", "MACHINES", "EVENT_", "SECONDS_LEFT", "ATTEMPT", "TEST_")
+)
+FOREVER = "forever"
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 T = TypeVar("T")
@@ -43,6 +50,14 @@ class OperatorSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """Where records are pushed to."""
+
+    # Where webhooks may lead that the people of projects add. The server calls them from where it stands.
+    project_targets: Literal["public", "any"] = "public"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedTimes:
     """How long the simulated driver takes for each kind of order: published medians."""
 
@@ -63,6 +78,17 @@ class SimulatedTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """The history."""
+
+    keep: timedelta | None = None  # how long records are kept; None: for ever
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and self.keep < SHORTEST:
+            raise ValueError("expected at least 1d, or forever")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All of them."""
 
@@ -71,7 +97,9 @@ class Settings:
     clock: str = "system"
     guest: GuestSettings = field(default_factory=GuestSettings)
     operator: OperatorSettings = field(default_factory=OperatorSettings)
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     times: Policy = field(default_factory=Policy)
+    history: HistorySettings = field(default_factory=HistorySettings)
     simulated: SimulatedTimes = field(default_factory=SimulatedTimes)
 
 
@@ -86,6 +114,28 @@ def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, A
         if value is not None:
             settings = _with(settings, name.split("."), value, f"--{name.split('.')[0]}")
     return settings
+
+
+def unknown_names(environment: Mapping[str, str]) -> list[str]:
+    """Say of each name in the environment that looks like a setting and is none what may have been meant."""
+    known = _names(Settings(), PREFIX)
+    said = []
+    for name in sorted(environment):
+        if not name.startswith(PREFIX) or name in known or name.startswith(OTHERS):
+            continue
+        # Without what all of them begin with, or everything would be close to everything.
+        meant = closest(name.removeprefix(PREFIX), (each.removeprefix(PREFIX) for each in known))
+        asked = "" if meant is None else f"; did you mean {PREFIX}{meant}?"
+        said.append(f"{name} is no setting, and changes nothing{asked}")
+    return said
+
+
+def _names(settings: Any, prefix: str) -> list[str]:
+    names = []
+    for each in _fields(settings):
+        name, present = f"{prefix}{each.name.upper()}", getattr(settings, each.name)
+        names += _names(present, f"{name}_") if is_dataclass(present) else [name]
+    return names
 
 
 def duration(text: str | float) -> timedelta:
@@ -153,6 +203,8 @@ def _with(settings: T, path: list[str], value: Any, where: str) -> T:
 
 
 def _converted(kind: Any, value: Any) -> Any:
+    if kind == timedelta | None:
+        return None if value == FOREVER else duration(value)
     if kind is timedelta:
         return _not_negative(duration(value))
     if kind is bool:
@@ -216,9 +268,7 @@ def _text(value: Any) -> str:
 
 
 def _unknown(key: str, names: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(key.replace("-", "_"), names, n=1)
-    hint = f"; did you mean {close[0].replace('_', '-')}?" if close else ""
-    return f"there is no such setting{hint}"
+    return f"there is no such setting{hint(key, [name.replace('_', '-') for name in names])}"
 
 
 def _fields(settings: Any) -> tuple[Any, ...]:

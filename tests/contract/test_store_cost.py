@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event as listening
 
-from forewarn.control.ports import HistoryFilter
+from forewarn.control.ports import HistoryFilter, RecordFilter
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.store.snapshot import SqlSnapshot
 from forewarn.store.sql import open_store
@@ -49,6 +49,10 @@ QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
     "history of a machine": lambda snapshot: snapshot.history(HistoryFilter(machine=machine("web-0").name)),
     "history of an order": lambda snapshot: snapshot.history(HistoryFilter(order=order_id(1))),
     "history since": lambda snapshot: snapshot.history(HistoryFilter(since=NOW)),
+    "history above": lambda snapshot: snapshot.history(HistoryFilter(above=1)),
+    "following": lambda snapshot: snapshot.following(1, RecordFilter(), limit=10),
+    "open_orders": lambda snapshot: snapshot.open_orders([order_id(1)]),
+    "open_rollouts": lambda snapshot: snapshot.open_rollouts(),
     "scheduled_user_orders": lambda snapshot: snapshot.scheduled_user_orders(DEFAULT_PROJECT),
     "last_seen": lambda snapshot: snapshot.last_seen([machine_id("web-0")]),
     "counts": lambda snapshot: snapshot.counts(),

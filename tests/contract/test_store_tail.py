@@ -73,6 +73,17 @@ def test_listed_events_are_those_of_a_projects_groups(store: SqlStore) -> None:
     here, there = event(1), event(2, group=other.name)
     save(store, groups=(group(), other), events=(here, there))
     with store.read() as snapshot:
-        assert snapshot.listed_events(None) == [here, there]
-        assert snapshot.listed_events(ProjectName("b")) == [there]
-        assert snapshot.listed_events(ProjectName("c")) == []
+        assert snapshot.listed_events() == [here, there]
+    for project, listed in (("b", [there]), ("c", [])):
+        with store.read(project=ProjectName(project)) as snapshot:
+            assert snapshot.listed_events() == listed
+
+
+def test_a_project_follows_its_own_records(store: SqlStore) -> None:
+    mine = record(2, project=ProjectName("b"))
+    save(store, records=(record(1, project=ProjectName("a")), mine, record(3)))
+    with store.read(project=ProjectName("b")) as snapshot:
+        found = snapshot.following(0, RecordFilter(), limit=10)
+        assert (found.records, found.number) == ((mine,), 3)
+        assert snapshot.count_following(0, RecordFilter()) == 1
+        assert snapshot.count_following(0, RecordFilter(project=ProjectName("a"))) == 0

@@ -70,3 +70,16 @@ def test_a_webhook_that_is_removed_is_gone(store: SqlStore) -> None:
         tx.remove_webhook(webhook(1).id)
     with store.read() as snapshot:
         assert snapshot.webhooks(project=None, after=None, limit=10) == ([webhook(2)], None)
+
+
+def test_a_project_finds_the_webhooks_that_are_its_own(store: SqlStore) -> None:
+    a, b = ProjectName("a"), ProjectName("b")
+    mine, theirs = webhook(1, project=a, owner=a), webhook(2, project=b, owner=b)
+    save(store, mine, theirs, webhook(3, project=a))
+    with store.read(project=a) as snapshot:
+        assert snapshot.webhooks(project=None, after=None, limit=10) == ([mine], None)
+        assert snapshot.webhook(mine.id) == mine
+        assert snapshot.webhook(theirs.id) is None
+        assert (snapshot.count_webhooks(owner=a), snapshot.count_webhooks()) == (1, 3)
+    with store.read() as snapshot:
+        assert len(snapshot.webhooks(project=a, after=None, limit=10)[0]) == 2

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -14,48 +15,24 @@ from forewarn.api import rights
 from forewarn.api.door import Door
 from forewarn.core.access import Grant, Right, Role
 from forewarn.core.errors import Unavailable
-from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.model import Project
-from forewarn.core.words import Action, GroupKind, GroupName, HostName, Priority, ProjectName, Work
-from tests.harness import TEST, Service, machine
+from forewarn.core.webhooks import Webhook
+from forewarn.core.words import Action, ProjectName, Work
+from tests.harness import TEST, Service
 from tests.served import Api, app_of
-
-A, B = ProjectName("a"), ProjectName("b")
-# The secrets of the harness come in a row.
-OPERATOR, VIEWER, A_VIEWER, A_USER, B_USER = (f"fw_secret-{number}" for number in range(1, 6))
-GRANTS = (
-    Grant(name="olga", role=Role.OPERATOR),
-    Grant(name="vera", role=Role.VIEWER),
-    Grant(name="anna-reads", role=Role.VIEWER, project=A),
-    Grant(name="anna", role=Role.USER, project=A),
-    Grant(name="bert", role=Role.USER, project=B),
+from tests.tenants import (
+    A_USER,
+    A_VIEWER,
+    B_USER,
+    GRANTS,
+    OPERATOR,
+    ROLES,
+    VIEWER,
+    A,
+    B,
+    bearer,
+    let_in,
+    two_projects,
 )
-
-
-def two_projects() -> FleetSpec:
-    """Two tenants that share every host, each with a machine of its own and a spot one of the same name."""
-    return FleetSpec(
-        projects=(Project(name=A), Project(name=B)),
-        hosts=tuple(HostName(f"host-{number}") for number in (1, 2, 3)),
-        groups=tuple(
-            GroupSpec(
-                name=GroupName(f"{name}-web"),
-                kind=GroupKind.AVAILABILITY_SET,
-                update_domains=2,
-                project=name,
-            )
-            for name in (A, B)
-        ),
-        machines=tuple(
-            each
-            for name in (A, B)
-            for each in (
-                machine(f"{name}-0", "host-1", group=f"{name}-web", project=name),
-                machine(f"{name}-1", "host-2", group=f"{name}-web", domain=1, project=name),
-                machine("spot", "host-3", project=name, priority=Priority.SPOT),
-            )
-        ),
-    )
 
 
 @pytest.fixture
@@ -70,8 +47,7 @@ def service() -> Iterator[Service]:
 
 @pytest.fixture
 def tokens(service: Service) -> None:
-    for wanted in GRANTS:
-        service.tokens.create(wanted, by="test")
+    let_in(service)
 
 
 @pytest.fixture
@@ -84,10 +60,6 @@ def app(service: Service) -> FastAPI:
 @pytest.fixture
 def api(app: FastAPI) -> Api:
     return Api(app)
-
-
-def bearer(secret: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {secret}"}
 
 
 def error_of(answer: httpx.Response) -> tuple[int, str]:
@@ -106,11 +78,14 @@ SETTLED = (200, 403, 403, 200, 404)
 PLATFORM = (200, 403, 403, 403, 404)
 RUN = (202, 403, 403, 403, 403)
 RUN_200 = (200, 403, 403, 403, 403)
+KEPT = (200, 403, 403, 200, 200)
 NOT_NOW = (409, 403, 403, 403, 403)
 NOBODY = "602D9444-D2CD-49C7-8624-8643E7171297"
 
 CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/machines", LISTED),
+    ("GET", "/v1/machines?project=a", ALL_MAY_READ),
+    ("GET", "/v1/machines?group=a-web", ALL_MAY_READ),
     ("GET", "/v1/machines/a-0", ALL_MAY_READ),
     ("PUT", "/v1/machines/a-0", RUN_200),
     ("DELETE", "/v1/machines/a-0", RUN_200),
@@ -121,6 +96,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", "/v1/machines/a-0/freeze", RUN),
     ("POST", "/v1/machines/spot/evict?project=a", RUN),
     ("GET", "/v1/groups", LISTED),
+    ("GET", "/v1/groups?project=a", ALL_MAY_READ),
     ("GET", "/v1/groups/a-web", ALL_MAY_READ),
     ("GET", "/v1/hosts", ONLY_OF_THE_FLEET),
     ("GET", "/v1/hosts/host-1", ONLY_OF_THE_FLEET),
@@ -131,6 +107,7 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", "/v1/hosts/host-3/cordon", RUN),
     ("POST", "/v1/hosts/host-3/uncordon", RUN),
     ("GET", "/v1/orders", LISTED),
+    ("GET", "/v1/orders?project=a", ALL_MAY_READ),
     ("GET", "/v1/orders/{order}", ALL_MAY_READ),
     ("GET", "/v1/orders/{host_order}", (200, 200, 404, 404, 404)),
     ("POST", "/v1/orders/{order}/cancel", SETTLED),
@@ -150,15 +127,24 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", f"/v1/rollouts/{NOBODY}/pause", (404, 403, 403, 403, 403)),
     ("POST", f"/v1/rollouts/{NOBODY}/resume", (404, 403, 403, 403, 403)),
     ("POST", f"/v1/rollouts/{NOBODY}/abort", (404, 403, 403, 403, 403)),
-    ("GET", "/v1/calendar.ics", ONLY_OF_THE_FLEET),
+    ("GET", "/v1/calendar.ics", LISTED),
+    ("GET", "/v1/calendar.ics?project=a", ALL_MAY_READ),
     # A number that has not come yet: an open stream would not end.
-    ("GET", "/v1/stream?since=99999999", (409, 409, 403, 403, 403)),
-    ("GET", "/v1/webhooks", ONLY_OF_THE_FLEET),
-    ("POST", "/v1/webhooks", (201, 403, 403, 403, 403)),
-    ("GET", f"/v1/webhooks/{NOBODY}", (404, 404, 403, 403, 403)),
-    ("DELETE", f"/v1/webhooks/{NOBODY}", (404, 403, 403, 403, 403)),
-    ("POST", f"/v1/webhooks/{NOBODY}/test", (404, 403, 403, 403, 403)),
+    ("GET", "/v1/stream?since=99999999", (409, 409, 409, 409, 409)),
+    ("GET", "/v1/stream?since=99999999&project=a", (409, 409, 409, 409, 404)),
+    ("GET", "/v1/stream?since=99999999&machine=a-0", (409, 409, 409, 409, 404)),
+    ("GET", "/v1/webhooks", KEPT),
+    ("GET", "/v1/webhooks?project=a", SETTLED),
+    ("POST", "/v1/webhooks", (201, 403, 403, 201, 201)),
+    ("GET", "/v1/webhooks/{webhook}", SETTLED),
+    ("DELETE", "/v1/webhooks/{webhook}", SETTLED),
+    ("POST", "/v1/webhooks/{webhook}/test", SETTLED),
+    # Made by an operator: a project's people need not know where.
+    ("GET", "/v1/webhooks/{operators}", (200, 403, 403, 404, 404)),
+    ("DELETE", "/v1/webhooks/{operators}", (200, 403, 403, 404, 404)),
+    ("POST", "/v1/webhooks/{operators}/test", (200, 403, 403, 404, 404)),
     ("GET", "/v1/events", LISTED),
+    ("GET", "/v1/events?project=a", ALL_MAY_READ),
     ("GET", "/v1/events/{event}", ALL_MAY_READ),
     ("POST", "/v1/events/{event}/approve", SETTLED),
     ("POST", "/v1/events/{event}/cancel", SETTLED),
@@ -166,6 +152,10 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", "/v1/events/{host_event}/approve", SETTLED),
     ("POST", "/v1/events/{host_event}/cancel", PLATFORM),
     ("GET", "/v1/history", LISTED),
+    ("GET", "/v1/history?project=a", ALL_MAY_READ),
+    ("GET", "/v1/history?machine=a-0", ALL_MAY_READ),
+    ("GET", "/v1/history?event={event}", ALL_MAY_READ),
+    ("GET", "/v1/history?order={order}", ALL_MAY_READ),
     ("GET", "/v1/fleet", ONLY_OF_THE_FLEET),
     ("PUT", "/v1/fleet", RUN_200),
     ("GET", "/v1/clock", LISTED),
@@ -185,8 +175,14 @@ BODIES: dict[str, Any] = {
     "/v1/fleet": {},
     "/v1/holds": {"reason": "holidays"},
     "/v1/rollouts": {"hosts": ["host-3"], "action": "freeze"},
-    "/v1/webhooks": {"url": "http://127.0.0.1:9/"},
+    "/v1/webhooks": {"url": "https://hooks.example/forewarn"},
 }
+
+
+def added(service: Service, keeper: ProjectName | None) -> Webhook:
+    """Have a's records pushed, by its own people or by an operator."""
+    webhooks = service.webhooks.within(keeper)
+    return webhooks.add("https://hooks.example/a", project=A, kinds=(), secret=None, by="test")
 
 
 def prepared(service: Service, path: str) -> str:
@@ -194,6 +190,9 @@ def prepared(service: Service, path: str) -> str:
     if "{order}" in path or "{event}" in path:
         placed = service.order("a-0", Action.RESTART)
         return path.format(order=placed.order.id, event=placed.events[0].id)
+    if "/{webhook}" in path or "/{operators}" in path:
+        id_ = added(service, A if "{webhook}" in path else None).id
+        return path.format(webhook=id_, operators=id_)
     if "{hold}" in path:
         return path.format(hold=service.plane.hold(TEST, project=None, host=None).id)
     if "{host_" in path:
@@ -212,15 +211,6 @@ def prepared(service: Service, path: str) -> str:
             service.advance(minutes=10)
         return path.format(eviction=placed.order.id, stopped="spot")
     return path
-
-
-ROLES = {
-    "operator": OPERATOR,
-    "viewer": VIEWER,
-    "a's viewer": A_VIEWER,
-    "a's user": A_USER,
-    "b's user": B_USER,
-}
 
 
 @pytest.mark.usefixtures("tokens")
@@ -282,6 +272,8 @@ def test_what_nobody_thought_of_is_not_for_a_projects_people() -> None:
         {"Authorization": ""},
         {"Authorization": "Bearer"},
         {"Authorization": "Basic b2xnYTpmdw=="},
+        {"Authorization": "Basic /w=="},
+        {"Authorization": "Basic not-base64"},
         bearer("fw_guessed"),
         {"Authorization": b"Bearer \xff"},
         bearer(f"{OPERATOR}x"),
@@ -302,6 +294,13 @@ def test_every_call_but_the_probes_needs_a_token(api: Api, headers: Any) -> None
             assert error_of(answer) == (401, "Unauthorized")
             assert answer.headers["WWW-Authenticate"] == "Bearer"
             assert "fw_" not in answer.text.replace("fw_…", "")
+
+
+@pytest.mark.usefixtures("tokens")
+def test_a_token_may_come_as_a_password_for_clients_that_can_send_nothing_else(api: Api) -> None:
+    for name in ("", "olga", "anybody"):
+        given = b64encode(f"{name}:{OPERATOR}".encode()).decode()
+        assert api("GET", "/v1/clock", headers={"Authorization": f"Basic {given}"}).status_code == 200
 
 
 @pytest.mark.usefixtures("tokens")
@@ -415,7 +414,11 @@ def test_a_project_sees_what_is_its_own_and_nothing_else(service: Service, api: 
             assert {each[key] for each in found} == mine
     records = api("GET", "/v1/history", headers=bearer(A_USER)).json()["records"]
     assert {each["project"] for each in records} == {"a"}
-    assert api("GET", "/v1/history?project=b", headers=bearer(A_USER)).json()["records"] == []
+    there, nowhere = (
+        api("GET", f"/v1/history?project={name}", headers=bearer(A_USER)).text.replace(f"{name}\\", "NAME")
+        for name in ("b", "z")
+    )
+    assert there == nowhere
 
 
 @pytest.mark.usefixtures("tokens")
@@ -449,6 +452,10 @@ def test_every_change_says_who_made_it(service: Service, api: Api) -> None:
     assert placed["order"]["by"] == "anna"
     event = api("POST", f"/v1/events/{placed['event']['id']}/approve", headers=bearer(A_USER)).json()["event"]
     assert [(each["by"], each["kind"]) for each in event["approvals"]] == [("anna", "person")]
+    api("POST", "/v1/clock/advance", json={"seconds": 60}, headers=bearer(OPERATOR))
+    turned = service.history()[-1]
+    assert (turned.kind, turned.by) == ("clock-advanced", "olga")
+    assert turned.reason == "by 60 s to 2026-01-05T12:01:00Z"
     made = [each for each in service.history() if each.kind.startswith("token-")]
     assert [(each.by, each.reason) for each in made][-1] == ("test", "bert (user of b)")
     api("POST", "/v1/tokens/bert/revoke", headers=bearer(OPERATOR))

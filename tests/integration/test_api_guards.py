@@ -191,6 +191,17 @@ def test_probes_say_what_the_server_knows(service: Service) -> None:
         assert error_of(api("GET", path)) == (503, "Unavailable")
 
 
+def test_a_probe_that_asks_with_head_gets_the_same_without_a_body(service: Service) -> None:
+    health = Health()
+    with serving(app_of(service, health=health)) as url, httpx.Client(trust_env=False) as client:
+        for path in ("/healthz", "/readyz"):
+            for unwell, status in ((None, 200), ("a listener does not answer", 503)):
+                health.unwell = unwell
+                asked, got = client.head(url + path), client.get(url + path)
+                assert (asked.status_code, asked.content) == (got.status_code, b"") == (status, b"")
+                assert asked.headers["content-length"] == got.headers["content-length"]
+
+
 def test_metrics_count_what_there_is(api: Api) -> None:
     text = api("GET", "/metrics").text
     assert 'forewarn_machines{state="running"} 8.0' in text

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from forewarn.cli.client import Client
 from forewarn.cli.main import app
 from tests.harness import Service, sqlite_url
 from tests.served import app_of, sample, serving
@@ -240,3 +242,101 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# What a newcomer stumbled over
+
+
+def test_a_groups_policy_is_said_in_words_and_declared_as_a_file_does(service: Service, server: str) -> None:
+    policy = {"approval": "all", "auto_approve": True, "notice": 1800, "budget": 2, "defer": 600}
+    declared = answer("fleet", "show")["fleet"]
+    declared["groups"]["web"]["policy"] = policy
+    Client(server).call("PUT", "/v1/fleet", body=declared)
+    said = run("group", "show", "web").stdout
+    assert "all named machines must approve, its users' own orders start without waiting" in said
+    assert "30 m of notice at least, needs 2 healthy machines during a rollout" in said
+    assert "put an event off by 10 m" in said
+    file = run("fleet", "show").stdout
+    assert "[groups.web.policy]\n" in file
+    for line in ('approval = "all"', "auto-approve = true", "budget = 2", 'defer = "10m"', 'notice = "30m"'):
+        assert f"{line}\n" in file
+
+
+def test_a_fleet_with_a_policy_can_be_applied_as_it_is_shown(server: str, tmp_path: Path) -> None:
+    declared = answer("fleet", "show")["fleet"]
+    declared["groups"]["web"]["policy"] = {
+        "terminate_notice": 420,
+        "degrade_notice": 90000,
+        "approval": "leader",
+    }
+    Client(server).call("PUT", "/v1/fleet", body=declared)
+    file = tmp_path / "fleet.toml"
+    file.write_text(run("fleet", "show").stdout, encoding="utf-8")
+    assert 'degrade-notice = "1d1h"' in file.read_text()
+    assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
+
+
+def test_an_order_on_a_busy_machine_says_what_it_waits_for(service: Service, server: str) -> None:
+    first = answer("host", "maintenance", "host-1", "--action", "reboot", "--emergency", "smoke")["order"][
+        "id"
+    ]
+    said = run("machine", "restart", "web-0").stdout
+    assert said.startswith("web-0: restart ordered, waiting.\n")
+    assert f"web-0: waits for order {first} (maintenance) to finish with it" in said
+    assert "announced" not in said
+
+
+def test_enabled_is_the_word_everywhere(server: str) -> None:
+    shown = [run(noun, "list").stdout for noun in ("machine", "group")]
+    shown += [run("machine", "show", "web-0").stdout, run("group", "show", "web").stdout]
+    for said in shown:
+        assert "enabled" in said.lower()
+        assert "listens" not in said.lower()
+
+
+def test_a_degraded_host_whose_order_is_called_off_is_said_to_stay_so(server: str) -> None:
+    for noun, one in (("order", "order"), ("event", "events")):
+        placed = answer("host", "degrade", "host-1")
+        wanted = placed[one] if noun == "order" else placed[one][0]
+        said = run(noun, "cancel", wanted["id"]).stdout
+        assert "host-1 stays degraded" in said
+        assert "host restore host-1" in said
+        run("host", "restore", "host-1")
+
+
+def test_an_emergency_may_have_some_notice(service: Service, server: str) -> None:
+    words = ("host", "maintenance", "host-1", "--action", "freeze", "--emergency", "smoke", "--notice", "2m")
+    assert "in 2 m" in run(*words).stdout
+    run(*words[:-1], "soon", code=2)
+
+
+def typed_at_a_terminal(word: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command whose input is a terminal, and answer what it asks."""
+    master, slave = pty.openpty()
+    os.write(master, f"{word}\n".encode())
+    try:
+        program = [sys.executable, "-m", "forewarn", *words]
+        return subprocess.run(program, stdin=slave, capture_output=True, text=True, check=False)
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def test_a_machine_is_not_deleted_at_a_terminal_without_a_yes(server: str) -> None:
+    refused = typed_at_a_terminal("n", "machine", "delete", "db")
+    assert refused.returncode == 1
+    assert "without notice to anybody?" in refused.stderr
+    assert "nothing was changed" in refused.stderr
+    run("machine", "show", "db")
+    assert "db is no longer in the fleet" in typed_at_a_terminal("y", "machine", "delete", "db").stdout
+    assert "web-5 is no longer" in typed_at_a_terminal("n", "machine", "delete", "web-5", "--yes").stdout
+
+
+def test_webhooks_health_metrics_and_calendar_have_their_commands(server: str) -> None:
+    id_ = answer("webhook", "add", "http://127.0.0.1:1/x")["webhook"]["id"]
+    assert "http://127.0.0.1:1/x" in run("webhook", "show", id_[:8]).stdout
+    assert "works" in run("health").stdout
+    assert answer("health")["ready"] == {"status": "ready"}
+    assert "forewarn_machines{" in run("metrics").stdout
+    assert run("calendar").stdout.startswith("BEGIN:VCALENDAR")
+    run("calendar", "--json", code=1)

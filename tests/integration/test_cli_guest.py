@@ -104,6 +104,17 @@ def test_a_person_may_say_yes_to_all_or_to_nothing(face: Face) -> None:
     assert [ids for _, ids, _ in face.desk.approved] == [(REBOOT.id, OTHERS.id)]
 
 
+def test_a_program_must_say_what_to_approve(face: Face) -> None:
+    face.show(REBOOT)
+    run("approve", "--json", code=2)
+    assert face.desk.approved == []
+    assert answer("approve", "--yes") == {"approved": [REBOOT.id]}
+
+
+def test_a_server_is_not_asked(face: Face) -> None:
+    assert "--endpoint URL" in run("events", "--server", "http://127.0.0.1:1", code=1).stderr
+
+
 def test_the_doctor_says_what_it_looked_at_and_found(face: Face) -> None:
     face.show(REBOOT, OTHERS)
     said = run("doctor").stdout

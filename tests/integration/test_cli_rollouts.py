@@ -3,15 +3,20 @@
 import json
 import re
 import shlex
+import signal
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from forewarn.cli.client import Client
 from forewarn.cli.main import app
 from tests.harness import Service, sqlite_url
+from tests.process import FOREWARN, Output, ending, started, until
 from tests.served import app_of, sample, serving
 
 
@@ -52,7 +57,7 @@ def test_a_plan_is_drawn_as_a_timeline() -> None:
 
 
 def test_a_rollout_is_started_followed_and_finished(service: Service) -> None:
-    said = run("start", "host-1", "host-2", "--action", "reboot", "--reason", "new kernel").stdout
+    said = run("start", "host-1", "host-2", "--action", "reboot", "--reason", "new kernel", "--detach").stdout
     assert "new kernel" in said
     assert "Follow it:" in said
     (listed,) = answer("list")["rollouts"]
@@ -73,10 +78,30 @@ def test_a_rollout_is_paused_resumed_and_aborted() -> None:
 
 def test_the_only_open_rollout_need_not_be_named() -> None:
     assert "No rollout is open" in run("show", code=1).stderr
-    run("start", "host-1")
+    run("start", "host-1", "--detach")
     assert "running" in run("show").stdout
-    run("start", "host-2")
+    run("start", "host-2", "--detach")
     assert "Several rollouts are open" in run("pause", code=1).stderr
+
+
+def test_conditions_are_asked_for_and_shown(service: Service) -> None:
+    words = (
+        "--deadline",
+        "2026-01-31T00:00:00Z",
+        "--health",
+        "15m",
+        "--require-poll",
+        "--driver",
+        "external",
+    )
+    begun = answer("start", "host-1", *words, "--heartbeat", "2m")["rollout"]
+    assert (begun["deadline"], begun["health_seconds"]) == ("2026-01-31T00:00:00Z", 900)
+    assert (begun["driver"], begun["require_poll"]) == ("external", True)
+    said = run("show").stdout
+    assert "2026-01-31 00:00:00 UTC" in said
+    assert "a machine is healthy within 15 m, and has polled again if it did before" in said
+    assert answer("plan", "host-2", *words)["rollout"]["health_seconds"] == 900
+    assert "got 'soon'" in run("plan", "host-2", "--health", "soon", code=2).stderr
 
 
 HOW_TO = Path(__file__).parents[2] / "docs/how-to/roll-an-update-over-a-fleet.md"
@@ -97,3 +122,65 @@ def test_every_command_of_the_how_to_runs_as_printed() -> None:
 def test_either_hosts_or_all_must_be_named() -> None:
     assert "name hosts, or say --all" in run("plan", code=2).stderr
     assert "name hosts, or say --all" in run("plan", "host-1", "--all", code=2).stderr
+
+
+# Followed, by a program of its own: it is told in lines what happens
+
+
+@contextmanager
+def following(folder: Path, url: str, *words: str) -> Iterator[tuple[subprocess.Popen[str], Output, Output]]:
+    environment = {"FOREWARN_SERVER": url}
+    with ending(started([FOREWARN, "rollout", *words], folder, environment)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        yield process, Output(process.stdout), Output(process.stderr)
+
+
+def turn(url: str, seconds: float) -> None:
+    Client(url).post("/v1/clock/advance", {"seconds": seconds})
+
+
+def test_a_rollout_is_followed_to_its_end(server: str, service: Service, tmp_path: Path) -> None:
+    with following(tmp_path, server, "start", "host-1", "host-2", "--action", "reboot") as (process, out, _):
+        out.wait_for("wave 1 of 2 (host-1): announced")
+        turn(server, 960)
+        out.wait_for("wave 1 of 2 (host-1): started")
+        turn(server, 600)
+        out.wait_for("wave 2 of 2 (host-2): announced")
+        turn(server, 3600)
+        out.wait_for(": done")
+        assert process.wait(60) == 0
+        out.finish()
+    assert out.lines[-1].endswith(": done")
+    assert len(out.lines) == len(set(out.lines))
+
+
+def test_a_rollout_that_pauses_ends_the_following_with_code_1(
+    server: str, service: Service, tmp_path: Path
+) -> None:
+    with following(tmp_path, server, "start", "host-1") as (process, out, err):
+        out.wait_for("announced")
+        rollout = answer("list")["rollouts"][0]["id"]
+        run("pause", rollout, "--reason", "lunch")
+        assert process.wait(60) == 1
+        err.finish()
+    assert f"rollout {rollout} is paused: by operator: lunch" in err.text
+    assert f"rollout resume {rollout}" in err.text
+
+
+def test_ctrl_c_lets_the_rollout_go_on(server: str, service: Service, tmp_path: Path) -> None:
+    with following(tmp_path, server, "start", "host-1") as (process, out, _):
+        out.wait_for("announced")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        out.finish()
+    (rollout,) = answer("list")["rollouts"]
+    assert rollout["state"] == "running"
+    assert f"Rollout {rollout['id']} goes on without you." in out.text
+    with following(tmp_path, server, "show", "--follow", "--json") as (process, out, _):
+        until(lambda: out.lines, what="the rollout")
+        turn(server, 3600)
+        assert process.wait(60) == 0
+        out.finish()
+    states = [json.loads(line)["state"] for line in out.lines]
+    assert (states[0], states[-1]) == ("running", "done")

@@ -1,5 +1,6 @@
 """A copy made while the server runs: it can be served as it is, and is another store."""
 
+import json
 from pathlib import Path
 
 from tests.process import Program, run, sample_fleet
@@ -28,6 +29,15 @@ def test_a_copy_made_while_it_runs_is_the_same_store_under_another_tag(tmp_path:
             # They are two stores from now on: each goes on by itself.
             copy.post(f"/v1/events/{event['id']}/approve")
             assert not program.get(f"/v1/events/{event['id']}")["event"]["approved"]
+
+
+def test_a_copy_that_would_push_to_webhooks_says_so(tmp_path: Path) -> None:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        added = program.call("POST", "/v1/webhooks", json={"url": "http://127.0.0.1:1/x"})
+        assert added.status_code == 201
+        assert "pushes to its webhook as this store does" in run(tmp_path, "backup", "copy.db").stdout
+        answer = run(tmp_path, "backup", "again.db", "--json").stdout
+        assert json.loads(answer) == {"file": "again.db", "webhooks": 1}
 
 
 def test_a_restart_keeps_the_tag(tmp_path: Path) -> None:

@@ -53,6 +53,22 @@ def test_it_prints_where_it_is_and_what_to_try(tmp_path: Path) -> None:
     assert "machine restart web-0" in said
 
 
+def test_without_a_fleet_it_says_how_to_declare_one(tmp_path: Path) -> None:
+    with Program(tmp_path) as program:
+        said = program.out.wait_for("There is no machine yet.")
+        assert "docs/reference/fleet-file.md" in said
+        assert program.out.wait_for(f"--server {program.operators} fleet apply FILE") == ""
+
+
+def test_a_name_that_is_no_setting_is_warned_of(tmp_path: Path) -> None:
+    with Program(tmp_path, environment={"FOREWARN_GUEST_RAT": "7", "FOREWARN_TOKEN": "x"}) as program:
+        assert program.stop() == 0
+    assert "FOREWARN_GUEST_RAT is no setting, and changes nothing; did you mean FOREWARN_GUEST_RATE?" in (
+        program.err.text
+    )
+    assert "FOREWARN_TOKEN" not in program.err.text
+
+
 def test_health_is_answered_only_after_guests_are(tmp_path: Path) -> None:
     fleet, place = sample_fleet(tmp_path, ports=True), f"127.0.0.1:{free_port()}"
     program = Program(tmp_path, "--fleet", fleet, operator=place)

@@ -84,7 +84,7 @@ def test_it_resumes_after_a_crash(program: Program) -> None:
 def test_a_filter_lets_through_only_what_is_asked_for(program: Program) -> None:
     with (
         Follower(program.operators, "?since=0&machine=web-0&kind=event-scheduled") as one,
-        Follower(program.operators, "?since=0&project=nobody") as none,
+        Follower(program.operators, "?since=0&machine=web-2&kind=event-scheduled") as none,
         Follower(program.operators, "?since=0&kind=event-scheduled&kind=order-placed") as kinds,
     ):
         program.post("/v1/machines/web-0/freeze")

@@ -1,5 +1,6 @@
 """Webhooks of a real server: kept until delivered, in order, signed; a bad receiver harms only itself."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -191,3 +192,39 @@ def test_a_trial_that_fails_says_why(program: Program, tmp_path: Path) -> None:
     tried = run(tmp_path, "webhook", "test", id_, environment={"FOREWARN_SERVER": program.operators})
     assert tried.returncode == 1
     assert "the call was not taken: " in tried.stderr
+
+
+def tenant_of(program: Program) -> dict[str, str]:
+    """Be a user of the default project, where there are tokens; the program's own calls are an operator's."""
+    made = {"name": "olga", "role": "operator"}
+    program.operator(program.call("POST", "/v1/tokens", json=made).json()["secret"])
+    wanted = {"name": "anna", "role": "user", "project": "default"}
+    secret = program.call("POST", "/v1/tokens", json=wanted).json()["secret"]
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def test_a_projects_webhook_gets_its_records_and_no_others(tmp_path: Path, receiver: Receiver) -> None:
+    allowed = {"FOREWARN_WEBHOOKS_PROJECT_TARGETS": "any"}
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path), environment=allowed) as program:
+        tenant = tenant_of(program)
+        answer = program.call("POST", "/v1/webhooks", json={"url": receiver.url}, headers=tenant)
+        assert answer.status_code == 201, answer.text
+        program.post("/v1/hosts/host-3/cordon")
+        program.post("/v1/machines/web-0/freeze")
+        program.advance(3600)
+        own = [record for record in program.history() if record["project"] == "default"]
+        first = answer.json()["webhook"]["delivered"]
+        numbers = [record["number"] for record in own if record["number"] > first]
+        until(lambda: len(receiver.numbers) >= len(numbers), what="all records to arrive")
+        assert receiver.numbers == numbers
+        assert all(is_signed(headers, body, answer.json()["secret"]) for headers, body in receiver.calls)
+
+
+def test_a_projects_webhook_to_a_name_inside_is_never_called(program: Program, receiver: Receiver) -> None:
+    tenant = tenant_of(program)
+    url = receiver.url.replace("127.0.0.1", socket.gethostname())
+    answer = program.call("POST", "/v1/webhooks", json={"url": url}, headers=tenant)
+    tried = program.call("POST", f"/v1/webhooks/{answer.json()['webhook']['id']}/test", headers=tenant).json()
+    assert tried["delivered"] is False
+    assert "not public" in tried["error"]
+    assert "project-targets" in tried["error"]

@@ -11,7 +11,7 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from forewarn.core import rollout as rules
 from forewarn.core.orders import Mandate
-from forewarn.core.waves import Rollout, RolloutState
+from forewarn.core.waves import Conditions, Rollout, RolloutState
 from forewarn.core.words import HostName, Work
 from tests.integration.test_rules import HOSTS, Histories
 
@@ -33,9 +33,16 @@ class Rolling(Histories):
         work=st.sampled_from([Work.FREEZE, Work.REBOOT, Work.REDEPLOY]),
         at_once=st.integers(1, 3),
         gap=st.sampled_from([0, 600]),
+        deadline=st.sampled_from([None, 7200]),
+        require_poll=st.booleans(),
     )
-    def begin(self, hosts: list[str], work: Work, at_once: int, gap: int) -> None:
-        self.service.roll(*hosts, work=work, hosts_at_once=at_once, gap=timedelta(seconds=gap))
+    def begin(
+        self, hosts: list[str], work: Work, at_once: int, gap: int, deadline: int | None, require_poll: bool
+    ) -> None:
+        at = None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline)
+        conditions = Conditions(deadline=at, health=timedelta(minutes=10), require_poll=require_poll)
+        wish = {"work": work, "hosts_at_once": at_once, "gap": timedelta(seconds=gap)}
+        self._decide(self.service.roll, *hosts, **wish, conditions=conditions)
 
     @precondition(lambda self: self._open())
     @rule(data=st.data(), verb=st.sampled_from(["pause", "resume", "resume", "abort"]))

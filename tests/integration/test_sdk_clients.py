@@ -13,7 +13,6 @@ import pytest
 from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused, Unavailable
 from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.settings import GuestSettings
-from forewarn.sdk.conversation import Silence
 from forewarn.sdk.leases import Lease
 from forewarn.sdk.platform import LeaseSource, Surroundings
 from forewarn.wire.azure import VERSIONS
@@ -367,4 +366,3 @@ def test_a_wrong_variable_is_named(kind: str) -> None:
 def test_an_event_can_be_compared_and_kept() -> None:
     one = Event(id="A", type="Reboot", status="Scheduled", resources=("a",))
     assert {one: 1}[Event(id="A", type="Reboot", status="Scheduled", resources=("a",))] == 1
-    assert Silence(why="").sent == 0

@@ -151,6 +151,21 @@ def test_a_deadline_that_has_passed_is_refused(service: Service) -> None:
         maintain(service, "host-1", deadline=START)
 
 
+def test_a_budget_that_can_never_be_met_is_refused_unless_it_is_an_emergency(service: Service) -> None:
+    web = replace(group("web"), policy=GroupPolicy(budget=2))
+    members = (
+        machine(name, host, group="web") for name, host in (("a", "host-1"), ("b", "host-1"), ("c", "host-2"))
+    )
+    service.apply(fleet(web, *members))
+    never = (
+        "group web: needs 2 healthy of 3, but host-1 carries 2 of one update domain: this can never be met"
+    )
+    with pytest.raises(Invalid, match=never):
+        maintain(service, "host-1")
+    maintain(service, "host-1", emergency="fire")
+    assert started_at(service) == [START]
+
+
 def test_an_emergency_heeds_no_window(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     maintain(service, "host-1", emergency="fire")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.config import Settings, duration, load
+from forewarn.config import Settings, duration, load, unknown_names
 from forewarn.core.errors import Invalid
 
 # Which wins
@@ -131,6 +131,13 @@ def test_a_time_has_an_end(text: Any) -> None:
         duration(text)
 
 
+@pytest.mark.parametrize(("text", "keep"), [("400d", timedelta(days=400)), ("forever", None)])
+def test_the_history_is_kept_for_a_time_or_for_ever(text: str, keep: timedelta | None) -> None:
+    assert Settings().history.keep is None
+    assert loaded(file=f"[history]\nkeep = '{text}'").history.keep == keep
+    assert loaded(environment={"FOREWARN_HISTORY_KEEP": text}).history.keep == keep
+
+
 # What is refused
 
 
@@ -162,6 +169,7 @@ def test_a_time_has_an_end(text: Any) -> None:
         ("[times]\nuser-orders = inf", "times.user-orders: expected a number, got inf"),
         ("[times]\nlinger = -1", "times.linger: expected a time that is not negative, got -1"),
         ("[times]\nlinger = inf", "times.linger: expected a time that is not so long, got inf"),
+        ("[history]\nkeep = '5h'", "history.keep: expected at least 1d, or forever, got '5h'"),
         ("[simulated]\nfail = ''", "simulated.fail: expected a time such as 90, 15m, 1h30m or 7d, got ''"),
     ],
 )
@@ -188,3 +196,21 @@ def test_a_wrong_flag_is_named() -> None:
     with pytest.raises(Invalid) as refused:
         loaded(flags={"guest.listen": [8169]})
     assert str(refused.value) == "--guest: expected a text, got [8169]"
+
+
+# What is warned of
+
+
+def test_a_name_in_the_environment_that_is_no_setting_is_told_with_what_was_meant() -> None:
+    given = {
+        "FOREWARN_GUEST_RAT": "1",
+        "FOREWARN_COLOUR": "red",
+        "FOREWARN_GUEST_RATE": "1",
+        "FOREWARN_SERVER": "x",
+        "FOREWARN_HISTORY_KEEP": "7d",
+        "RATE": "1",
+    }
+    assert unknown_names(given) == [
+        "FOREWARN_COLOUR is no setting, and changes nothing",
+        "FOREWARN_GUEST_RAT is no setting, and changes nothing; did you mean FOREWARN_GUEST_RATE?",
+    ]

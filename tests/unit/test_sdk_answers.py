@@ -121,8 +121,8 @@ def test_seconds_left_are_reckoned_in_the_servers_time() -> None:
     event = Event(
         id="A", type="Reboot", status="Scheduled", resources=("m",), not_before=NOON + timedelta(minutes=15)
     )
-    assert time.seconds_left(event, 100.0) == 900
-    assert time.seconds_left(event, 400.0) == 600
+    assert event.seconds_left(time.now(100.0)) == 900
+    assert event.seconds_left(time.now(400.0)) == 600
 
 
 @pytest.mark.parametrize("header", [None, "", "yesterday"])

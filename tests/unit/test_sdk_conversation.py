@@ -2,8 +2,11 @@
 
 import json
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forewarn.sdk.answers import Answer
 from forewarn.sdk.conversation import Ask, Conversation, Reply, Silence, Talk, Watching
@@ -189,3 +192,29 @@ def test_after_trouble_the_endpoint_is_to_say_at_once_that_it_is_back() -> None:
 def test_a_watch_ends_with_what_stays() -> None:
     with pytest.raises(Refused):
         watch(Play(told(1), refused(401)), 2)
+
+
+replies = st.one_of(
+    st.builds(told, st.integers(1, 3)),
+    st.sampled_from([UNCHANGED, HELD, SILENCE, Answer(status=200), Answer(status=200, body=b"<html>")]),
+    st.builds(
+        refused, st.sampled_from([404, 410, 429, 500, 503]), retry_after=st.sampled_from(["1", "60", "x"])
+    ),
+)
+
+
+@given(st.lists(replies), st.floats(0, 70))
+def test_whatever_comes_a_watch_gives_each_new_document_once_and_asks_in_measure(
+    came: list[Reply], takes: float
+) -> None:
+    play = Play(*came, told(99), takes=takes)
+    watching = Watching(Conversation())
+    seen: list[object] = []
+    while not seen or seen[-1] != Document(incarnation=99):
+        seen.append(play.run(watching.next(now=play.now)))
+    bodies = [reply.body for reply in came if isinstance(reply, Answer) and b"Events" in reply.body]
+    told_one_by_one = [json.loads(body)["DocumentIncarnation"] for body, _ in groupby(bodies)]
+    assert seen == [Document(incarnation=number) for number in (*told_one_by_one, 99)]
+    # At most once a second, and never later than an eviction's notice allows.
+    assert all(pause + takes >= SECOND - 1e-6 for pause in play.pauses[1:])
+    assert max(play.pauses) <= 30

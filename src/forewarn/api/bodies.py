@@ -63,20 +63,35 @@ class PageQuery(Query):
     after: Cursor | None = Field(None, description="The `next` of the page before.")
 
 
-class OrdersQuery(PageQuery):
+class ListQuery(PageQuery):
+    """Which page of a list, and whose things."""
+
+    project: Name | None = Field(None, description="Only of this project.")
+
+
+class MachinesQuery(ListQuery):
+    """Which machines."""
+
+    group: Name | None = Field(None, description="Only of this group.")
+    host: Name | None = Field(None, description="Only on this host.")
+
+
+class OrdersQuery(ListQuery):
     """Which orders."""
 
     state: OrderState | None = Field(None, description="Only orders in this state.")
 
 
-class HistoryQuery(PageQuery):
+class HistoryQuery(ListQuery):
     """Which records."""
 
-    project: Name | None = Field(None, description="Only of this project.")
     machine: Name | None = Field(None, description="Only of this machine.")
     event: Guid | None = Field(None, description="Only of this event.")
     order: Guid | None = Field(None, description="Only of this order.")
     since: Time | None = Field(None, description="Only from this time on (RFC 3339).")
+    above: int | None = Field(
+        None, ge=0, le=LARGEST, description="Only after this number, and oldest first; 0 for all."
+    )
 
 
 class StreamQuery(Query):
@@ -97,16 +112,10 @@ class ProjectQuery(Query):
     project: Name | None = Field(None, description="Its project; needed where several have the name.")
 
 
-class WebhooksQuery(PageQuery):
-    """Which webhooks."""
-
-    project: Name | None = Field(None, description="Only of this project.")
-
-
 class CalendarQuery(Query):
     """Whose events."""
 
-    project: Name | None = Field(None, description="Its project; left out: the whole fleet.")
+    project: Name | None = Field(None, description="Only of this project; left out: all you may see.")
 
 
 class FleetQuery(Query):
@@ -250,7 +259,9 @@ class WebhookBody(Body):
     """Where records are to be pushed to."""
 
     url: Annotated[str, AfterValidator(_line), Field(max_length=2000, json_schema_extra={"format": "uri"})]
-    project: Name | None = Field(None, description="Only records of this project; left out: all.")
+    project: Name | None = Field(
+        None, description="Only records of this project; left out: all that you may see."
+    )
     kinds: list[Annotated[Kind, Field(strict=False)]] = Field(
         default_factory=list, max_length=100, description="Only records of these kinds; none: all."
     )

@@ -6,12 +6,13 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from forewarn.api.bodies import CalendarQuery
-from forewarn.api.errors import documented
+from forewarn.api.errors import documented_as_json
 from forewarn.api.paths import project_name
-from forewarn.api.services import Service
+from forewarn.api.rights import GuardedRoute
+from forewarn.api.services import KnownCaller, Service
 from forewarn.wire import calendar
 
-router = APIRouter(tags=["events"])
+router = APIRouter(route_class=GuardedRoute, tags=["events"])
 
 
 class Calendar(Response):
@@ -25,11 +26,14 @@ class Calendar(Response):
     summary="Subscribe to coming events",
     status_code=200,
     response_class=Calendar,
-    responses=documented(404),
+    responses=documented_as_json(404),
 )
-async def show_calendar(query: Annotated[CalendarQuery, Query()], service: Service) -> Calendar:
-    """Write the current events of a project, or of the whole fleet, as an iCalendar feed."""
+async def show_calendar(
+    query: Annotated[CalendarQuery, Query()], service: Service, caller: KnownCaller
+) -> Calendar:
+    """Write the current events of a project, or all that the caller may see, as an iCalendar feed."""
     project = project_name(query.project)
-    events = await service.run(lambda: service.views.coming(project))
-    name = "forewarn" if project is None else f"forewarn: {project}"
+    events = await service.run(lambda: service.views.only(project).coming())
+    whose = project or caller.project
+    name = "forewarn" if whose is None else f"forewarn: {whose}"
     return Calendar(calendar.calendar(name, events))

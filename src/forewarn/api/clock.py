@@ -6,10 +6,11 @@ from fastapi.responses import JSONResponse
 from forewarn.api import shapes
 from forewarn.api.bodies import AdvanceBody
 from forewarn.api.errors import documented
-from forewarn.api.services import Service, Services
+from forewarn.api.rights import GuardedRoute
+from forewarn.api.services import Caller, Service, Services
 from forewarn.wire import operator
 
-router = APIRouter(tags=["clock"])
+router = APIRouter(route_class=GuardedRoute, tags=["clock"])
 
 
 @router.get("/v1/clock", summary="Tell the time", response_model=shapes.Clock, responses=documented())
@@ -24,9 +25,9 @@ async def show_clock(service: Service) -> JSONResponse:
     response_model=shapes.Clock,
     responses=documented(409, 413),
 )
-async def advance_clock(body: AdvanceBody, service: Service) -> JSONResponse:
+async def advance_clock(body: AdvanceBody, service: Service, caller: Caller) -> JSONResponse:
     """Turn a manual clock forward; answered when all that fell due on the way is done."""
-    await service.run(lambda: service.timekeeper.advance(body.seconds))
+    await service.run(lambda: service.timekeeper.advance(body.seconds, by=caller))
     return JSONResponse(_shown(service))
 
 

@@ -96,6 +96,15 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {each: {"model": ErrorAnswer, "description": _DOCUMENTED[each]} for each in wanted}
 
 
+def documented_as_json(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the errors of an endpoint whose other answers are no JSON."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
+    return {
+        status: {"description": described["description"], "content": content}
+        for status, described in documented(*statuses).items()
+    }
+
+
 def answer(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Answer with an error."""
     body = {"error": {"code": code, "message": message}}

@@ -6,19 +6,25 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from forewarn.api import shapes
-from forewarn.api.bodies import PageQuery
+from forewarn.api.bodies import ListQuery
 from forewarn.api.errors import documented
-from forewarn.api.paths import Id, event_id, listed
+from forewarn.api.paths import Id, event_id, listed, project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.wire import operator
 
-router = APIRouter(tags=["events"])
+router = APIRouter(route_class=GuardedRoute, tags=["events"])
 
 
-@router.get("/v1/events", summary="List current events", response_model=shapes.Events, responses=documented())
-async def list_events(page: Annotated[PageQuery, Query()], service: Service) -> JSONResponse:
-    """List what guests of the whole fleet are being told, oldest first."""
-    found, after = await service.run(lambda: service.views.events(after=page.after, limit=page.limit))
+@router.get(
+    "/v1/events", summary="List current events", response_model=shapes.Events, responses=documented(404)
+)
+async def list_events(query: Annotated[ListQuery, Query()], service: Service) -> JSONResponse:
+    """List what guests are being told, oldest first."""
+    project = project_name(query.project)
+    found, after = await service.run(
+        lambda: service.views.only(project).events(after=query.after, limit=query.limit)
+    )
     return listed("events", found, after, operator.event)
 
 

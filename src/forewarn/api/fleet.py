@@ -9,10 +9,11 @@ from pydantic import WithJsonSchema
 from forewarn.api import declarations, shapes
 from forewarn.api.bodies import FleetQuery
 from forewarn.api.errors import documented
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.wire import fleet
 
-router = APIRouter(tags=["fleet"])
+router = APIRouter(route_class=GuardedRoute, tags=["fleet"])
 
 Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(declarations.FLEET)]
 

@@ -6,8 +6,6 @@ page's name that points here is not let through (`Host`), nor a request that ano
 
 import logging
 from collections.abc import Collection
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -17,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from forewarn.api import errors
 from forewarn.api.door import Door
 from forewarn.core.errors import ForewarnError
+from forewarn.wire import authority
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +45,7 @@ class OnlyKnownHosts:
             return True
         if len(hosts) != 1:
             return False
-        name = _split(hosts[0])[0]
-        return name == "localhost" or name in self._names or _is_address(name)
+        return authority.is_expected(hosts[0], self._names)
 
 
 class OnlySameOrigin:
@@ -169,26 +167,6 @@ def _is_same(origin: str, headers: Headers) -> bool:
     if scheme not in _DEFAULT_PORTS:
         return False
     default = _DEFAULT_PORTS[scheme]
-    name, port = _split(rest)
-    addressed, addressed_port = _split(headers.get("host", ""))
+    name, port = authority.split(rest)
+    addressed, addressed_port = authority.split(headers.get("host", ""))
     return bool(name) and (name, port or default) == (addressed, addressed_port or default)
-
-
-def _split(authority: str) -> tuple[str, str]:
-    """Take a host and its port apart; two empty texts if it is malformed."""
-    try:
-        parts = urlsplit(f"//{authority.strip().lower()}")
-        port = parts.port
-    except ValueError:
-        return "", ""
-    if parts.path or parts.query or parts.fragment or parts.username is not None:
-        return "", ""
-    return parts.hostname or "", "" if port is None else str(port)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -10,35 +10,37 @@ from forewarn.api import shapes
 from forewarn.api.bodies import LARGEST, HistoryQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import event_id, listed, order_id, project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Service
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.errors import ForewarnError, Invalid
 from forewarn.core.words import MachineName
 from forewarn.wire import operator
 
-router = APIRouter(tags=["history"])
+router = APIRouter(route_class=GuardedRoute, tags=["history"])
 
 T = TypeVar("T")
 
 
-@router.get("/v1/history", summary="List records", response_model=shapes.Records, responses=documented())
+@router.get("/v1/history", summary="List records", response_model=shapes.Records, responses=documented(404))
 async def list_records(query: Annotated[HistoryQuery, Query()], service: Service) -> JSONResponse:
-    """List what happened, newest first."""
-    wanted = _filter(query)
-    found = await service.run(lambda: service.views.history(wanted))
+    """List what happened, newest first; oldest first after a number, if `above` gives one."""
+    wanted, project = _filter(query), project_name(query.project)
+    found = await service.run(lambda: service.views.only(project).history(wanted))
     shown = found[: query.limit]
     after = str(shown[-1].number) if len(found) > query.limit else None
     return listed("records", shown, after, operator.record)
 
 
 def _filter(query: HistoryQuery) -> HistoryFilter:
+    after = _read("after", query.after, _number)
     return HistoryFilter(
-        project=_read("project", query.project, project_name),
         machine=_read("machine", query.machine, MachineName),
         event=_read("event", query.event, event_id),
         order=_read("order", query.order, order_id),
         since=_read("since", query.since, operator.read_time),
-        below=_read("after", query.after, _number),
+        below=after if query.above is None else None,
+        above=max(query.above, after or 0) if query.above is not None else None,
         limit=query.limit + 1,  # one more tells whether there is a next page
     )
 

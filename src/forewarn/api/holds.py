@@ -7,12 +7,13 @@ from forewarn.api import shapes
 from forewarn.api.bodies import HoldBody
 from forewarn.api.errors import documented
 from forewarn.api.paths import Id, hold_id
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.core.orders import Mandate
 from forewarn.core.words import HostName, ProjectName
 from forewarn.wire import operator
 
-router = APIRouter(tags=["holds"])
+router = APIRouter(route_class=GuardedRoute, tags=["holds"])
 
 
 @router.get("/v1/holds", summary="List holds", response_model=shapes.Holds, responses=documented())

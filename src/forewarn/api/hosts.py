@@ -6,26 +6,34 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from forewarn.api import shapes
-from forewarn.api.bodies import HostOrderBody, MaintenanceBody, PageQuery
+from forewarn.api.bodies import HostOrderBody, ListQuery, MaintenanceBody, PageQuery
 from forewarn.api.errors import documented
-from forewarn.api.paths import Name, known_name, listed
+from forewarn.api.paths import Name, known_name, listed, project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.api.terms import mandate_of
 from forewarn.control.plane import Placed
 from forewarn.core.words import Action, Work
 from forewarn.wire import operator
 
-router = APIRouter()
+router = APIRouter(route_class=GuardedRoute)
 
 Page = Annotated[PageQuery, Query()]
 
 
 @router.get(
-    "/v1/groups", tags=["groups"], summary="List groups", response_model=shapes.Groups, responses=documented()
+    "/v1/groups",
+    tags=["groups"],
+    summary="List groups",
+    response_model=shapes.Groups,
+    responses=documented(404),
 )
-async def list_groups(page: Page, service: Service) -> JSONResponse:
+async def list_groups(query: Annotated[ListQuery, Query()], service: Service) -> JSONResponse:
     """List groups by name; a standalone machine's own is not among them."""
-    found, after = await service.run(lambda: service.views.groups(after=page.after, limit=page.limit))
+    project = project_name(query.project)
+    found, after = await service.run(
+        lambda: service.views.only(project).groups(after=query.after, limit=query.limit)
+    )
     return listed("groups", found, after, operator.group)
 
 

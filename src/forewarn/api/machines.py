@@ -7,9 +7,10 @@ from fastapi.responses import JSONResponse
 from pydantic import WithJsonSchema
 
 from forewarn.api import declarations, shapes
-from forewarn.api.bodies import MachineOrderBody, PageQuery, ProjectQuery
+from forewarn.api.bodies import MachineOrderBody, MachinesQuery, ProjectQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed, project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service, Services
 from forewarn.api.terms import mandate_of
 from forewarn.control.plane import Placed
@@ -17,10 +18,10 @@ from forewarn.control.views import MachineView
 from forewarn.core.errors import Invalid
 from forewarn.core.machines import MachineSpec
 from forewarn.core.policy import ONLY_IF_ENABLED
-from forewarn.core.words import Action, ProjectName
+from forewarn.core.words import Action, GroupName, HostName, ProjectName
 from forewarn.wire import fleet, operator
 
-router = APIRouter(tags=["machines"])
+router = APIRouter(route_class=GuardedRoute, tags=["machines"])
 
 Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(declarations.MACHINE)]
 Project = Annotated[ProjectQuery, Query()]
@@ -29,10 +30,19 @@ NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls:
 NEVER_TOLD = "a start makes no event"
 
 
-@router.get("/v1/machines", summary="List machines", response_model=shapes.Machines, responses=documented())
-async def list_machines(page: Annotated[PageQuery, Query()], service: Service) -> JSONResponse:
+@router.get(
+    "/v1/machines", summary="List machines", response_model=shapes.Machines, responses=documented(404)
+)
+async def list_machines(query: Annotated[MachinesQuery, Query()], service: Service) -> JSONResponse:
     """List machines by project and name."""
-    found, after = await service.run(lambda: service.views.machines(after=page.after, limit=page.limit))
+    project = project_name(query.project)
+    group = None if query.group is None else GroupName(query.group)
+    host = None if query.host is None else HostName(query.host)
+    found, after = await service.run(
+        lambda: service.views.only(project).machines(
+            after=query.after, limit=query.limit, group=group, host=host
+        )
+    )
     return listed("machines", found, after, shown)
 
 

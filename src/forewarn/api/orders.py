@@ -9,18 +9,20 @@ from forewarn.api import shapes
 from forewarn.api.bodies import OrdersQuery
 from forewarn.api.errors import documented
 from forewarn.api.hosts import answered
-from forewarn.api.paths import Id, listed, order_id
+from forewarn.api.paths import Id, listed, order_id, project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.wire import operator
 
-router = APIRouter(tags=["orders"])
+router = APIRouter(route_class=GuardedRoute, tags=["orders"])
 
 
-@router.get("/v1/orders", summary="List orders", response_model=shapes.Orders, responses=documented())
+@router.get("/v1/orders", summary="List orders", response_model=shapes.Orders, responses=documented(404))
 async def list_orders(query: Annotated[OrdersQuery, Query()], service: Service) -> JSONResponse:
     """List orders, newest first, open or over."""
+    project = project_name(query.project)
     found, after = await service.run(
-        lambda: service.views.orders(state=query.state, after=query.after, limit=query.limit)
+        lambda: service.views.only(project).orders(state=query.state, after=query.after, limit=query.limit)
     )
     return listed("orders", found, after, operator.order)
 

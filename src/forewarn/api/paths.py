@@ -1,6 +1,5 @@
 """The names and ids in a path, and how lists are answered."""
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, TypeVar
 
@@ -11,10 +10,9 @@ from forewarn.core.errors import NotFound
 from forewarn.core.webhooks import WebhookId
 from forewarn.core.words import EventId, OrderId, ProjectName
 from forewarn.wire.fields import is_name
+from forewarn.wire.guid import is_guid
 
 T = TypeVar("T")
-
-_GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 Name = Annotated[str, Path(description="Its name.")]
 Id = Annotated[str, Path(description="Its id: a GUID, in any case.")]
@@ -63,6 +61,6 @@ def listed(what: str, page: Iterable[T], after: str | None, show: Callable[[T], 
 
 
 def _guid(text: str, what: str) -> str:
-    if not _GUID.fullmatch(text):
+    if not is_guid(text):
         raise NotFound(f"{what} {text[:100]} does not exist")
     return text.upper()

@@ -10,12 +10,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from forewarn.api import shapes
-from forewarn.api.errors import documented
+from forewarn.api.errors import documented, documented_as_json
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import OpenService, Service
 from forewarn.control.webhooks import WebhookView
 from forewarn.core.errors import Unavailable
 
-router = APIRouter(tags=["probes"])
+router = APIRouter(route_class=GuardedRoute, tags=["probes"])
 
 
 class Counted(NamedTuple):
@@ -26,6 +27,8 @@ class Counted(NamedTuple):
     webhooks: Sequence[WebhookView]
 
 
+# A balancer that asks with HEAD is answered alike; the server leaves the body out.
+@router.head("/healthz", include_in_schema=False)
 @router.get(
     "/healthz", summary="Say whether the service works", response_model=shapes.Status, responses=documented()
 )
@@ -37,6 +40,7 @@ async def healthz(service: OpenService) -> JSONResponse:
     return JSONResponse({"status": "ok"})
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get(
     "/readyz",
     summary="Say whether requests can be served",
@@ -52,7 +56,9 @@ async def readyz(service: OpenService) -> JSONResponse:
     return JSONResponse({"status": "ready"})
 
 
-@router.get("/metrics", summary="Measure the service", response_class=Response, responses=documented())
+@router.get(
+    "/metrics", summary="Measure the service", response_class=Response, responses=documented_as_json()
+)
 async def metrics(request: Request, service: Service) -> Response:
     """Show counts of everything, in the text format of Prometheus."""
     counted: Counted | None

@@ -8,9 +8,10 @@ from forewarn.api.bodies import FailureBody
 from forewarn.api.errors import documented
 from forewarn.api.hosts import answered
 from forewarn.api.paths import Id, order_id
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 
-router = APIRouter(tags=["orders"])
+router = APIRouter(route_class=GuardedRoute, tags=["orders"])
 
 
 @router.post(

@@ -10,13 +10,14 @@ from forewarn.api import shapes
 from forewarn.api.bodies import PageQuery, PauseBody, ResumeBody, RolloutBody
 from forewarn.api.errors import documented
 from forewarn.api.paths import Id, listed, rollout_id
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.api.terms import conditions_of
 from forewarn.control.rollouts import Shown, Wish
 from forewarn.core.words import HostName, Work
 from forewarn.wire import rollouts
 
-router = APIRouter(tags=["rollouts"])
+router = APIRouter(route_class=GuardedRoute, tags=["rollouts"])
 
 
 @router.post(

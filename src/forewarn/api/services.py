@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 
 from forewarn.control.plane import Plane
 from forewarn.control.rollouts import Rollouts
-from forewarn.control.tail import Tail
+from forewarn.control.tail import ProjectTail, Tail
 from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.control.webhooks import Webhooks
@@ -44,7 +44,7 @@ class Timekeeper(Protocol):
         """Return the present moment."""
         ...
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, seconds: float, *, by: str) -> None:
         """Turn the clock and do all that falls due; Conflict unless it is a manual one."""
         ...
 
@@ -92,7 +92,7 @@ class Services:
 
     plane: Plane
     views: Views
-    tail: Tail
+    tail: Tail | ProjectTail
     webhooks: Webhooks
     pushing: Pushing
     tokens: Tokens
@@ -112,12 +112,20 @@ async def _services(request: Request) -> Services:
     """Give what the caller may reach: one project's things, or all."""
     services, caller = await _all_services(request), _known(request)
     return replace(
-        services, plane=services.plane.within(caller.project), views=services.views.within(caller.project)
+        services,
+        plane=services.plane.within(caller.project),
+        views=services.views.within(caller.project),
+        tail=services.tail.within(caller.project),
+        webhooks=services.webhooks.within(caller.project),
     )
 
 
 async def _caller(request: Request) -> str:
     return _known(request).name
+
+
+async def _known_caller(request: Request) -> access.Caller:
+    return _known(request)
 
 
 def _known(request: Request) -> access.Caller:
@@ -132,3 +140,5 @@ OpenService = Annotated[Services, Depends(_all_services)]
 
 # Who asks, as records name them.
 Caller = Annotated[str, Depends(_caller)]
+# The same with role and project.
+KnownCaller = Annotated[access.Caller, Depends(_known_caller)]

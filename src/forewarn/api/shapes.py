@@ -218,6 +218,7 @@ class Webhook(Shape):
     id: str
     url: str
     project: str | None
+    owner: str | None
     kinds: list[Kind]
     by: str
     created_at: datetime
@@ -446,6 +447,12 @@ class OneToken(Shape):
     """One token."""
 
     token: Token
+
+
+class RevokedToken(OneToken):
+    """A token that is no longer good, and what that leaves behind."""
+
+    warnings: list[str]
 
 
 class NewToken(OneToken):

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Annotated
 
@@ -11,18 +11,21 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Message, Send
 
 from forewarn.api.bodies import LARGEST, StreamQuery
-from forewarn.api.errors import documented
+from forewarn.api.door import Door
+from forewarn.api.errors import documented_as_json
 from forewarn.api.paths import project_name
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import ApiSettings, Service, Services
 from forewarn.control.bell import waking
 from forewarn.control.ports import Following, RecordFilter
-from forewarn.core.errors import Conflict, Invalid, Unavailable
+from forewarn.control.views import Views
+from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
 from forewarn.core.words import MachineName
 from forewarn.wire import sse
 
 log = logging.getLogger(__name__)
 
-router = APIRouter(tags=["history"])
+router = APIRouter(route_class=GuardedRoute, tags=["history"])
 
 PAGE = 200
 
@@ -59,7 +62,7 @@ class EventStream(StreamingResponse):
     summary="Follow what happens",
     status_code=200,
     response_class=EventStream,
-    responses=documented(409),
+    responses=documented_as_json(404, 409),
 )
 async def follow(
     request: Request,
@@ -68,17 +71,38 @@ async def follow(
     last_event_id: LastEventId = None,
 ) -> EventStream:
     """Send every record as a server-sent event, from now on or from after a number."""
-    wanted = RecordFilter(
-        project=project_name(query.project),
-        machine=None if query.machine is None else MachineName(query.machine),
-        kinds=frozenset(kind.value for kind in query.kind),
-    )
+    project = project_name(query.project)
+    machine = None if query.machine is None else MachineName(query.machine)
     if service.tail.closed:
         raise Unavailable("stopping")
+    await service.run(lambda: _check(service.views.only(project), machine))
+    wanted = RecordFilter(
+        project=project, machine=machine, kinds=frozenset(kind.value for kind in query.kind)
+    )
     number = await _start(query, last_event_id, service)
     settings: ApiSettings = request.app.state.settings
-    reader = _Reader(service, wanted, heartbeat=settings.heartbeat)
+    reader = _Reader(service, wanted, heartbeat=settings.heartbeat, is_welcome=_asker(request))
     return EventStream(reader.events(number), patience=settings.patience)
+
+
+def _check(views: Views, machine: MachineName | None) -> None:
+    if machine is not None:
+        views.check_machine(machine)
+
+
+def _asker(request: Request) -> Callable[[], Awaitable[bool]]:
+    """Make what says whether the token that a stream was opened with is still good."""
+    door: Door = request.app.state.door
+    headers = request.headers.getlist("authorization")
+
+    async def is_welcome() -> bool:
+        try:
+            await door.caller(headers)
+        except Anonymous:
+            return False
+        return True
+
+    return is_welcome
 
 
 async def _start(query: StreamQuery, last_event_id: str | None, service: Services) -> int:
@@ -103,8 +127,16 @@ def _number(text: str) -> int:
 class _Reader:
     """One who follows: reads on from a number when woken."""
 
-    def __init__(self, service: Services, wanted: RecordFilter, *, heartbeat: float) -> None:
+    def __init__(
+        self,
+        service: Services,
+        wanted: RecordFilter,
+        *,
+        heartbeat: float,
+        is_welcome: Callable[[], Awaitable[bool]],
+    ) -> None:
         self._service = service
+        self._is_welcome = is_welcome
         self._wanted = wanted
         self._heartbeat = heartbeat
         self._woken = asyncio.Event()
@@ -113,6 +145,10 @@ class _Reader:
         """Give blocks to send until the service stops."""
         with self._service.tail.listening(waking(self._woken)):
             yield sse.opening(number)
+            # Who asks for all from the very first knows of nothing that could be missing.
+            up_to = await self._service.run(lambda: self._service.tail.missing(number)) if number else None
+            if up_to is not None:
+                yield sse.missing(number, up_to)
             # The reader comes again, and is told then that the store is away.
             with suppress(Unavailable):
                 async with aclosing(self._follow(number)) as blocks:
@@ -124,6 +160,9 @@ class _Reader:
             self._woken.clear()
             found = await self._after(number)
             number = found.number
+            # A token may be revoked, or expire, while its stream is open.
+            if not await self._is_welcome():
+                return
             if found.records:
                 yield b"".join(map(sse.event, found.records))
             if not found.more and not await self._news():

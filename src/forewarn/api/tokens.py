@@ -10,12 +10,13 @@ from forewarn.api import shapes
 from forewarn.api.bodies import PageQuery, TokenBody
 from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.core.access import Grant
 from forewarn.core.words import ProjectName
 from forewarn.wire import operator
 
-router = APIRouter(tags=["tokens"])
+router = APIRouter(route_class=GuardedRoute, tags=["tokens"])
 
 
 @router.get("/v1/tokens", summary="List tokens", response_model=shapes.Tokens, responses=documented())
@@ -48,12 +49,12 @@ async def create_token(body: TokenBody, request: Request, service: Service, call
 @router.post(
     "/v1/tokens/{name}/revoke",
     summary="Revoke a token",
-    response_model=shapes.OneToken,
+    response_model=shapes.RevokedToken,
     responses=documented(404),
 )
 async def revoke_token(name: Name, request: Request, service: Service, caller: Caller) -> JSONResponse:
-    """End a token: from now on nothing can be done with it."""
+    """End a token: from now on nothing can be done with it; `warnings` say what that leaves behind."""
     name = known_name(name, "token")
-    token = await service.run(lambda: service.tokens.revoke(name, by=caller))
+    revoked = await service.run(lambda: service.tokens.revoke(name, by=caller))
     request.app.state.door.forget()
-    return JSONResponse({"token": operator.token(token)})
+    return JSONResponse({"token": operator.token(revoked.token), "warnings": list(revoked.warnings)})

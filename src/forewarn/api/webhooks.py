@@ -6,19 +6,22 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from forewarn.api import shapes
-from forewarn.api.bodies import WebhookBody, WebhooksQuery
+from forewarn.api.bodies import ListQuery, WebhookBody
 from forewarn.api.errors import documented
 from forewarn.api.paths import Id, listed, project_name, webhook_id
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service, Services
 from forewarn.control.webhooks import WebhookView
 from forewarn.core.webhooks import WebhookId
 from forewarn.wire import operator
 
-router = APIRouter(tags=["webhooks"])
+router = APIRouter(route_class=GuardedRoute, tags=["webhooks"])
 
 
-@router.get("/v1/webhooks", summary="List webhooks", response_model=shapes.Webhooks, responses=documented())
-async def list_webhooks(query: Annotated[WebhooksQuery, Query()], service: Service) -> JSONResponse:
+@router.get(
+    "/v1/webhooks", summary="List webhooks", response_model=shapes.Webhooks, responses=documented(404)
+)
+async def list_webhooks(query: Annotated[ListQuery, Query()], service: Service) -> JSONResponse:
     """List webhooks, oldest first, with what is stuck and why."""
     project = project_name(query.project)
     found, after = await service.run(

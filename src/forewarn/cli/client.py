@@ -1,11 +1,14 @@
 """The way from the command line to a server: one call, one answer, and two ways to fail."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import ssl
+
+    import httpx
 
 # An order is answered in milliseconds; a clock that is turned by a year may take a while.
 CONNECT_SECONDS = 5.0
@@ -13,6 +16,7 @@ ANSWER_SECONDS = 600.0
 # As many as the server gives at once.
 PAGE = 1000
 FIRST_ERROR = 400
+FORBIDDEN, UNAVAILABLE = 403, 503
 
 ADVICE = "Start one with `forewarn serve`, or set FOREWARN_SERVER (or --server) to where it is."
 
@@ -21,7 +25,11 @@ _SENDABLE = re.compile(r"[!-~]+")
 
 
 class Refused(Exception):
-    """The server said no; the message is its own."""
+    """The server said no; the message is its own, and so is the status, if it was asked at all."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Unreachable(Exception):
@@ -37,10 +45,32 @@ class Client:
         self._url = url.rstrip("/")
         self._token = token
         self._authorities = authorities
+        self._kept: httpx.Client | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return self._url
+
+    @contextmanager
+    def kept_open(self) -> "Iterator[Client]":
+        """Give the same way to the server over a connection that is kept, for those who ask often."""
+        again = Client(self._url, token=self._token, authorities=self._authorities)
+        with self._connection() as again._kept:
+            yield again
 
     def get(self, path: str, **params: Any) -> dict[str, Any]:
         """Ask for something."""
         return self.call("GET", path, params=params)
+
+    def text(self, path: str, **params: Any) -> str:
+        """Ask for something that is not JSON."""
+        query = {name: value for name, value in params.items() if value is not None}
+        with self._reaching(), self._open() as client:
+            answer = client.get(self._url + path, params=query)
+        if answer.status_code >= FIRST_ERROR:
+            self._read(answer.status_code, answer.content)
+        return answer.text
 
     def post(self, path: str, body: object = None, **params: Any) -> dict[str, Any]:
         """Order something."""
@@ -60,19 +90,45 @@ class Client:
         self, method: str, path: str, *, body: object = None, params: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """Send a request and return what the server answers."""
+        query = {name: value for name, value in (params or {}).items() if value is not None}
+        with self._reaching(), self._open() as client:
+            answer = client.request(method, self._url + path, params=query, json=body)
+        return self._read(answer.status_code, answer.content)
+
+    @contextmanager
+    def lines(self, path: str, *, patience: float, **params: Any) -> "Iterator[httpx.Response]":
+        """Open an answer that has no end, to be read line by line; silence may last as long as `patience`."""
         import httpx
 
-        query = {name: value for name, value in (params or {}).items() if value is not None}
-        timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+        timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
+        query = {name: value for name, value in params.items() if value is not None}
+        with (
+            self._reaching(),
+            self._connection() as client,
+            client.stream("GET", self._url + path, params=query, timeout=timeout) as answer,
+        ):
+            if answer.status_code >= FIRST_ERROR:
+                self._read(answer.status_code, answer.read())
+            yield answer
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        import httpx
+
         try:
-            # No proxy: what is on loopback or in the machine room is not reached through one.
-            with httpx.Client(
-                trust_env=False, timeout=timeout, headers=self._headers(), verify=self._trusted()
-            ) as client:
-                answer = client.request(method, self._url + path, params=query, json=body)
+            yield
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise Unreachable(f"No server answers at {self._url} ({error}).\n{ADVICE}") from None
-        return self._read(answer.status_code, answer.content)
+
+    def _open(self) -> "AbstractContextManager[httpx.Client]":
+        return self._connection() if self._kept is None else nullcontext(self._kept)
+
+    def _connection(self) -> "httpx.Client":
+        import httpx
+
+        timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+        # No proxy: what is on loopback or in the machine room is not reached through one.
+        return httpx.Client(trust_env=False, timeout=timeout, headers=self._headers(), verify=self._trusted())
 
     def _headers(self) -> dict[str, str]:
         if self._token is None:
@@ -102,5 +158,5 @@ class Client:
         except (ValueError, KeyError, TypeError):
             raise Unreachable(f"What answers at {self._url} is no forewarn server.\n{ADVICE}") from None
         if refused:
-            raise Refused(message)
+            raise Refused(message, status=status)
         return dict(said)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.durations import seconds
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show service time; turn it, if the clock is a manual one.")
@@ -27,19 +28,8 @@ def show(session: Session) -> None:
 @with_session
 def advance(session: Session, duration: Duration) -> None:
     """Turn a manual clock; all that falls due on the way is done."""
-    answer = session.client.post("/v1/clock/advance", {"seconds": _seconds(duration)})
+    answer = session.client.post("/v1/clock/advance", {"seconds": seconds(duration, hint="DURATION")})
     session.answer(answer, lambda: _show(answer))
-
-
-def _seconds(text: str) -> float:
-    from forewarn.config import duration
-
-    try:
-        return duration(text).total_seconds()
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(
-            f"expected a time such as 90, 15m, 1h30m or 7d, got {text!r}", param_hint="DURATION"
-        ) from None
 
 
 def _show(clock: dict[str, Any]) -> None:

@@ -21,7 +21,9 @@ STYLES = {
     **dict.fromkeys(
         ("Scheduled", "announced", "queued", "cordoned", "waiting", "planned", "paused"), "yellow"
     ),
-    **dict.fromkeys(("Started", "started", "frozen", "restarting", "moving", "degraded"), "magenta"),
+    **dict.fromkeys(
+        ("Started", "started", "checking", "frozen", "restarting", "moving", "degraded"), "magenta"
+    ),
     **dict.fromkeys(("failed",), "bold red"),
     **dict.fromkeys(("stopped", "cancelled", "moot", "aborted", "-"), "dim"),
 }

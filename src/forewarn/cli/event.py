@@ -6,6 +6,7 @@ import typer
 
 from forewarn.cli import console, words
 from forewarn.cli.find import whole_id
+from forewarn.cli.placed import show_still_degraded
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show what guests are being told; approve or cancel it.")
@@ -24,7 +25,7 @@ NOTICES = console.Layout(columns=("MACHINE", "FIRST SENT", "NOTICE", "LATE"))
 @with_session
 def list_(session: Session) -> None:
     """List current events."""
-    answer = session.client.all("events")
+    answer = session.client.all("events", **session.scope)
     session.answer(answer, lambda: _show_list(session, answer["events"]))
 
 
@@ -52,6 +53,8 @@ def cancel(session: Session, id_: Id) -> None:
     event = answer["event"]
     said = f"Event {console.short(event['id'])} is called off, with its order."
     session.answer(answer, lambda: console.say(said))
+    if not session.json and event["source"] == "Platform":
+        show_still_degraded(session, session.client.get(f"/v1/orders/{event['order']}")["order"])
 
 
 def _show_list(session: Session, events: list[dict[str, Any]]) -> None:
@@ -62,7 +65,7 @@ def _show_list(session: Session, events: list[dict[str, Any]]) -> None:
             event["type"],
             event["status"],
             event["resources"],
-            _starts(event, now),
+            words.starts(event, now),
             event["group"],
             event["update_domain"],
             [approval["by"] for approval in event["approvals"]],
@@ -71,12 +74,6 @@ def _show_list(session: Session, events: list[dict[str, Any]]) -> None:
         for event in events
     )
     console.table(LIST, rows, empty="No events: guests are told nothing.")
-
-
-def _starts(event: dict[str, Any], now: str) -> str:
-    if event["started_at"] is not None:
-        return f"started {words.countdown(event['started_at'], now)}".replace("started now", "just started")
-    return words.countdown(event["not_before"], now)
 
 
 def _show(session: Session, event: dict[str, Any]) -> None:
@@ -91,7 +88,7 @@ def _show(session: Session, event: dict[str, Any]) -> None:
             ("update domain", event["update_domain"]),
             ("announced", words.at(event["announced_at"])),
             ("not before", words.at(event["not_before"])),
-            ("starts", _starts(event, now) if event["ended_at"] is None else None),
+            ("starts", words.starts(event, now) if event["ended_at"] is None else None),
             ("ended", words.at(event["ended_at"])),
             ("source", event["source"]),
             ("description", event["description"]),

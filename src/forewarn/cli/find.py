@@ -1,22 +1,16 @@
 """Ids as people type them: whole, or the first few characters."""
 
-import re
 from typing import Any
 
 from forewarn.cli.client import Client, Refused
+from forewarn.wire.guid import is_guid
 
 SHORTEST = 4
-_GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-
-
-def is_id(text: str) -> bool:
-    """Say whether a text is a whole id."""
-    return _GUID.fullmatch(text) is not None
 
 
 def whole_id(client: Client, what: str, typed: str) -> str:
     """Complete the id of an order or an event that is listed."""
-    if is_id(typed):
+    if is_guid(typed):
         return typed.upper()
     one = what.removesuffix("s")
     if len(typed) < SHORTEST:

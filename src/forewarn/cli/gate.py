@@ -13,6 +13,7 @@ import typer
 
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused, Unreachable
+from forewarn.cli.complete import names
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Announce, wait for the guests, then run your own command.")
@@ -29,8 +30,10 @@ REPORTS = {
     "heartbeat": "now and then: ten minutes of silence are a failure",
 }
 
-HostName = Annotated[str, typer.Argument(metavar="HOST", show_default=False)]
-MachineName = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False)]
+HostName = Annotated[str, typer.Argument(metavar="HOST", show_default=False, autocompletion=names("hosts"))]
+MachineName = Annotated[
+    str, typer.Argument(metavar="MACHINE", show_default=False, autocompletion=names("machines"))
+]
 HostAction = Annotated[
     Literal["freeze", "reboot", "redeploy"],
     typer.Option("--action", help="What the command does to the machines.", show_default=False),

@@ -5,12 +5,13 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.complete import names
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show whom events are delivered to.")
 
 LIST = console.Layout(
-    columns=("GROUP", "KIND", "UPDATE DOMAINS", "PROJECT", "LISTENS", "INCARNATION"),
+    columns=("GROUP", "KIND", "UPDATE DOMAINS", "PROJECT", "ENABLED", "INCARNATION"),
     spare=("INCARNATION", "PROJECT"),
 )
 
@@ -19,21 +20,25 @@ LIST = console.Layout(
 @with_session
 def list_(session: Session) -> None:
     """List groups."""
-    answer = session.client.all("groups")
-    if session.project:
-        answer["groups"] = [each for each in answer["groups"] if each["project"] == session.project]
+    answer = session.client.all("groups", **session.scope)
     rows = (_row(each) for each in answer["groups"])
     session.answer(answer, lambda: console.table(LIST, rows, empty="No groups."))
 
 
 @app.command()
 @with_session
-def show(session: Session, name: Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]) -> None:
+def show(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="GROUP", show_default=False, autocompletion=names("groups"))],
+) -> None:
     """Show a group."""
     answer = session.client.get(f"/v1/groups/{name}")
-    group = {**answer["group"], "enabled_at": words.at(answer["group"]["enabled_at"])}
-    shown = ((key.replace("_", " "), value) for key, value in group.items())
-    session.answer(answer, lambda: console.details(shown))
+    session.answer(answer, lambda: _show(answer["group"]))
+
+
+def _show(group: dict[str, Any]) -> None:
+    told = {"enabled_at": words.at(group["enabled_at"]), "policy": words.policy(group["policy"])}
+    console.details((key.replace("_", " "), value) for key, value in {**group, **told}.items())
 
 
 def _row(group: dict[str, Any]) -> tuple[object, ...]:

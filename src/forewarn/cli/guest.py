@@ -1,7 +1,7 @@
 """`forewarn guest`: inside a machine, what it is told, and what a person can say to it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +20,10 @@ app = noun("Inside a machine: what it is told, and approving it.")
 PERSISTENCE_SECONDS = 10.0
 # The first call may take two minutes; and an event stays listed for a while after it was over.
 CLEAR_SECONDS = 300.0
+ELSEWHERE = (
+    "guest commands ask the endpoint of this machine, not a server\n"
+    "Leave --server and --project out; --endpoint URL says where the endpoint is."
+)
 ADVICE = "See where it was looked for, and what was found:  forewarn guest doctor"
 
 Endpoint = Annotated[
@@ -37,7 +41,7 @@ Machine = Annotated[
 Ids = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[EVENT]...", help="Ids, or how they begin; without, asks for each.", show_default=False
+        metavar="EVENT", help="Ids, or how they begin; without, asks for each.", show_default=False
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Approve all without asking.")]
@@ -53,7 +57,7 @@ def events(session: Session, endpoint: Endpoint = None) -> None:
     """Show what this machine is told, with countdowns."""
     from forewarn.cli import guest_view
 
-    with connected(endpoint) as client:
+    with connected(session, endpoint) as client:
         document = client.events()
         session.answer(guest_view.as_json(document, client), lambda: guest_view.show_events(document, client))
 
@@ -64,7 +68,7 @@ def watch(session: Session, endpoint: Endpoint = None) -> None:
     """Show what this machine is told, as it changes, until interrupted."""
     from forewarn.cli import guest_view
 
-    with connected(endpoint) as client:
+    with suppress(KeyboardInterrupt), connected(session, endpoint) as client:
         if session.json:
             guest_view.print_changes(client)
         elif console.is_terminal():
@@ -79,14 +83,17 @@ def approve(session: Session, ids: Ids = None, yes: Yes = False, endpoint: Endpo
     """Let events start now."""
     from forewarn.cli import guest_view
 
-    with connected(endpoint) as client:
+    if session.json and not (ids or yes):
+        raise typer.BadParameter(
+            "a program cannot be asked: name the events, or say --yes", param_hint="EVENT"
+        )
+    with connected(session, endpoint) as client:
         document = client.events()
         if ids:
             chosen = [_named(document, id_) for id_ in ids]
         else:
             waiting = [event for event in document.events if not event.started]
-            asks = not (yes or session.json)
-            chosen = [event for event in waiting if not asks or guest_view.is_wanted(event, client)]
+            chosen = [event for event in waiting if yes or guest_view.is_wanted(event, client)]
         client.approve(*chosen)
         approved = {"approved": [event.id for event in chosen]}
         session.answer(approved, lambda: guest_view.show_approved(chosen))
@@ -98,7 +105,7 @@ def doctor(session: Session, endpoint: Endpoint = None) -> None:
     """Find out why this machine is told nothing: where the endpoint is, who I am, clocks, who polls."""
     from forewarn.cli.guest_doctor import examine, show
 
-    report = examine(checked(endpoint))
+    report = examine(checked(session, endpoint))
     session.answer(report.as_json(), lambda: show(report))
     if report.trouble is not None:
         raise Unreachable(report.trouble)
@@ -121,19 +128,19 @@ def wait(
         raise typer.BadParameter("say what to wait for: --clear", param_hint="--clear")
     from forewarn.cli.guest_wait import wait_until_clear
 
-    outcome = wait_until_clear(checked(endpoint), machine=machine, limit=limit)
+    outcome = wait_until_clear(checked(session, endpoint), machine=machine, limit=limit)
     session.answer(outcome.as_json(), outcome.show)
 
 
 @contextmanager
-def connected(endpoint: str | None) -> "Iterator[GuestClient]":
+def connected(session: Session, endpoint: str | None) -> "Iterator[GuestClient]":
     """Reach the endpoint; what the SDK raises becomes what a command exits with."""
     from forewarn.sdk.client import GuestClient
     from forewarn.sdk.errors import GuestError, NoEndpoint
     from forewarn.sdk.errors import Refused as Permanent
 
     try:
-        url = checked(endpoint)
+        url = checked(session, endpoint)
         if url is None:
             client = GuestClient.discover(persistence=PERSISTENCE_SECONDS)
         else:
@@ -148,8 +155,10 @@ def connected(endpoint: str | None) -> "Iterator[GuestClient]":
         raise Unreachable(f"{error}\n{ADVICE}") from None
 
 
-def checked(endpoint: str | None) -> str | None:
+def checked(session: Session, endpoint: str | None) -> str | None:
     """Return the URL that was typed, if one was; what is none is wrong usage."""
+    if session.server or session.project:
+        raise Refused(ELSEWHERE)
     from forewarn.sdk.errors import NoEndpoint
     from forewarn.sdk.transport import base_url
 

@@ -23,6 +23,7 @@ LAYOUT = console.Layout(
 )
 NOTHING = "No events: nothing is going to happen to this machine's group."
 REDRAWN = 4  # times a second
+DRAWN_COLUMNS = 5  # up to the countdown; the rest is in `guest events`
 
 
 def as_json(document: "Document", client: "GuestClient") -> dict[str, Any]:
@@ -95,16 +96,13 @@ def tell(client: "GuestClient") -> None:
 
 
 def draw(client: "GuestClient") -> None:
-    """Draw the document, and count down, until the person has seen enough."""
+    """Draw the document, and count down."""
     from rich.live import Live
 
     drawing = _Drawing(client)
-    try:
-        with Live(get_renderable=drawing.drawn, refresh_per_second=REDRAWN):
-            for document in client.watch(trouble=drawing.note):
-                drawing.document = document
-    except KeyboardInterrupt:
-        return
+    with Live(get_renderable=drawing.drawn, refresh_per_second=REDRAWN):
+        for document in client.watch(trouble=drawing.note):
+            drawing.document = document
 
 
 class _Drawing:
@@ -140,13 +138,12 @@ class _Drawing:
         if not self.document.events:
             return Text(NOTHING)
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for column in LAYOUT.columns[:5]:
+        for column in LAYOUT.columns[:DRAWN_COLUMNS]:
             table.add_column(column, no_wrap=column not in LAYOUT.wraps)
         for event in self.document.events:
-            cells = (
-                ", ".join(each) if isinstance(each, list) else str(each) for each in _row(event, self._client)
-            )
-            table.add_row(*(Text(cell, style=console.STYLES.get(cell, "")) for cell in list(cells)[:5]))
+            row = _row(event, self._client)[:DRAWN_COLUMNS]
+            cells = [", ".join(each) if isinstance(each, list) else str(each) for each in row]
+            table.add_row(*(Text(cell, style=console.STYLES.get(cell, "")) for cell in cells))
         return table
 
 

@@ -5,11 +5,15 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.complete import names
 from forewarn.cli.find import whole_id
 from forewarn.cli.session import Session, with_session
 
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, shown everywhere.")]
-Host = Annotated[str | None, typer.Option("--host", metavar="HOST", help="Only on this host.")]
+Host = Annotated[
+    str | None,
+    typer.Option("--host", metavar="HOST", help="Only on this host.", autocompletion=names("hosts")),
+]
 Id = Annotated[str | None, typer.Argument(metavar="[HOLD]", help="Its id; left out if there is only one.")]
 
 LAYOUT = console.Layout(columns=("HOLD", "REACH", "BY", "SINCE", "WHY"), wraps=("WHY",))

@@ -6,16 +6,27 @@ import typer
 
 from forewarn.cli import console
 from forewarn.cli.client import PAGE
+from forewarn.cli.complete import names
+from forewarn.cli.durations import seconds
 from forewarn.cli.placed import show_order_on_host
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show hosts, maintain them, and say how they are.")
 
-Name = Annotated[str, typer.Argument(metavar="HOST", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="HOST", show_default=False, autocompletion=names("hosts"))]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Emergency = Annotated[
     str | None,
     typer.Option("--emergency", metavar="REASON", help="Give no notice; recorded as a broken promise."),
+]
+Deadline = Annotated[
+    str | None,
+    typer.Option(
+        "--deadline", metavar="TIME", help="From then on windows give way; as 2026-01-31T12:00:00Z."
+    ),
+]
+Notice = Annotated[
+    str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
 ]
 Action = Annotated[
     Literal["freeze", "reboot", "redeploy"],
@@ -42,11 +53,18 @@ def show(session: Session, name: Name) -> None:
 @app.command()
 @with_session
 def maintenance(
-    session: Session, name: Name, action: Action, reason: Reason = None, emergency: Emergency = None
+    session: Session,
+    name: Name,
+    action: Action,
+    reason: Reason = None,
+    emergency: Emergency = None,
+    notice: Notice = None,
+    deadline: Deadline = None,
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
-    terms = {"emergency": emergency} if emergency else {}
-    _order(session, name, "maintenance", reason, action=action, **terms)
+    shortened = None if notice is None else seconds(notice, hint="--notice")
+    terms = {"action": action, "emergency": emergency, "notice_seconds": shortened, "deadline": deadline}
+    _order(session, name, "maintenance", reason, **terms)
 
 
 @app.command()
@@ -84,8 +102,9 @@ def uncordon(session: Session, name: Name, reason: Reason = None) -> None:
     _order(session, name, "uncordon", reason)
 
 
-def _order(session: Session, name: str, verb: str, reason: str | None, **more: str) -> None:
-    body = {**more, **({"reason": reason} if reason else {})}
+def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:
+    given = {**more, "reason": reason}
+    body = {key: value for key, value in given.items() if value is not None}
     answer = session.client.post(f"/v1/hosts/{name}/{verb}", body)
     session.answer(answer, lambda: show_order_on_host(session, answer))
 

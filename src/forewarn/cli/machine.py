@@ -1,17 +1,21 @@
 """`forewarn machine`: show machines, declare them, and order something to be done to one."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.client import Refused
+from forewarn.cli.complete import names
 from forewarn.cli.placed import show_order_on_machine
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show machines, and order something to be done to one.")
 
-Name = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False, autocompletion=names("machines"))]
 Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Text = Annotated[str | None, typer.Option(metavar="TEXT")]
 
@@ -26,7 +30,7 @@ LIST = console.Layout(
         "PRIORITY",
         "ADDRESS",
         "PORT",
-        "LISTENS",
+        "ENABLED",
         "LAST SEEN",
     ),
     spare=("FD", "PORT", "PRIORITY", "ADDRESS", "LAST SEEN"),
@@ -35,11 +39,13 @@ LIST = console.Layout(
 
 @app.command("list")
 @with_session
-def list_(session: Session) -> None:
+def list_(
+    session: Session,
+    group: Annotated[str | None, typer.Option(metavar="GROUP", help="Only of this group.")] = None,
+    host: Annotated[str | None, typer.Option(metavar="HOST", help="Only on this host.")] = None,
+) -> None:
     """List machines."""
-    answer = session.client.all("machines")
-    if session.project:
-        answer["machines"] = [each for each in answer["machines"] if each["project"] == session.project]
+    answer = session.client.all("machines", **session.scope, group=group, host=host)
     session.answer(answer, lambda: _show_list(session, answer["machines"]))
 
 
@@ -57,8 +63,13 @@ def put(
     session: Session,
     name: Name,
     *,
-    host: Annotated[str | None, typer.Option(metavar="HOST", help="What carries it.")] = None,
-    group: Annotated[str | None, typer.Option(metavar="GROUP", help="Left out: standalone.")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="HOST", help="What carries it.", autocompletion=names("hosts"))
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP", help="Left out: standalone.", autocompletion=names("groups")),
+    ] = None,
     update_domain: Annotated[int | None, typer.Option(metavar="N")] = None,
     fault_domain: Annotated[int | None, typer.Option(metavar="N")] = None,
     priority: Annotated[str | None, typer.Option(metavar="WORD", help="regular or spot.")] = None,
@@ -94,8 +105,9 @@ def put(
 
 @app.command()
 @with_session
-def delete(session: Session, name: Name) -> None:
+def delete(session: Session, name: Name, yes: Yes = False) -> None:
     """Take a machine out of the fleet, without notice to anybody."""
+    _ask(name, yes=yes or session.json)
     answer = session.client.call("DELETE", f"/v1/machines/{name}", params=session.scope)
     session.answer(answer, lambda: console.say(f"{answer['machine']['name']} is no longer in the fleet."))
 
@@ -142,6 +154,15 @@ def start(session: Session, name: Name, reason: Reason = None) -> None:
     _order(session, name, "start", reason)
 
 
+def _ask(name: str, *, yes: bool) -> None:
+    """Ask whoever sits at a terminal; a script has said what it means."""
+    if yes or not sys.stdin.isatty():
+        return
+    question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
+    if not typer.confirm(question, err=True):
+        raise Refused("nothing was changed")
+
+
 def _order(session: Session, name: str, action: str, reason: str | None, *, now: bool = False) -> None:
     body = {"reason": reason or "", "now": now}
     answer = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)
@@ -178,6 +199,5 @@ def _show_list(session: Session, machines: list[dict[str, Any]]) -> None:
 
 
 def _show(machine: dict[str, Any]) -> None:
-    shown = {**machine, "listens": machine["enabled"], "last_seen": words.at(machine["last_seen"])}
-    del shown["enabled"]
+    shown = {**machine, "last_seen": words.at(machine["last_seen"])}
     console.details((key.replace("_", " "), value) for key, value in shown.items())

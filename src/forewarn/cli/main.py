@@ -22,13 +22,16 @@ from forewarn.cli import (
     host,
     machine,
     order,
+    probe,
     rehearse,
     rollout,
     serve,
     session,
     token,
+    watch,
     webhook,
 )
+from forewarn.cli.commands import Commands
 from forewarn.cli.session import Json, Project, Server, Token
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
@@ -36,7 +39,7 @@ EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached.
 
 SERVER_PANEL = "The server itself"
 
-app = typer.Typer(
+app = Commands(
     help=ABOUT,
     epilog=EXIT_CODES,
     no_args_is_help=True,
@@ -61,11 +64,15 @@ for _noun, _part in {
 }.items():
     app.add_typer(_part.app, name=_noun)
 
-app.command("history")(history.history)
+app.command("watch")(watch.watch)
+app.add_typer(history.app, name="history")
 app.command("rehearse")(rehearse.rehearse)
 app.command("hold")(hold.hold)
 app.command("release")(hold.release)
 app.command("holds")(hold.holds)
+app.command("calendar")(probe.calendar)
+app.command("health", rich_help_panel=SERVER_PANEL)(probe.health)
+app.command("metrics", rich_help_panel=SERVER_PANEL)(probe.metrics)
 app.command("serve", rich_help_panel=SERVER_PANEL)(serve.serve)
 app.command("backup", rich_help_panel=SERVER_PANEL)(serve.backup)
 

@@ -6,12 +6,13 @@ import typer
 
 from forewarn.cli import console, words
 from forewarn.cli.find import whole_id
-from forewarn.cli.placed import show_waiting
+from forewarn.cli.placed import show_still_degraded, show_waiting
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show what is going to be done; cancel, retry or abandon it.")
 
 Id = Annotated[str, typer.Argument(metavar="ORDER", help="Its id, or how it begins.", show_default=False)]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 State = Annotated[str | None, typer.Option("--state", metavar="STATE", help="Only in this state.")]
 
 LIST = console.Layout(
@@ -35,7 +36,7 @@ STEPS = console.Layout(
 @with_session
 def list_(session: Session, state: State = None) -> None:
     """List orders, newest first."""
-    answer = session.client.all("orders", state=state)
+    answer = session.client.all("orders", **session.scope, state=state)
     session.answer(answer, lambda: _show_list(session, answer["orders"]))
 
 
@@ -63,9 +64,9 @@ def complete(session: Session, id_: Id) -> None:
 
 @app.command()
 @with_session
-def fail(session: Session, id_: Id) -> None:
+def fail(session: Session, id_: Id, reason: Reason = None) -> None:
     """Report that the work of an order with an external driver failed."""
-    _do(session, id_, "fail", "its work is reported as failed")
+    _do(session, id_, "fail", "its work is reported as failed", {"reason": reason} if reason else None)
 
 
 @app.command()
@@ -86,13 +87,18 @@ def abandon(session: Session, id_: Id) -> None:
 @with_session
 def cancel(session: Session, id_: Id) -> None:
     """Call an order off, with all its events."""
-    _do(session, id_, "cancel", "called off, with all its events")
+    order = _do(session, id_, "cancel", "called off, with all its events")
+    if not session.json:
+        show_still_degraded(session, order)
 
 
-def _do(session: Session, typed: str, verb: str, said: str) -> None:
+def _do(
+    session: Session, typed: str, verb: str, said: str, body: dict[str, Any] | None = None
+) -> dict[str, Any]:
     id_ = whole_id(session.client, "orders", typed)
-    answer = session.client.post(f"/v1/orders/{id_}/{verb}")
+    answer = session.client.post(f"/v1/orders/{id_}/{verb}", body)
     session.answer(answer, lambda: console.say(f"Order {console.short(id_)}: {said}."))
+    return dict(answer["order"])
 
 
 def _show_list(session: Session, orders: list[dict[str, Any]]) -> None:
@@ -130,8 +136,9 @@ def _show(session: Session, answer: dict[str, Any]) -> None:
             *([("rollout", order["rollout"])] if order["rollout"] else []),
             ("ordered", words.at(order["created_at"])),
             ("ended", words.at(order["ended_at"])),
+            *([("deadline", words.at(order["deadline"]))] if order["deadline"] else []),
             ("why", order["why"]),
-            ("notice", _notice(order["notice"])),
+            ("notice", words.notice(order["notice"])),
         ]
     )
     if order["waiting"]:
@@ -147,14 +154,6 @@ def _show(session: Session, answer: dict[str, Any]) -> None:
         short = console.short(order["id"])
         console.say(f"\n  Try again:  {session.command(f'order retry {short}')}")
         console.say(f"  Give it up: {session.command(f'order abandon {short}')}")
-
-
-def _notice(notice: dict[str, Any]) -> str | None:
-    """Say what notice machines got: `least 9 m 38 s, late 0, never polled 19`; nothing before a start."""
-    least = words.span_or_none(notice["least_seconds"])
-    if least is None and not notice["never"]:
-        return None
-    return f"least {least or '-'}, late {notice['late']}, never polled {notice['never']}"
 
 
 def _action(order: dict[str, Any]) -> str:

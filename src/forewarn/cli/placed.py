@@ -3,16 +3,21 @@
 from typing import Any
 
 from forewarn.cli import console, words
-from forewarn.cli.find import is_id
 from forewarn.cli.session import Session
+from forewarn.wire.guid import is_guid
 
 
 def show_order_on_machine(session: Session, answer: dict[str, Any]) -> None:
     """Tell of an order on one machine."""
     order, event = answer["order"], answer["event"]
-    console.say(f"{order['machine']}: {order['action']} ordered, {_progress(order)}.")
+    # A stage that nobody is told of is announced all the same; to a person it waits for its machine.
+    waits = event is None and bool(order["waiting"])
+    progress = "waiting" if waits and order["state"] == "announced" else _progress(order)
+    console.say(f"{order['machine']}: {order['action']} ordered, {progress}.")
     if event is None:
-        if answer["reason"]:
+        if waits:
+            show_waiting(order)
+        elif answer["reason"]:
             console.say(f"  No event: {answer['reason']}.")
         _next(session, follow=order)
     else:
@@ -41,6 +46,16 @@ def show_waiting(order: dict[str, Any]) -> None:
         console.say(f"  {_what(waiting['what'])}: {waiting['reason']}")
 
 
+def show_still_degraded(session: Session, order: dict[str, Any]) -> None:
+    """Tell that a host whose moving was called off is still thought to be failing."""
+    if order["action"] != "degrade":
+        return
+    host = session.client.get(f"/v1/hosts/{order['host']}")["host"]
+    if host["state"] == "degraded":
+        console.say(f"  {host['name']} stays degraded, and takes no machines.")
+        console.say(f"  It is sound after all:  {session.command('host restore ' + host['name'])}")
+
+
 def _progress(order: dict[str, Any]) -> str:
     match order["state"]:
         case "queued":
@@ -62,7 +77,7 @@ def _told(event: dict[str, Any], now: str) -> str:
 
 def _what(text: str) -> str:
     """Shorten what waits if it is an event."""
-    return f"event {console.short(text)}" if is_id(text) else text
+    return f"event {console.short(text)}" if is_guid(text) else text
 
 
 def _next(session: Session, *, follow: dict[str, Any], event: dict[str, Any] | None = None) -> None:

@@ -7,14 +7,20 @@ import typer
 
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused
+from forewarn.cli.complete import names
+from forewarn.cli.durations import seconds
 from forewarn.cli.find import whole_id
 from forewarn.cli.placed import show_waiting
+from forewarn.cli.rollout_follow import follow
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Roll maintenance over hosts in waves; pause, resume or abort it.")
 
 Hosts = Annotated[
-    list[str] | None, typer.Argument(metavar="[HOST]...", help="Which hosts, in this order; or --all.")
+    list[str] | None,
+    typer.Argument(
+        metavar="[HOST]...", help="Which hosts, in this order; or --all.", autocompletion=names("hosts")
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="All hosts that have not failed.")]
 Action = Annotated[
@@ -23,7 +29,33 @@ Action = Annotated[
 ]
 AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
 Gap = Annotated[float, typer.Option("--gap", metavar="SECONDS", min=0, help="Between two waves.")]
+Deadline = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="From then on windows give way; as 2026-01-31T12:00:00Z."),
+]
+Health = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", help="How long a machine may take to be healthy again. Else 30m."),
+]
+RequirePoll = Annotated[
+    bool, typer.Option("--require-poll", help="A machine that polled before must have polled again.")
+]
+Driver = Annotated[
+    Literal["simulated", "external"],
+    typer.Option(help="external: your own runbook does the work of each order, and reports."),
+]
+Heartbeat = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", help="How long an external driver may be silent. Else 10m."),
+]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Return at once, as with --json, and let it go on unseen.")
+]
+Follow = Annotated[
+    bool,
+    typer.Option("--follow", help="Show what happens until it is done or pauses; Ctrl-C ends only that."),
+]
 Id = Annotated[
     str | None,
     typer.Argument(metavar="[ROLLOUT]", help="Its id, or how it begins; left out if only one is open."),
@@ -53,9 +85,14 @@ def plan(
     action: Action = "freeze",
     at_once: AtOnce = 1,
     gap: Gap = 0,
+    deadline: Deadline = None,
+    health: Health = None,
+    require_poll: RequirePoll = False,
+    driver: Driver = "simulated",
 ) -> None:
     """Show the whole plan, wave by wave with times; nothing happens."""
     body = _body(hosts, every, action, at_once, gap) | {"dry_run": True}
+    body |= _conditions(deadline, health, require_poll, driver)
     answer = session.client.post("/v1/rollouts", body)
     session.answer(answer, lambda: _show_plan(answer["rollout"]))
 
@@ -69,12 +106,24 @@ def start(
     action: Action = "freeze",
     at_once: AtOnce = 1,
     gap: Gap = 0,
+    deadline: Deadline = None,
+    health: Health = None,
+    require_poll: RequirePoll = False,
+    driver: Driver = "simulated",
+    heartbeat: Heartbeat = None,
     reason: Reason = None,
+    detach: Detach = False,
 ) -> None:
-    """Begin: the first wave is announced, if nothing is in the way."""
+    """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
     body = _body(hosts, every, action, at_once, gap) | ({"reason": reason} if reason else {})
+    body |= _conditions(deadline, health, require_poll, driver, heartbeat)
     answer = session.client.post("/v1/rollouts", body)
-    session.answer(answer, lambda: _show_started(session, answer["rollout"]))
+    if detach or session.json:
+        session.answer(answer, lambda: _show_started(session, answer["rollout"]))
+        return
+    for warning in answer["rollout"]["warnings"]:
+        console.say(f"Warning: {warning}")
+    follow(session, answer["rollout"]["id"])
 
 
 @app.command("list")
@@ -88,9 +137,13 @@ def list_(session: Session) -> None:
 
 @app.command()
 @with_session
-def show(session: Session, id_: Id = None) -> None:
+def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
     """Show a rollout: its waves, and what it waits for."""
-    answer = session.client.get(f"/v1/rollouts/{_meant(session, id_)}")
+    meant = _meant(session, id_)
+    if follow_:
+        follow(session, meant)
+        return
+    answer = session.client.get(f"/v1/rollouts/{meant}")
     session.answer(answer, lambda: _show(answer["rollout"]))
 
 
@@ -124,6 +177,19 @@ def _body(hosts: list[str] | None, every: bool, action: str, at_once: int, gap: 
         "hosts_at_once": at_once,
         "gap_seconds": gap,
     }
+
+
+def _conditions(
+    deadline: str | None, health: str | None, require_poll: bool, driver: str, heartbeat: str | None = None
+) -> dict[str, Any]:
+    given = {
+        "deadline": deadline,
+        "health_seconds": None if health is None else seconds(health, hint="--health"),
+        "heartbeat_seconds": None if heartbeat is None else seconds(heartbeat, hint="--heartbeat"),
+        "require_poll": require_poll or None,
+        "driver": driver if driver != "simulated" else None,
+    }
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def _meant(session: Session, typed: str | None) -> str:
@@ -172,8 +238,11 @@ def _show(rollout: dict[str, Any]) -> None:
             ("reason", rollout["reason"]),
             ("begun", words.at(rollout["created_at"])),
             ("ended", words.at(rollout["ended_at"])),
+            ("deadline", words.at(rollout["deadline"])),
+            ("health", _health(rollout)),
             ("given up", rollout["given_up"]),
             ("why", rollout["why"]),
+            ("notice", words.notice(rollout["notice"])),
         ]
     )
     console.say()
@@ -185,10 +254,17 @@ def _show(rollout: dict[str, Any]) -> None:
     _show_reasons(rollout)
 
 
+def _health(rollout: dict[str, Any]) -> str:
+    polls = ", and has polled again if it did before" if rollout["require_poll"] else ""
+    return f"a machine is healthy within {words.span(rollout['health_seconds'])}{polls}"
+
+
 def _show_started(session: Session, rollout: dict[str, Any]) -> None:
     _show(rollout)
     _show_warnings(rollout)
-    console.say(f"\n  Follow it:  {session.command('rollout show ' + console.short(rollout['id']))}")
+    console.say(
+        f"\n  Follow it:  {session.command('rollout show ' + console.short(rollout['id']) + ' --follow')}"
+    )
 
 
 def _show_plan(rollout: dict[str, Any]) -> None:

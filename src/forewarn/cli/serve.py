@@ -79,13 +79,18 @@ def backup(
 
     program = installed("program")
     try:
-        program.backup(database, file)
+        webhooks = program.backup(database, file)
     except ForewarnError as error:
         raise _failed(error) from None
     if json or (isinstance(ctx.obj, Session) and ctx.obj.json):
-        console.print_json({"file": file})
-    else:
-        console.say(f"The store is saved in {file}.")
+        console.print_json({"file": file, "webhooks": webhooks})
+        return
+    console.say(f"The store is saved in {file}.")
+    if webhooks:
+        which = "its webhook" if webhooks == 1 else f"its {webhooks} webhooks"
+        console.say(
+            f"  Whoever serves it pushes to {which} as this store does: remove them there if it is a trial."
+        )
 
 
 def installed(part: str) -> ModuleType:

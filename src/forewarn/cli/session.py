@@ -16,6 +16,7 @@ import typer
 
 from forewarn.cli import console
 from forewarn.cli.client import Client, Refused, Unreachable
+from forewarn.cli.commands import Commands
 
 DEFAULT_SERVER = "http://127.0.0.1:8170"
 
@@ -28,7 +29,9 @@ Server = Annotated[
 ]
 Project = Annotated[
     str | None,
-    typer.Option("--project", metavar="NAME", help="Whose machines.", rich_help_panel=PANEL),
+    typer.Option(
+        "--project", metavar="NAME", help="Only of this project, or whose machine.", rich_help_panel=PANEL
+    ),
 ]
 Json = Annotated[
     bool | None,
@@ -97,9 +100,9 @@ def remember(
     ctx.obj = _merged(ctx, server, token, project, json)
 
 
-def noun(help_: str) -> typer.Typer:
+def noun(help_: str) -> Commands:
     """Make the group of commands about one kind of thing."""
-    group = typer.Typer(help=help_, no_args_is_help=True, callback=remember)
+    group = Commands(help=help_, no_args_is_help=True, callback=remember)
     group.info.short_help = help_
     return group
 

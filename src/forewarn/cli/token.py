@@ -9,6 +9,7 @@ import typer
 
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused
+from forewarn.cli.durations import seconds
 from forewarn.cli.serve import installed
 from forewarn.cli.session import Session, noun, with_session
 
@@ -42,7 +43,8 @@ def create(
     database: Database = None,
 ) -> None:
     """Make a token. Its secret is printed this once; everything else goes beside the output."""
-    given = {"name": name, "role": role, "project": session.project, "expires_seconds": _seconds(expires)}
+    life = None if expires is None else seconds(expires, hint="--expires")
+    given = {"name": name, "role": role, "project": session.project, "expires_seconds": life}
     body = {key: value for key, value in given.items() if value is not None}
     if database is None:
         answer = session.client.post("/v1/tokens", body)
@@ -70,7 +72,7 @@ def revoke(session: Session, name: Name, database: Database = None) -> None:
         answer = session.client.post(f"/v1/tokens/{name}/revoke")
     else:
         answer = _on_store(lambda store: store.revoke(database, name))
-    session.answer(answer, lambda: console.say(f"Token {name} is revoked."))
+    session.answer(answer, lambda: _show_revoked(answer))
 
 
 def _on_store(work: Callable[[ModuleType], dict[str, Any]]) -> dict[str, Any]:
@@ -103,17 +105,6 @@ def _grant(body: dict[str, Any]) -> object:
     return Grant(**wanted, life=life)
 
 
-def _seconds(text: str | None) -> float | None:
-    from forewarn.config import duration
-
-    try:
-        return None if text is None else duration(text).total_seconds()
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(
-            f"expected a time such as 12h or 90d, got {text!r}", param_hint="--expires"
-        ) from None
-
-
 def _show_new(answer: dict[str, Any]) -> None:
     token = answer["token"]
     of = f" of {token['project']}" if token["project"] else ""
@@ -124,6 +115,12 @@ def _show_new(answer: dict[str, Any]) -> None:
         file=sys.stderr,
     )
     console.say(answer["secret"])
+
+
+def _show_revoked(answer: dict[str, Any]) -> None:
+    console.say(f"Token {answer['token']['name']} is revoked.")
+    for warning in answer["warnings"]:
+        console.complain(warning)
 
 
 def _show_list(tokens: list[dict[str, Any]]) -> None:

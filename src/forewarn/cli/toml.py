@@ -4,7 +4,11 @@ import json
 import re
 from typing import Any
 
+from forewarn.cli import words
+
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_POLICY = {"approval": "any", "auto_approve": False, "budget": 0, "defer": 0.0}
+_TIMES = {"defer", *words.NOTICES}
 _DEFAULTS = {"update_domain": 0, "fault_domain": 0, "priority": "regular"}
 
 
@@ -12,10 +16,22 @@ def fleet_file(fleet: dict[str, Any]) -> str:
     """Write a fleet file."""
     parts = [_table(f"[projects.{_key(name)}]", project) for name, project in fleet["projects"].items()]
     for name, group in fleet["groups"].items():
-        parts.append(_table(f"[groups.{_key(name)}]", group))
+        policy = group["policy"]
+        parts.append(_table(f"[groups.{_key(name)}]", {key: group[key] for key in group if key != "policy"}))
+        if asked := _asked(policy):
+            parts.append(_table(f"[groups.{_key(name)}.policy]", asked))
     parts.append("\n".join(f"[hosts.{_key(name)}]" for name in fleet["hosts"]))
     parts += [_table("[[machines]]", _machine(machine)) for machine in fleet["machines"]]
     return "\n\n".join(part for part in parts if part)
+
+
+def _asked(policy: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what every group gets; times are written as people do."""
+    return {
+        key: words.duration(value) if key in _TIMES else value
+        for key, value in policy.items()
+        if value != _POLICY.get(key)
+    }
 
 
 def _machine(machine: dict[str, Any]) -> dict[str, Any]:

@@ -49,6 +49,14 @@ def list_(session: Session) -> None:
 
 @app.command()
 @with_session
+def show(session: Session, id_: Id) -> None:
+    """Show a webhook, with what is stuck and why."""
+    answer = session.client.get(f"/v1/webhooks/{whole_id(session.client, 'webhooks', id_)}")
+    session.answer(answer, lambda: _show(answer["webhook"]))
+
+
+@app.command()
+@with_session
 def remove(session: Session, id_: Id) -> None:
     """Push nothing to an address any more."""
     answer = session.client.call("DELETE", f"/v1/webhooks/{whole_id(session.client, 'webhooks', id_)}")
@@ -64,6 +72,17 @@ def test(session: Session, id_: Id) -> None:
     if not answer["delivered"]:
         raise Refused(f"the call was not taken: {answer['error']}")
     session.answer(answer, lambda: console.say("The call was taken."))
+
+
+def _show(webhook: dict[str, Any]) -> None:
+    wait = webhook["next_try_seconds"]
+    told = {
+        "created_at": words.at(webhook["created_at"]),
+        "failing_since": words.at(webhook["failing_since"]),
+        "next_try_seconds": None if wait is None else f"in {words.span(wait)}",
+    }
+    shown = {**webhook, **told}
+    console.details((key.removesuffix("_seconds").replace("_", " "), value) for key, value in shown.items())
 
 
 def _show_added(session: Session, answer: dict[str, Any]) -> None:

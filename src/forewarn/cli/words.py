@@ -1,7 +1,13 @@
 """Times and lists in words."""
 
 from datetime import datetime
+from typing import Any
 
+NOTICES = {
+    "notice": "of notice at least",
+    "terminate_notice": "of notice before it is terminated",
+    "degrade_notice": "of notice of a degraded host",
+}
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
@@ -30,6 +36,13 @@ def countdown(moment: str, now: str) -> str:
     return f"in {span(seconds)}" if seconds > 0 else f"{span(seconds)} ago"
 
 
+def starts(event: dict[str, Any], now: str) -> str:
+    """Say when an event starts or has started, as seen from now."""
+    if event["started_at"] is not None:
+        return f"started {countdown(event['started_at'], now)}".replace("started now", "just started")
+    return countdown(event["not_before"], now)
+
+
 def between(start: str, end: str | None) -> str:
     """Say how long it was from one moment to another."""
     return "-" if end is None else span((_time(end) - _time(start)).total_seconds())
@@ -44,6 +57,39 @@ def listing(words: list[str]) -> str:
     """Join words as a person would: `a, b and c`."""
     *most, last = words or ["nobody"]
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def notice(given: dict[str, Any]) -> str | None:
+    """Say what notice machines got: `least 9 m 38 s, late 0, never polled 19`; nothing before a start."""
+    least = span_or_none(given["least_seconds"])
+    if least is None and not given["never"]:
+        return None
+    return f"least {least or '-'}, late {given['late']}, never polled {given['never']}"
+
+
+def policy(asked: dict[str, Any]) -> list[str]:
+    """Say what a group asks for beyond what every group gets."""
+    approval = {"any": "any machine of it approves", "all": "all named machines must approve"}
+    said = [approval.get(asked["approval"], "the first named machine must approve")]
+    if asked["auto_approve"]:
+        said.append("its users' own orders start without waiting")
+    for key, what in NOTICES.items():
+        if key in asked:
+            said.append(f"{span(asked[key])} {what}")
+    if asked["budget"]:
+        said.append(f"needs {asked['budget']} healthy machines during a rollout")
+    if asked["defer"]:
+        said.append(f"a guest may put an event off by {span(asked['defer'])}")
+    return said
+
+
+def duration(seconds: float) -> str:
+    """Write a time as settings take it: `1h30m`."""
+    left, written = round(seconds), ""
+    for unit, size in _UNITS:
+        count, left = divmod(left, size)
+        written += f"{count}{unit}" if count else ""
+    return written or "0s"
 
 
 def _time(moment: str) -> datetime:

@@ -20,6 +20,7 @@ from forewarn.control.ports import (
     Running,
     Task,
 )
+from forewarn.control.retention import Retention
 from forewarn.core import lifecycle, listening, orders
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
@@ -64,9 +65,14 @@ class Engine:
         self._drivers = drivers
         self._activity = activity
         self._new_id = new_id
+        self.keep_history(None)
         self._conductor = Conductor(store=store, policy=policy, activity=activity, new_id=new_id)
         self._saved_activity_at: datetime | None = None
         self._unsaved: tuple[dict[GroupName, datetime], dict[MachineId, datetime]] = ({}, {})
+
+    def keep_history(self, keep: timedelta | None) -> None:
+        """Keep records for so long from now on; None: for ever."""
+        self._retention = Retention(store=self._store, keep=keep, new_id=self._new_id)
 
     def tick(self, now: datetime) -> bool:
         """Do what is due by now, but no more than a batch of it; say whether more may be left.
@@ -87,7 +93,9 @@ class Engine:
         faults += [f"rollout {each}" for each in rollouts if not self._try("rollout", look, each, now)]
         if faults:
             raise Stuck(f"{faults[0]} cannot go on ({len(faults)} in all); the log says why")
-        return bool(due) or bool(rollouts)  # what was done may have made something else due
+        if due or rollouts:
+            return True  # what was done may have made something else due
+        return self._retention.prune(now)  # it can wait until there is nothing better to do
 
     def _try(self, what: str, work: Callable[[Id, datetime], None], id_: Id, now: datetime) -> bool:
         """Work on something; its fault must not keep the others waiting."""
@@ -110,6 +118,7 @@ class Engine:
                 snapshot.next_group_ready(after=now),
                 listening.silent_at(oldest, policy=self._policy) if oldest else None,
                 self._activity_due(now) if self._activity.pending() else None,
+                self._retention.due_at(now),
             ]
         return min((max(moment, now) for moment in moments if moment is not None), default=None)
 

@@ -6,6 +6,8 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from forewarn.control.bell import Bell
+from forewarn.control.leaving import left_behind, let_go
 from forewarn.control.ports import Clock, Snapshot, Store, Transaction
 from forewarn.control.scope import ProjectStore
 from forewarn.core import fleet, holds, lifecycle, listening, machines, orders
@@ -52,10 +54,12 @@ class Plane:
         policy: Policy,
         new_id: Callable[[], str],
         heard: Callable[[OrderId], None] = lambda _: None,
+        webhooks_changed: Bell | None = None,
     ) -> None:
-        """Take, besides its parts, whom to tell that somebody has reported of an order."""
+        """Take whom to tell of somebody's report of an order, and what to ring when webhooks go."""
         self._heard = heard
         self._store: Store = store
+        self._webhooks_changed = webhooks_changed or Bell()
         self._clock = clock
         self._policy = policy
         self._new_id = new_id
@@ -280,20 +284,34 @@ class Plane:
         fleet.check_windows(spec, self._policy)
         if dry_run:
             with self._store.read() as snapshot:
-                return fleet.apply(self._draft(snapshot.everything()), spec, by=by)
+                draft = self._draft(snapshot.everything())
+                return (*fleet.apply(draft, spec, by=by), *left_behind(snapshot, draft).lines())
         with self._store.write() as tx:
             with self._saving(tx, tx.everything()) as draft:
                 changes = fleet.apply(draft, spec, by=by)
+                leaving = left_behind(tx, draft)
+                changes = (*changes, *leaving.lines())
+                let_go(tx, draft, leaving, by=by)
                 if changes:
                     draft.record(Kind.FLEET_APPLIED, None, by=by, reason=f"{len(changes)} changes")
             if digest is not None:
                 tx.set_applied_fleet(digest)
+        if leaving.webhooks:
+            self._webhooks_changed.ring()
         return changes
 
     def applied_fleet(self) -> str | None:
         """Return the digest of the fleet file last applied."""
         with self._store.read() as snapshot:
             return snapshot.applied_fleet()
+
+    # Time
+
+    def clock_advanced(self, way: timedelta, *, by: str) -> None:
+        """Keep who turned the clock, and how far; called before it is."""
+        with self._store.write() as tx, self._saving(tx, tx.around()) as draft:
+            until = f"{draft.now + way:%Y-%m-%dT%H:%M:%SZ}"
+            draft.record(Kind.CLOCK_ADVANCED, None, by=by, reason=f"by {way.total_seconds():g} s to {until}")
 
     # How each of them loads and saves
 

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from forewarn.core.access import Token
 from forewarn.core.draft import Changes, Sent, Slice
 from forewarn.core.model import Event, Grace, Group, Host, Machine, Order, Project, Record, Step
+from forewarn.core.retention import Pruning
 from forewarn.core.scene import Scene
 from forewarn.core.waves import Rollout
 from forewarn.core.webhooks import Webhook, WebhookId
@@ -48,6 +49,7 @@ class HistoryFilter:
     order: OrderId | None = None
     since: datetime | None = None
     below: int | None = None  # only numbers below this one: the cursor of a page
+    above: int | None = None  # only numbers above this one, and the oldest first
     limit: int = 100
 
 
@@ -85,8 +87,9 @@ class Delta:
 class Snapshot(Protocol):
     """What can be read in one transaction.
 
-    One that was opened for a project finds and lists that project's machines, groups, orders, events and
-    records only; what the rules load (`around`, `everything`, `since`) is whole all the same.
+    One that was opened for a project finds and lists that project's machines, groups, orders, events,
+    records and own webhooks only; what the rules load (`around`, `everything`, `since`) is whole all the
+    same.
     """
 
     def around(
@@ -124,8 +127,18 @@ class Snapshot(Protocol):
         """Find a machine by its id."""
         ...
 
-    def machines(self, *, after: str | None, limit: int) -> tuple[Sequence[Machine], str | None]:
-        """List machines by project and name; returns the cursor of the next page, None at the end."""
+    def machines(
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        group: GroupName | None = None,
+        host: HostName | None = None,
+    ) -> tuple[Sequence[Machine], str | None]:
+        """List machines by project and name: all, or those of a group, on a host, or both.
+
+        Returns the cursor of the next page, None at the end.
+        """
         ...
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
@@ -158,6 +171,10 @@ class Snapshot(Protocol):
         """List orders, newest first, open or over."""
         ...
 
+    def open_orders(self, among: Iterable[OrderId]) -> frozenset[OrderId]:
+        """Find which of these orders are open."""
+        ...
+
     def event(self, event: EventId) -> Event | None:
         """Find an event, listed or over; ids in any case."""
         ...
@@ -174,12 +191,12 @@ class Snapshot(Protocol):
         """Find which of these ids are or ever were events of the group; ids in any case."""
         ...
 
-    def listed_events(self, project: ProjectName | None) -> Sequence[Event]:
-        """List all listed events of a project, or of the whole fleet, by creation."""
+    def listed_events(self) -> Sequence[Event]:
+        """List all listed events, by creation."""
         ...
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
-        """List records, newest first."""
+        """List records, newest first; those above a number oldest first."""
         ...
 
     def newest(self) -> int:
@@ -194,6 +211,10 @@ class Snapshot(Protocol):
         """Count the records after a number."""
         ...
 
+    def pruning(self) -> Pruning:
+        """Say how far old records have been removed."""
+        ...
+
     def webhook(self, webhook: WebhookId) -> Webhook | None:
         """Find a webhook; ids in any case."""
         ...
@@ -204,8 +225,8 @@ class Snapshot(Protocol):
         """List webhooks, oldest first; None lists those of all projects and of none."""
         ...
 
-    def count_webhooks(self) -> int:
-        """Count all webhooks."""
+    def count_webhooks(self, *, owner: ProjectName | None = None) -> int:
+        """Count a project's own webhooks; None counts all there are, whoever asks."""
         ...
 
     def tokens(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
@@ -272,6 +293,10 @@ class Snapshot(Protocol):
         """List rollouts, newest first."""
         ...
 
+    def open_rollouts(self) -> Sequence[Rollout]:
+        """List rollouts that are not over, the oldest first."""
+        ...
+
     def due_rollouts(self, now: datetime, *, limit: int) -> Sequence[str]:
         """List open rollouts that want to be looked at by now, the longest due first.
 
@@ -317,6 +342,14 @@ class Transaction(Snapshot, Protocol):
 
     def save(self, changes: Changes) -> None:
         """Save what was decided; Unavailable if it cannot be, Conflict if somebody else changed a group."""
+        ...
+
+    def remove_records(self, numbers: Sequence[int]) -> None:
+        """Forget records."""
+        ...
+
+    def set_pruning(self, pruning: Pruning) -> None:
+        """Keep how far old records have been removed."""
         ...
 
     def save_activity(self, seen: Mapping[GroupName, datetime]) -> None:

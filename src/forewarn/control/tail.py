@@ -8,12 +8,14 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import takewhile
 
 from forewarn.control.bell import Bell
 from forewarn.control.ports import Following, RecordFilter, Store
 from forewarn.core.errors import Unavailable
 from forewarn.core.model import Record
+from forewarn.core.words import ProjectName
 
 # Enough that a reader that keeps up never needs the store; a few hundred kilobytes.
 KEPT = 1000
@@ -62,6 +64,12 @@ class Tail:
         with self._store.read() as snapshot:
             return snapshot.newest()
 
+    def missing(self, number: int) -> int | None:
+        """Say up to which number records after this one may have been removed; None if none were."""
+        with self._store.read() as snapshot:
+            up_to = snapshot.pruning().up_to
+        return up_to if number < up_to else None
+
     def page(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
         """Read what follows a number from the store."""
         with self._store.read() as snapshot:
@@ -77,6 +85,10 @@ class Tail:
             reached = max(number, self._last)
         chosen = tuple(record for record in reversed(newer) if _is_wanted(record, wanted))
         return Following(records=chosen, number=reached, more=False)
+
+    def within(self, project: ProjectName | None) -> "Tail | ProjectTail":
+        """Give the same for the people of a project; None: for all who may see everything."""
+        return self if project is None else ProjectTail(self, project)
 
     def _take_in(self) -> None:
         with self._store.read() as snapshot:
@@ -100,6 +112,46 @@ class Tail:
         with self._lock:
             self._kept.clear()
             self._first = None
+
+
+class ProjectTail:
+    """What happened last in one project: whatever is asked for, nothing else is found."""
+
+    def __init__(self, tail: Tail, project: ProjectName) -> None:
+        self._tail = tail
+        self._project = project
+
+    def within(self, project: ProjectName | None) -> "ProjectTail":
+        """Stay within the project."""
+        return self
+
+    @property
+    def closed(self) -> bool:
+        """Whether followers should go."""
+        return self._tail.closed
+
+    def listening(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have a listener called whenever there may be something new, as long as the block lasts."""
+        return self._tail.listening(listener)
+
+    def newest(self) -> int:
+        """Return the number of the newest change, whosever it was."""
+        return self._tail.newest()
+
+    def missing(self, number: int) -> int | None:
+        """Say up to which number records after this one may have been removed; None if none were."""
+        return self._tail.missing(number)
+
+    def page(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
+        """Read what follows a number from the store."""
+        return self._tail.page(number, self._own(wanted), limit=limit)
+
+    def recent(self, number: int, wanted: RecordFilter) -> Following | None:
+        """Take what follows a number from memory; None if only the store can tell."""
+        return self._tail.recent(number, self._own(wanted))
+
+    def _own(self, wanted: RecordFilter) -> RecordFilter:
+        return replace(wanted, project=self._project)
 
 
 def _is_wanted(record: Record, wanted: RecordFilter) -> bool:

@@ -1,12 +1,27 @@
 """Tokens: make, list and revoke them, and know whose they are."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from forewarn.control.ports import Clock, Snapshot, Store
+from forewarn.control.webhooks import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core.access import Grant, Keyring, Token
 from forewarn.core.draft import Draft
 from forewarn.core.words import Kind
+
+LAST_OPERATOR = (
+    "no operator's token is left, so nobody can run the fleet: "
+    "make one on the store with `forewarn token create --role operator --database …`"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked:
+    """A token that is no longer good, and what whoever revoked it may not have thought of."""
+
+    token: Token
+    warnings: tuple[str, ...]
 
 
 class Tokens:
@@ -33,7 +48,7 @@ class Tokens:
             tx.save(draft.changes())
         return token, secret
 
-    def revoke(self, name: str, *, by: str) -> Token:
+    def revoke(self, name: str, *, by: str) -> Revoked:
         """End a token at once."""
         with self._store.write() as tx:
             draft = Draft(tx.around(), now=self._clock.now(), new_id=self._new_id)
@@ -41,7 +56,7 @@ class Tokens:
             draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=access.said(token))
             tx.save_token(token)
             tx.save(draft.changes())
-        return token
+            return Revoked(token=token, warnings=tuple(_warnings(tx, token)))
 
     def list(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
         """List tokens, the oldest first, revoked ones too."""
@@ -52,6 +67,15 @@ class Tokens:
         """Load what is needed to know who asks."""
         with self._store.read() as snapshot:
             return _keyring(snapshot)
+
+
+def _warnings(snapshot: Snapshot, revoked: Token) -> Iterator[str]:
+    if not access.operators(snapshot.tokens_in_force(), now=revoked.revoked_at or revoked.created_at):
+        yield LAST_OPERATOR
+    every, _ = snapshot.webhooks(project=None, after=None, limit=MOST_WEBHOOKS)
+    for webhook in every:
+        if webhook.by == revoked.name:
+            yield f"{named(webhook)} was added with it and goes on: remove it if nobody else needs it"
 
 
 def _keyring(snapshot: Snapshot) -> Keyring:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from forewarn.control import naming
+from forewarn.control.naming import check_project
 from forewarn.control.noting import NotingStore
 from forewarn.control.ports import Activity, HistoryFilter, Snapshot, Store
 from forewarn.control.scope import ProjectStore
@@ -13,12 +15,12 @@ from forewarn.core.fleet import FleetSpec, GroupSpec
 from forewarn.core.model import Delivered, Event, Group, Hold, Host, Machine, Order, Record
 from forewarn.core.notice import Told
 from forewarn.core.words import (
-    DEFAULT_PROJECT,
     EventId,
     GroupKind,
     GroupName,
     HostName,
     MachineId,
+    MachineName,
     OrderId,
     OrderState,
     ProjectName,
@@ -58,6 +60,7 @@ class Views:
     def __init__(self, *, store: NotingStore, activity: Activity, project: ProjectName | None = None) -> None:
         """Show what a project's people may see; None: all of it."""
         self._noting = store
+        self._project = project
         self._store: Store = store if project is None else ProjectStore(store, project)
         self._activity = activity
 
@@ -67,15 +70,33 @@ class Views:
             return self
         return Views(store=self._noting, activity=self._activity, project=project)
 
+    def only(self, project: ProjectName | None) -> "Views":
+        """Give the same with one project's things alone; NotFound for a project that cannot be seen."""
+        if project is None:
+            return self
+        with self._store.read() as snapshot:
+            check_project(snapshot, project, within=self._project)
+        return self.within(project)
+
     def machine(self, name: str, *, project: ProjectName | None) -> MachineView:
         """Show one machine."""
         with self._store.read() as snapshot:
             return self._seen(snapshot, [snapshot.machine(name, project=project)])[0]
 
-    def machines(self, *, after: str | None, limit: int) -> tuple[Sequence[MachineView], str | None]:
-        """List machines."""
+    def machines(
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        group: GroupName | None = None,
+        host: HostName | None = None,
+    ) -> tuple[Sequence[MachineView], str | None]:
+        """List machines: all, or those of a group, on a host, or both; NotFound if there is no such."""
         with self._store.read() as snapshot:
-            page, more = snapshot.machines(after=after, limit=limit)
+            page, more = snapshot.machines(after=after, limit=limit, group=group, host=host)
+            if not page:
+                naming.check_group(snapshot, group)
+                naming.check_host(snapshot, host, within=self._project)
             return self._seen(snapshot, page), more
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
@@ -127,12 +148,10 @@ class Views:
         with self._store.read() as snapshot:
             return snapshot.events(after=after, limit=limit)
 
-    def coming(self, project: ProjectName | None) -> Sequence[Event]:
-        """List all that guests of a project, or of the whole fleet, are being told."""
+    def coming(self) -> Sequence[Event]:
+        """List all that guests are being told, at once."""
         with self._store.read() as snapshot:
-            if project is not None:
-                check_project(snapshot, project)
-            return snapshot.listed_events(project)
+            return snapshot.listed_events()
 
     def event(self, event: EventId) -> EventView:
         """Show one event, listed or over."""
@@ -143,9 +162,17 @@ class Views:
             return self._noted(snapshot, snapshot.order(known.order), [known])[0]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
-        """List records, newest first."""
+        """List records, newest first, or oldest first above a number; NotFound if nothing ever was of it."""
         with self._store.read() as snapshot:
-            return snapshot.history(wanted)
+            found = snapshot.history(wanted)
+            if not found:
+                naming.check_filter(snapshot, wanted)
+            return found
+
+    def check_machine(self, name: MachineName) -> None:
+        """Refuse a machine that neither is nor was."""
+        with self._store.read() as snapshot:
+            naming.check_machine(snapshot, name)
 
     def fleet(self) -> FleetSpec:
         """Show the fleet as it would be declared now."""
@@ -201,12 +228,6 @@ class Views:
             )
             for machine in page
         ]
-
-
-def check_project(snapshot: Snapshot, project: ProjectName) -> None:
-    """Refuse a project that does not exist; there is always a default one."""
-    if project != DEFAULT_PROJECT and project not in {each.name for each in snapshot.projects()}:
-        raise NotFound(f'project "{project}" does not exist')
 
 
 def _newest(

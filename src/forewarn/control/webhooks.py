@@ -3,21 +3,27 @@
 import base64
 import binascii
 from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from forewarn.control.bell import Bell
+from forewarn.control.naming import check_project
 from forewarn.control.ports import Clock, RecordFilter, Snapshot, Store, Transaction
-from forewarn.control.views import check_project
+from forewarn.control.scope import ProjectStore
 from forewarn.core import webhooks as rules
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.targets import is_plainly_inside
 from forewarn.core.webhooks import NEVER_PUSHED, Webhook, WebhookId
 from forewarn.core.words import Kind, ProjectName
 
 # Each has a task and a connection of its own.
 MOST_WEBHOOKS = 1000
+# So that the people of one project cannot use up what there is for all.
+MOST_OF_A_PROJECT = 20
 LONGEST_URL = 2000
+WHO_ALLOWS = "an operator may allow others ([webhooks] project-targets)"
 # As Standard Webhooks asks: https://github.com/standard-webhooks/standard-webhooks
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 SECRET_BYTES = range(24, 65)
@@ -40,39 +46,57 @@ class Webhooks:
     """The use cases of webhooks; `changes` rings when there is another, or one less."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, new_id: Callable[[], str], new_secret: Callable[[], str]
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        new_id: Callable[[], str],
+        new_secret: Callable[[], str],
+        only_public: bool = True,
+        changes: Bell | None = None,
     ) -> None:
-        self._store = store
+        """Take whether the people of projects may add webhooks to public addresses only."""
+        self._store: Store = store
+        self._project: ProjectName | None = None
+        self._only_public = only_public
         self._clock = clock
         self._new_id = new_id
         self._new_secret = new_secret
-        self.changes = Bell()
+        self.changes = changes or Bell()
+
+    def within(self, project: ProjectName | None) -> "Webhooks":
+        """Give the same for the people of a project, who see and keep their own; None: for operators."""
+        if project is None:
+            return self
+        webhooks = copy(self)
+        webhooks._store, webhooks._project = ProjectStore(self._store, project), project
+        return webhooks
 
     def add(
         self, url: str, *, project: ProjectName | None, kinds: Collection[Kind], secret: str | None, by: str
     ) -> Webhook:
-        """Push records to an address from now on."""
-        checked, only = _checked_url(url), rules.pushable(kinds)
+        """Push records to an address from now on: a project's, or all that whoever adds it may see."""
+        checked, only = self._checked_target(url), rules.pushable(kinds)
         key = self._new_secret() if secret is None else _checked_secret(secret)
         with self._store.write() as tx:
             if project is not None:
-                check_project(tx, project)
-            if tx.count_webhooks() >= MOST_WEBHOOKS:
-                raise Conflict(f"there are {MOST_WEBHOOKS} webhooks already: remove one first")
+                check_project(tx, project, within=self._project)
+            self._check_room(tx)
             draft = self._draft(tx)
             number = draft.number + 1
             webhook = Webhook(
                 id=WebhookId(self._new_id()),
                 number=number,
                 url=checked,
-                project=project,
+                project=project or self._project,
+                owner=self._project,
                 kinds=only,
                 secret=key,
                 by=by,
                 created_at=draft.now,
                 delivered=number,
             )
-            draft.record(Kind.WEBHOOK_ADDED, webhook, by=by, reason=_named(webhook))
+            draft.record(Kind.WEBHOOK_ADDED, webhook, by=by, reason=named(webhook))
             tx.save(draft.changes())
             tx.save_webhook(webhook)
         self.changes.ring()
@@ -83,7 +107,7 @@ class Webhooks:
         with self._store.write() as tx:
             webhook = _existing(tx, id_)
             draft = self._draft(tx)
-            draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=_named(webhook))
+            draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=named(webhook))
             tx.save(draft.changes())
             tx.remove_webhook(webhook.id)
         self.changes.ring()
@@ -99,6 +123,8 @@ class Webhooks:
     ) -> tuple[Sequence[WebhookView], str | None]:
         """List webhooks, oldest first."""
         with self._store.read() as snapshot:
+            if project is not None:
+                check_project(snapshot, project, within=self._project)
             page, more = snapshot.webhooks(project=project, after=after, limit=limit)
             return [_view(snapshot, webhook) for webhook in page], more
 
@@ -117,7 +143,7 @@ class Webhooks:
                 return
             after = rules.delivered(before, number)
             if before.said:
-                self._say(tx, Kind.WEBHOOK_RECOVERED, after, f"{_named(after)} takes records again")
+                self._say(tx, Kind.WEBHOOK_RECOVERED, after, f"{named(after)} takes records again")
             tx.save_webhook(after)
 
     def failed(self, id_: WebhookId, error: str, *, number: int) -> None:
@@ -128,8 +154,23 @@ class Webhooks:
                 return
             after = rules.failed(before, error, number=number, now=self._clock.now())
             if after.said and not before.said:
-                self._say(tx, Kind.WEBHOOK_FAILING, after, f"{_named(after)}: {error}")
+                self._say(tx, Kind.WEBHOOK_FAILING, after, f"{named(after)}: {error}")
             tx.save_webhook(after)
+
+    def _checked_target(self, url: str) -> str:
+        checked = _checked_url(url)
+        guarded = self._project is not None and self._only_public
+        host = urlsplit(checked).hostname or ""
+        # A name is looked up, and what it leads to judged, whenever it is called.
+        if guarded and is_plainly_inside(host):
+            raise Invalid(f"url: expected a public address, got {host}: {WHO_ALLOWS}")
+        return checked
+
+    def _check_room(self, tx: Transaction) -> None:
+        if self._project is not None and tx.count_webhooks(owner=self._project) >= MOST_OF_A_PROJECT:
+            raise Conflict(f"the project has {MOST_OF_A_PROJECT} webhooks already: remove one first")
+        if tx.count_webhooks() >= MOST_WEBHOOKS:
+            raise Conflict(f"there are {MOST_WEBHOOKS} webhooks already: remove one first")
 
     def _say(self, tx: Transaction, kind: Kind, webhook: Webhook, reason: str) -> None:
         draft = self._draft(tx)
@@ -152,7 +193,7 @@ def _view(snapshot: Snapshot, webhook: Webhook) -> WebhookView:
     return WebhookView(webhook=webhook, behind=behind)
 
 
-def _named(webhook: Webhook) -> str:
+def named(webhook: Webhook) -> str:
     """Name a webhook as anybody may read it: the path of its address may be a secret."""
     return f"webhook {webhook.id} to {urlsplit(webhook.url).hostname}"
 

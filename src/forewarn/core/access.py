@@ -184,6 +184,11 @@ def revoke(name: str, known: Iterable[Token], *, now: datetime) -> Token:
     raise NotFound(f'token "{name}" does not exist')
 
 
+def operators(tokens: Iterable[Token], *, now: datetime) -> list[Token]:
+    """List the operators' tokens that are good."""
+    return [token for token in tokens if token.role is Role.OPERATOR and token.valid(now)]
+
+
 def said(caller: Caller | Token) -> str:
     """Name somebody with their role: `alice (user of shop)`."""
     of = f" of {caller.project}" if caller.project else ""

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from forewarn.core.words import MachineId, MachineName
+from forewarn.core.errors import Invalid
+from forewarn.core.words import GroupName, HostName, MachineId, MachineName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,14 @@ class Budget:
     def allows(self, disturbed: Collection[MachineId]) -> bool:
         """Say whether enough are left with these disturbed too; some of them may be down already."""
         return self.members - len(self.down.keys() | set(disturbed)) >= self.needs
+
+    def check(self, group: GroupName, host: HostName, together: int) -> None:
+        """Refuse work on a host that disturbs more of a group together than it can ever spare."""
+        if self.members - together < self.needs:
+            raise Invalid(
+                f"group {group}: needs {self.needs} healthy of {self.members}, but {host} carries "
+                f"{together} of one update domain: this can never be met"
+            )
 
     def lack(self) -> str:
         """Say in words what is missing."""

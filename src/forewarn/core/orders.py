@@ -1,5 +1,6 @@
 """What may be ordered, and when: placing, cancelling, retrying and abandoning orders."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from forewarn.core import departures, lifecycle, reasons, stages
@@ -106,8 +107,8 @@ def on_host(
             created_at=draft.now,
         ),
     )
-    concerned = tuple(stages.step_of(machine) for machine in draft.machines_on(host))
-    reasons.timing(draft, order, concerned, policy).check(f"host {host}", now=draft.now)
+    if action is Action.MAINTENANCE and not mandate.terms.emergency:
+        _check_possible(draft, order, host, policy)
     _clear_the_way(draft, order, host)
     _change_host(draft, target, action, by=mandate.by)
     if order.work is None:
@@ -245,6 +246,17 @@ def _check_host(draft: Draft, host: Host, action: Action) -> None:
             raise Conflict(
                 f'host "{host.name}" has order {other.id} ({other.action}), which is {other.state}'
             )
+
+
+def _check_possible(draft: Draft, order: Order, host: HostName, policy: Policy) -> None:
+    """Refuse what could only wait for ever: windows that never open, a group that can never spare so many."""
+    concerned = [machine for machine in draft.machines_on(host) if machine.state is not MachineState.STOPPED]
+    affected = tuple(stages.step_of(machine) for machine in concerned)
+    reasons.timing(draft, order, affected, policy).check(f"host {host}", now=draft.now)
+    together = Counter((step.group, step.domain) for step in affected)
+    for (group, _), count in together.items():
+        if draft.groups[group].policy.budget:
+            draft.base.budgets[group].check(group, host, count)
 
 
 def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:

@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from forewarn.core import holds, waves
 from forewarn.core.budgets import Budget
-from forewarn.core.errors import Invalid
 from forewarn.core.model import Hold, Host, Order, Project, Waiting
 from forewarn.core.policy import EVENT_TYPES, Policy
 from forewarn.core.timing import Timing
@@ -122,10 +121,5 @@ def check_budgets(hosts: Iterable[HostName], scene: Scene) -> None:
     """Refuse a budget that no wave, however small, can meet."""
     for host in hosts:
         for group, counts in scene.footprints.get(host, NOBODY).domains.items():
-            budget = scene.budgets.get(group)
-            most = waves.largest(counts)
-            if budget is not None and budget.members - most < budget.needs:
-                raise Invalid(
-                    f"group {group}: needs {budget.needs} healthy of {budget.members}, but {host} carries "
-                    f"{most} of one update domain: this can never be met"
-                )
+            if budget := scene.budgets.get(group):
+                budget.check(group, host, waves.largest(counts))

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NewType
 
 from forewarn.core.errors import Invalid
+from forewarn.core.model import Record
 from forewarn.core.words import Kind, ProjectName
 
 WebhookId = NewType("WebhookId", str)  # an upper-case GUID
@@ -25,7 +26,8 @@ class Webhook:
     id: WebhookId
     number: int  # of the record of its making; it is told what came after
     url: str
-    project: ProjectName | None  # None: the whole fleet's records
+    project: ProjectName | None  # whose records; None: the whole fleet's
+    owner: ProjectName | None = None  # the project whose people keep it; None: the operators
     kinds: frozenset[Kind]  # nothing: all that are ever pushed
     secret: str
     by: str
@@ -47,6 +49,15 @@ def pushable(kinds: Collection[Kind]) -> frozenset[Kind]:
     if never:
         raise Invalid(f"kinds: {never[0]} is never pushed: follow the stream for it")
     return frozenset(kinds)
+
+
+def has_to_send(webhook: Webhook, record: Record) -> bool:
+    """Say whether a record is still to be pushed to a webhook."""
+    if record.number <= webhook.delivered or record.kind in NEVER_PUSHED:
+        return False
+    if webhook.project is not None and record.project != webhook.project:
+        return False
+    return not webhook.kinds or record.kind in webhook.kinds
 
 
 def delivered(webhook: Webhook, number: int) -> Webhook:

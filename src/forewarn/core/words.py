@@ -195,6 +195,8 @@ class Kind(StrEnum):
     PROJECT_REMOVED = "project-removed"
     FLEET_APPLIED = "fleet-applied"
     CLOCK_JUMPED = "clock-jumped"
+    CLOCK_ADVANCED = "clock-advanced"  # somebody turned a manual clock
+    HISTORY_PRUNED = "history-pruned"  # old records have gone
     WEBHOOK_ADDED = "webhook-added"
     WEBHOOK_REMOVED = "webhook-removed"
     WEBHOOK_FAILING = "webhook-failing"

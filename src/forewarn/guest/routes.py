@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 from urllib.parse import parse_qsl
 
-from forewarn.guest.caller import is_host_allowed
 from forewarn.guest.conditions import poll_of
 from forewarn.guest.plan import Approve, AskInstance, Defer, ListVersions, Plan, Refusal
 from forewarn.guest.request import Request
 from forewarn.guest.settings import GuestSettings
 from forewarn.wire import azure
+from forewarn.wire.authority import is_expected
 from forewarn.wire.instance import OLDEST_VERSION, InstanceMetadata, field_named
 
 BAD_HOST = Refusal(
@@ -71,7 +71,7 @@ def _is_addressed_here(request: Request, authority: str | None, settings: GuestS
         return False
     if authority is not None:
         hosts.append(authority)
-    return all(is_host_allowed(host, settings.names) for host in hosts)
+    return all(is_expected(host, settings.names) for host in hosts)
 
 
 def _route(path: str, settings: GuestSettings) -> Mapping[bytes, Handler] | None:

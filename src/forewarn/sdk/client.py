@@ -45,6 +45,7 @@ class GuestClient(Endpoint):
         super().__init__(url, api_version=api_version, persistence=persistence, monotonic=monotonic)
         self._closing = threading.Event()
         self._pause = pause or self._closing.wait
+        self._noting = threading.Lock()
         self._sockets: set[socket.socket] = set()
         self._http = httpx.Client(
             trust_env=False,  # never through a proxy
@@ -98,8 +99,9 @@ class GuestClient(Endpoint):
     def close(self) -> None:
         """Hang up, from any thread: what is being asked ends with `Closed`, and a watch ends."""
         self._closing.set()
-        for each in tuple(self._sockets):
-            _hang_up(each)
+        with self._noting:
+            for each in self._sockets:
+                _hang_up(each)
         self._http.close()
 
     def __enter__(self) -> "GuestClient":
@@ -138,7 +140,10 @@ class GuestClient(Endpoint):
                 body = transport.Body(deadline=sent + ask.seconds)
                 for part in response.iter_bytes():
                     body.add(part, now=self._monotonic())
-        except (httpx.HTTPError, RuntimeError) as error:
+        except RuntimeError:
+            self._still_open()  # the library's own word for being closed meanwhile
+            raise
+        except httpx.HTTPError as error:
             self._still_open()
             return transport.silence(error, self.url, sent=sent, received=self._monotonic())
         return transport.answer(response, body, sent=sent, received=self._monotonic())
@@ -151,9 +156,9 @@ class GuestClient(Endpoint):
         """Keep hold of a new connection: only hanging up wakes a thread that waits for an answer."""
         if not event.endswith(("connect_tcp.complete", "start_tls.complete")):
             return
-        self._sockets = {each for each in self._sockets if each.fileno() >= 0}
         made = about["return_value"].get_extra_info("socket")
-        self._sockets.add(made)
+        with self._noting:
+            self._sockets = {made, *(each for each in self._sockets if each.fileno() >= 0)}
         if self._closing.is_set():
             _hang_up(made)
 

@@ -6,7 +6,7 @@ NotBefore is the server's time. A machine's own clock may be wrong, and jumps wh
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forewarn.sdk.documents import Event, parse_moment
+from forewarn.sdk.documents import parse_moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +19,6 @@ class ServerTime:
     def now(self, monotonic: float) -> datetime:
         """Say what time it is for the server."""
         return self.date + timedelta(seconds=max(0.0, monotonic - self.received))
-
-    def seconds_left(self, event: Event, monotonic: float) -> float | None:
-        """Reckon how long until an event may start: 0 once it has, None if nobody said."""
-        return event.seconds_left(self.now(monotonic))
 
 
 def read_date(header: str | None, *, received: float) -> ServerTime | None:

@@ -42,6 +42,8 @@ def serve(options: Mapping[str, Any]) -> None:
     """Serve until SIGTERM or SIGINT, with the flags that were given."""
     _log_to_stderr()
     settings = settings_of(options)
+    for unknown in config.unknown_names(os.environ):
+        log.warning("%s", unknown)
     places = _places(settings)  # read first: a slip there must not leave a changed store behind
     with lock.hold(settings.database) as held:
         core = open_core(settings)
@@ -54,10 +56,10 @@ def serve(options: Mapping[str, Any]) -> None:
             core.store.close()
 
 
-def backup(database: str | None, path: str) -> None:
-    """Copy a store to a file, while a server may be running on it."""
+def backup(database: str | None, path: str) -> int:
+    """Copy a store to a file, while a server may be running on it; return how many webhooks it has."""
     settings = settings_of({"database": database})
-    backups.backup(settings.database, Path(path), new_lineage=new_id())
+    return backups.backup(settings.database, Path(path), new_lineage=new_id())
 
 
 def settings_of(options: Mapping[str, Any]) -> Settings:
@@ -152,7 +154,9 @@ def _greet(core: Core, parts: Parts, *, operators: str) -> None:
     about = f"{len(parts.board)} machines (database {database}, clock {core.clock.kind})"
     for line in welcome.addresses(guests=guests, operators=operators, players=players, about=about):
         say(line)
-    hints = welcome.things_to_try(players, command=sys.argv[0], operators=operators, clock=core.clock.kind)
+    hints = welcome.things_to_try(
+        players, command=sys.argv[0], operators=operators, clock=core.clock.kind, empty=not parts.board
+    )
     for line in hints:
         say(line)
 

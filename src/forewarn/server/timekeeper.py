@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from forewarn.clock import Clock, ManualClock
 from forewarn.control.engine import Engine
+from forewarn.control.plane import Plane
 from forewarn.core.errors import Conflict, Invalid
 
 # A longer way is more likely a slip of the finger than a wish.
@@ -14,10 +15,13 @@ LONGEST_ADVANCE = timedelta(days=400)
 class Timekeeper:
     """Tells the time and, if the clock is a manual one, turns it."""
 
-    def __init__(self, clock: Clock, engine: Engine, *, moved: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, clock: Clock, engine: Engine, plane: Plane, *, moved: Callable[[], None] = lambda: None
+    ) -> None:
         """Take whom to tell when the clock has been turned."""
         self._clock = clock
         self._engine = engine
+        self._plane = plane
         self._moved = moved
 
     @property
@@ -34,7 +38,7 @@ class Timekeeper:
         """Return the present moment."""
         return self._clock.now()
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, seconds: float, *, by: str) -> None:
         """Turn the clock, and do all that falls due on the way."""
         if not isinstance(self._clock, ManualClock):
             raise Conflict(
@@ -42,6 +46,8 @@ class Timekeeper:
             )
         if not 0 <= seconds <= LONGEST_ADVANCE.total_seconds():
             raise Invalid(f"seconds: expected 0 to {LONGEST_ADVANCE.total_seconds():.0f}, got {seconds:g}")
-        now = self._clock.now()
-        self._engine.run_until(now + timedelta(seconds=seconds), now, reach=self._clock.set)
+        now, way = self._clock.now(), timedelta(seconds=seconds)
+        if way:
+            self._plane.clock_advanced(way, by=by)
+        self._engine.run_until(now + way, now, reach=self._clock.set)
         self._moved()

@@ -37,7 +37,8 @@ def list_all(database: str) -> dict[str, Any]:
 def revoke(database: str, name: str) -> Mapping[str, Any]:
     """Revoke a token; answers as the API does."""
     with _tokens(database) as tokens:
-        return {"token": operator.token(tokens.revoke(name, by=_who()))}
+        revoked = tokens.revoke(name, by=_who())
+    return {"token": operator.token(revoked.token), "warnings": list(revoked.warnings)}
 
 
 @contextmanager

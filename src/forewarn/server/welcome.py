@@ -23,13 +23,20 @@ def addresses(*, guests: Sequence[str], operators: str, players: Sequence[Machin
     ]
 
 
-def things_to_try(players: Sequence[Machine], *, command: str, operators: str, clock: str) -> list[str]:
-    """Say in a few lines what to try, with a machine that has a port of its own; nothing if none has."""
+def things_to_try(
+    players: Sequence[Machine], *, command: str, operators: str, clock: str, empty: bool
+) -> list[str]:
+    """Say in a few lines what to try: with a machine that has a port of its own, or to declare a fleet."""
+    elsewhere = "" if operators == f"http://{DEFAULT_OPERATOR}" else f" --server {operators}"
+    forewarn = f"{shlex.quote(command)}{elsewhere}"
+    if empty:
+        return [
+            "There is no machine yet. Declare your fleet in a file (docs/reference/fleet-file.md), then:",
+            f"  {forewarn} fleet apply FILE",
+        ]
     if not players:
         return []
     name, url = players[0].name, f"http://127.0.0.1:{players[0].port}{PATH}"
-    elsewhere = "" if operators == f"http://{DEFAULT_OPERATOR}" else f" --server {operators}"
-    forewarn = f"{shlex.quote(command)}{elsewhere}"
     return [
         "",
         "Try it, in another terminal:",
@@ -39,6 +46,8 @@ def things_to_try(players: Sequence[Machine], *, command: str, operators: str, c
         f"  {forewarn} machine restart {name}",
         f"  # approve as {name}, with the EventId that the poll shows; it starts at once",
         f"""  curl -H Metadata:true -d '{{"StartRequests":[{{"EventId":"…"}}]}}' '{url}'""",
+        "  # watch the fleet as it lives, in a third terminal",
+        f"  {forewarn} watch",
         "  # see what happened",
         f"  {forewarn} history",
         *_faster(clock, forewarn),

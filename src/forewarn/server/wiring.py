@@ -13,6 +13,7 @@ from forewarn.api.app import create_app
 from forewarn.api.services import ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import Settings
+from forewarn.control.bell import Bell
 from forewarn.control.engine import Engine
 from forewarn.control.feed import Feed
 from forewarn.control.noting import NotingStore
@@ -32,6 +33,7 @@ from forewarn.guest.settings import GuestSettings
 from forewarn.server.bridge import Boards, FrontDesk, Runner
 from forewarn.server.delivery import Delivery
 from forewarn.server.health import Health
+from forewarn.server.lookup import PublicOnly
 from forewarn.server.pusher import Pusher
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.server.worker import Worker
@@ -84,6 +86,7 @@ class Core:
     clock: SystemClock | ScaledClock | ManualClock
     plane: Plane
     external: ExternalDriver
+    webhooks_changed: Bell
 
 
 def open_core(settings: Settings) -> Core:
@@ -96,8 +99,24 @@ def open_core(settings: Settings) -> Core:
         clock.start_from(reached)
     noting = NotingStore(store)
     external = ExternalDriver(settings.times.external_silence, monotonic=monotonic)
-    plane = Plane(store=noting, clock=clock, policy=settings.times, new_id=new_id, heard=external.heard)
-    return Core(settings=settings, store=store, noting=noting, clock=clock, plane=plane, external=external)
+    changed = Bell()
+    plane = Plane(
+        store=noting,
+        clock=clock,
+        policy=settings.times,
+        new_id=new_id,
+        heard=external.heard,
+        webhooks_changed=changed,
+    )
+    return Core(
+        settings=settings,
+        store=store,
+        noting=noting,
+        clock=clock,
+        plane=plane,
+        external=external,
+        webhooks_changed=changed,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +151,7 @@ def wire(core: Core) -> Parts:
         activity=boards,
         new_id=new_id,
     )
+    engine.keep_history(settings.history.keep)
     tail = Tail(core.store)
 
     def publish(delta: Delta) -> None:
@@ -142,7 +162,14 @@ def wire(core: Core) -> Parts:
     worker = Worker(engine=engine, clock=core.clock, feed=feed)
     desk.open(core.plane, worker)
     health = Health(worker)
-    webhooks = Webhooks(store=core.store, clock=core.clock, new_id=new_id, new_secret=new_webhook_secret)
+    webhooks = Webhooks(
+        store=core.store,
+        clock=core.clock,
+        new_id=new_id,
+        new_secret=new_webhook_secret,
+        only_public=settings.webhooks.project_targets == "public",
+        changes=core.webhooks_changed,
+    )
     pusher = _pusher(core, webhooks, tail, Runner(worker))
     services = Services(
         plane=core.plane,
@@ -154,7 +181,7 @@ def wire(core: Core) -> Parts:
         rollouts=Rollouts(
             store=core.noting, clock=core.clock, policy=settings.times, new_id=new_id, activity=boards
         ),
-        timekeeper=Timekeeper(core.clock, engine, moved=boards.time_moved),
+        timekeeper=Timekeeper(core.clock, engine, core.plane, moved=boards.time_moved),
         run=Runner(worker),
         probes=health,
         guest_counters=guest.counters,
@@ -169,6 +196,7 @@ def _pusher(core: Core, webhooks: Webhooks, tail: Tail, run: Runner) -> Pusher:
     wall = SystemClock()
 
     def delivery() -> Delivery:
-        return Delivery(lineage=lineage, wall=wall.now, new_id=new_id)
+        guard = PublicOnly() if core.settings.webhooks.project_targets == "public" else None
+        return Delivery(lineage=lineage, wall=wall.now, new_id=new_id, guard=guard)
 
     return Pusher(webhooks=webhooks, tail=tail, run=run, delivery=delivery)

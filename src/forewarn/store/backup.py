@@ -16,11 +16,11 @@ from forewarn.store.schema import check_schema, migrate
 _ROWS_AT_ONCE = 5_000
 
 
-def backup(url: str, target: Path, *, new_lineage: str) -> None:
-    """Copy a store into a new file, which can be served as it is.
+def backup(url: str, target: Path, *, new_lineage: str) -> int:
+    """Copy a store into a new file, which can be served as it is; return how many webhooks it has.
 
     The copy is a store of its own: readers that knew the first one must not take it for the same, so it
-    is given another lineage.
+    is given another lineage. Its webhooks are the same: whoever serves it pushes to them too.
     """
     database = database_of(url)
     if target.exists():
@@ -33,6 +33,7 @@ def backup(url: str, target: Path, *, new_lineage: str) -> None:
         else:
             _copy_tables(database, unfinished)
         _set_lineage(unfinished, new_lineage)
+        return _webhooks_in(unfinished)
 
 
 @contextmanager
@@ -83,6 +84,13 @@ def _copy_tables(database: Database, target: Path) -> None:
     finally:
         source.dispose()
         copy.dispose()
+
+
+def _webhooks_in(file: Path) -> int:
+    with closing(sqlite3.connect(file)) as connection:
+        # An older forewarn's store may have no such table.
+        there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'webhooks'").fetchone()
+        return int(connection.execute("SELECT count(*) FROM webhooks").fetchone()[0]) if there else 0
 
 
 def _set_lineage(file: Path, lineage: str) -> None:

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Select, func, or_, select
 
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.model import Event, Group, Host, Machine, Order, Project, Record
-from forewarn.core.words import OrderState, ProjectName
+from forewarn.core.words import GroupName, HostName, OrderState
 from forewarn.store import tables
 from forewarn.store.cursors import beyond, decode, page
 from forewarn.store.fleet_rows import (
@@ -34,11 +34,22 @@ from forewarn.store.work_rows import (
 class Lists(Reader):
     """Machines, groups, hosts, projects, orders, events and records in their order."""
 
-    def machines(self, *, after: str | None, limit: int) -> tuple[Sequence[Machine], str | None]:
-        """List machines by project and name."""
+    def machines(
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        group: GroupName | None = None,
+        host: HostName | None = None,
+    ) -> tuple[Sequence[Machine], str | None]:
+        """List machines by project and name: all, or those of a group, on a host, or both."""
         place = None if after is None else decode(after, like=(str, str))
         columns = (tables.machines.c.project, tables.machines.c.key)
         query = self._mine(select(*MACHINE_COLUMNS), tables.machines.c.project)
+        if group is not None:
+            query = query.where(tables.machines.c.group_name == group)
+        if host is not None:
+            query = query.where(tables.machines.c.host == host)
         query = beyond(query, columns, place, limit=limit, newest=False)
         found = [machine_of(row) for row in self._all(query)]
         return page(found, limit=limit, place=lambda machine: (machine.project, name_key(machine.name)))
@@ -84,20 +95,18 @@ class Lists(Reader):
         found = [event_of(row) for row in self._all(beyond(query, columns, place, limit=limit, newest=False))]
         return page(found, limit=limit, place=lambda event: (event.number, event.id))
 
-    def listed_events(self, project: ProjectName | None) -> Sequence[Event]:
-        """List all listed events of a project, or of the whole fleet, by creation."""
-        query = select(*EVENT_COLUMNS).where(tables.events.c.ended_at.is_(None))
-        if project is not None:
-            groups = select(tables.groups.c.name).where(tables.groups.c.project == project)
-            query = query.where(tables.events.c.group_name.in_(groups))
+    def listed_events(self) -> Sequence[Event]:
+        """List all listed events, by creation."""
+        query = self._mine(select(*EVENT_COLUMNS).where(tables.events.c.ended_at.is_(None)), EVENT_PROJECT)
         by_creation = query.order_by(tables.events.c.number, tables.events.c.id)
         return [event_of(row) for row in self._all(by_creation)]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
-        """List records, newest first."""
+        """List records, newest first; those above a number oldest first."""
         query = self._mine(select(*RECORD_COLUMNS).where(*_conditions(wanted)), tables.records.c.project)
-        newest_first = query.order_by(tables.records.c.number.desc()).limit(wanted.limit)
-        return [record_of(row) for row in self._all(newest_first)]
+        number = tables.records.c.number
+        in_order = query.order_by(number.desc() if wanted.above is None else number).limit(wanted.limit)
+        return [record_of(row) for row in self._all(in_order)]
 
 
 def _conditions(wanted: HistoryFilter) -> list[ColumnElement[bool]]:
@@ -115,6 +124,8 @@ def _conditions(wanted: HistoryFilter) -> list[ColumnElement[bool]]:
         conditions.append(records.number >= _first_since(micros(wanted.since)).scalar_subquery())
     if wanted.below is not None:
         conditions.append(records.number < wanted.below)
+    if wanted.above is not None:
+        conditions.append(records.number > wanted.above)
     return conditions
 
 

@@ -29,6 +29,7 @@ from forewarn.store.times import moment
 from forewarn.store.work_rows import EVENT_COLUMNS, EVENT_PROJECT, ORDER_COLUMNS, event_of, order_of
 
 _EVENTS_BY_ID = among(EVENT_COLUMNS, tables.events.c.id)
+_OPEN_BY_ID = among((tables.orders.c.id,), tables.orders.c.id).where(tables.orders.c.ended_at.is_(None))
 _LAST_SEEN = among((tables.machines.c.id, tables.machines.c.last_seen), tables.machines.c.id).where(
     tables.machines.c.last_seen.is_not(None)
 )
@@ -74,6 +75,11 @@ class Lookups(Reader):
         query = select(*ORDER_COLUMNS).where(tables.orders.c.id == order.upper())
         rows = self._all(self._mine(query, tables.orders.c.project))
         return order_of(rows[0]) if rows else None
+
+    def open_orders(self, among: Iterable[OrderId]) -> frozenset[OrderId]:
+        """Find which of these orders are open."""
+        ids = sorted({order.upper() for order in among})
+        return frozenset(order for (order,) in self._among(_OPEN_BY_ID, ids))
 
     def event(self, event: EventId) -> Event | None:
         """Find an event, listed or over; ids in any case."""

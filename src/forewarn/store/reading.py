@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Executable, Select, bindparam, select
 from sqlalchemy.sql.elements import ColumnElement, KeyedColumnElement
 
 from forewarn.core.model import Grace, Group
+from forewarn.core.retention import Pruning
 from forewarn.core.words import GroupName, ProjectName
 from forewarn.store import tables
 from forewarn.store.fleet_rows import GROUP_COLUMNS, Kept, group_of
@@ -17,6 +18,8 @@ from forewarn.store.times import moment, moment_or_none
 
 # SQLite takes 32,766 variables in a statement and PostgreSQL 65,535; shorter ones are as fast.
 _MOST_KEYS = 5_000
+
+Key = TypeVar("Key")
 
 _META = select(tables.meta)
 VERSIONED_GROUP = (*GROUP_COLUMNS, tables.groups.c.version)
@@ -31,6 +34,7 @@ class Meta:
     grace: Grace | None
     applied_fleet: str | None
     lineage: str
+    pruning: Pruning
 
 
 def among(columns: Sequence[ColumnElement[Any]], column: KeyedColumnElement[Any]) -> Select[Any]:
@@ -38,7 +42,7 @@ def among(columns: Sequence[ColumnElement[Any]], column: KeyedColumnElement[Any]
     return select(*columns).where(column.in_(bindparam("keys", expanding=True)))
 
 
-def chunks(keys: Iterable[str]) -> Iterator[list[str]]:
+def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
     """Cut keys into lists that a statement can take."""
     rest = iter(keys)
     while chunk := list(islice(rest, _MOST_KEYS)):
@@ -75,6 +79,7 @@ class Reader:
             grace=grace,
             applied_fleet=row.applied_fleet,
             lineage=row.lineage,
+            pruning=Pruning(up_to=row.pruned, unsaid=row.pruned_unsaid, next_at=moment_or_none(row.prune_at)),
         )
 
     def _mine(self, query: Select[Any], project: ColumnElement[Any]) -> Select[Any]:

@@ -75,6 +75,11 @@ class RolloutReads(Budgets):
         found = [rollout_of(row) for row in self._all(query)]
         return page(found, limit=limit, place=lambda rollout: (rollout.number, rollout.id))
 
+    def open_rollouts(self) -> Sequence[Rollout]:
+        """List rollouts that are not over, the oldest first."""
+        found = (rollout_of(row) for row in self._all(select(*ROLLOUT_COLUMNS).where(_OPEN)))
+        return sorted(found, key=lambda rollout: (rollout.number, rollout.id))
+
     def due_rollouts(self, now: datetime, *, limit: int) -> Sequence[str]:
         """List open rollouts that want to be looked at by now, the longest due first."""
         query = select(_R.id).where(_OPEN, _R.due_at <= micros(now))

@@ -45,6 +45,10 @@ meta = Table(
     Column("grace_announced_before", TIME),
     Column("applied_fleet", Text),
     Column("lineage", Text, nullable=False),
+    # How far old records have been removed, how many of them no record tells of yet, and when to look again.
+    Column("pruned", BigInteger, nullable=False, server_default="0"),
+    Column("pruned_unsaid", BigInteger, nullable=False, server_default="0"),
+    Column("prune_at", TIME),
 )
 
 projects = Table(
@@ -323,6 +327,7 @@ webhooks = Table(
     Column("number", BigInteger, nullable=False),
     Column("url", Text, nullable=False),
     Column("project", NAME),
+    Column("owner", NAME),  # the project whose people keep it; none: the operators
     Column("kinds", JSON, nullable=False),
     Column("secret", Text, nullable=False),
     Column("by", Text, nullable=False),

@@ -3,6 +3,7 @@
 from sqlalchemy import ColumnElement, func, select
 
 from forewarn.control.ports import Following, RecordFilter
+from forewarn.core.retention import Pruning
 from forewarn.store import tables
 from forewarn.store.fleet_rows import name_key
 from forewarn.store.lists import concerns
@@ -19,11 +20,16 @@ class Tail(Reader):
         """Return the number of the newest change."""
         return self._meta.number
 
+    def pruning(self) -> Pruning:
+        """Say how far old records have been removed."""
+        return self._meta.pruning
+
     def following(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
         """Read records after a number, oldest first."""
         newest = self.newest()
-        query = select(*RECORD_COLUMNS).where(*_conditions(number, wanted)).order_by(_R.number).limit(limit)
-        records = tuple(record_of(row) for row in self._all(query))
+        query = self._mine(select(*RECORD_COLUMNS).where(*_conditions(number, wanted)), _R.project)
+        rows = self._all(query.order_by(_R.number).limit(limit))
+        records = tuple(record_of(row) for row in rows)
         more = len(records) == limit
         # Where a filter leaves nothing over, what it left out need not be looked at again.
         reached = records[-1].number if more else max(number, newest)
@@ -32,7 +38,7 @@ class Tail(Reader):
     def count_following(self, number: int, wanted: RecordFilter) -> int:
         """Count the records after a number."""
         query = select(func.count()).select_from(tables.records).where(*_conditions(number, wanted))
-        return int(self._connection.execute(query).scalar_one())
+        return int(self._connection.execute(self._mine(query, _R.project)).scalar_one())
 
 
 def _conditions(number: int, wanted: RecordFilter) -> list[ColumnElement[bool]]:

@@ -10,6 +10,7 @@ from forewarn.core.access import Token
 from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict
 from forewarn.core.model import Grace
+from forewarn.core.retention import Pruning
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.fleet_writes import FleetWrites
@@ -98,6 +99,10 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, Notice
         """Keep the digest of the fleet file that is being applied."""
         self._save_meta(replace(self._meta, applied_fleet=digest))
 
+    def set_pruning(self, pruning: Pruning) -> None:
+        """Keep how far old records have been removed."""
+        self._save_meta(replace(self._meta, pruning=pruning))
+
     def _not_before(self, now: datetime) -> datetime:
         return now if self._meta.reached is None else max(now, self._meta.reached)
 
@@ -110,6 +115,9 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, Notice
                 "grace_until": None if meta.grace is None else micros(meta.grace.until),
                 "grace_announced_before": None if meta.grace is None else micros(meta.grace.announced_before),
                 "applied_fleet": meta.applied_fleet,
+                "pruned": meta.pruning.up_to,
+                "pruned_unsaid": meta.pruning.unsaid,
+                "prune_at": micros_or_none(meta.pruning.next_at),
             },
         )
         self._known_meta = meta

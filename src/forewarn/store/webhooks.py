@@ -15,7 +15,7 @@ from forewarn.store.upserts import upsert
 
 _W = tables.webhooks.c
 _COLUMNS = (
-    *(_W.id, _W.number, _W.url, _W.project, _W.kinds, _W.secret, _W.by, _W.created_at),
+    *(_W.id, _W.number, _W.url, _W.project, _W.owner, _W.kinds, _W.secret, _W.by, _W.created_at),
     *(_W.delivered, _W.failures, _W.failing_since, _W.error),
 )
 
@@ -25,7 +25,8 @@ class WebhookLists(Reader):
 
     def webhook(self, webhook: WebhookId) -> Webhook | None:
         """Find a webhook; ids in any case."""
-        rows = self._all(select(*_COLUMNS).where(_W.id == webhook.upper()))
+        query = select(*_COLUMNS).where(_W.id == webhook.upper())
+        rows = self._all(self._mine(query, _W.owner))
         return _webhook_of(rows[0]) if rows else None
 
     def webhooks(
@@ -33,16 +34,19 @@ class WebhookLists(Reader):
     ) -> tuple[Sequence[Webhook], str | None]:
         """List webhooks, oldest first; None lists those of all projects and of none."""
         place = None if after is None else decode(after, like=(int, str))
-        query = select(*_COLUMNS)
+        query = self._mine(select(*_COLUMNS), _W.owner)
         if project is not None:
             query = query.where(_W.project == project)
         rows = self._all(beyond(query, (_W.number, _W.id), place, limit=limit, newest=False))
         found = [_webhook_of(row) for row in rows]
         return page(found, limit=limit, place=lambda webhook: (webhook.number, webhook.id))
 
-    def count_webhooks(self) -> int:
-        """Count all webhooks."""
-        return int(self._connection.execute(select(func.count()).select_from(tables.webhooks)).scalar_one())
+    def count_webhooks(self, *, owner: ProjectName | None = None) -> int:
+        """Count a project's own webhooks; None counts all there are, whoever asks."""
+        query = select(func.count()).select_from(tables.webhooks)
+        if owner is not None:
+            query = query.where(_W.owner == owner)
+        return int(self._connection.execute(query).scalar_one())
 
 
 class WebhookWrites(Reader):
@@ -60,13 +64,14 @@ class WebhookWrites(Reader):
 
 
 def _webhook_of(row: Kept) -> Webhook:
-    id_, number, url, project, kinds, secret, by, created_at, *rest = row
+    id_, number, url, project, owner, kinds, secret, by, created_at, *rest = row
     delivered, failures, failing_since, error = rest
     return Webhook(
         id=id_,
         number=number,
         url=url,
         project=project,
+        owner=owner,
         kinds=frozenset(map(Kind, kinds)),
         secret=secret,
         by=by,
@@ -84,6 +89,7 @@ def _webhook_row(webhook: Webhook) -> Columns:
         "number": webhook.number,
         "url": webhook.url,
         "project": webhook.project,
+        "owner": webhook.owner,
         "kinds": sorted(map(str, webhook.kinds)),
         "secret": webhook.secret,
         "by": webhook.by,

@@ -77,6 +77,11 @@ class WorkWrites(Reader):
         if records:
             self._connection.execute(insert(tables.records), [record_row(record) for record in records])
 
+    def remove_records(self, numbers: Sequence[int]) -> None:
+        """Forget records."""
+        for some in chunks(numbers):
+            self._connection.execute(delete(tables.records).where(tables.records.c.number.in_(some)))
+
     def _wake(self, *, waiting_for: Iterable[GroupName], on: Iterable[HostName], now: datetime) -> None:
         """Have the engine look at every open order that waits for these groups, or is on these hosts."""
         for statement, keys in ((_WAKE_WAITING, waiting_for), (_WAKE_ON, on)):

@@ -12,6 +12,7 @@ from forewarn.core.document import Document, resource_names
 from forewarn.core.errors import Invalid
 from forewarn.core.model import Event
 from forewarn.core.words import EventId, EventStatus, EventType, GroupKind
+from forewarn.wire.guid import is_guid
 
 FIELDS: Mapping[str, Callable[[Event], object]] = {
     "EventId": lambda event: event.id,
@@ -226,20 +227,13 @@ def _event_id(item: object, where: str) -> EventId:
     value = item["EventId"]
     if not isinstance(value, str):
         raise Invalid(f"{where}.EventId must be a string, not {_kind(value)}")
-    if not _is_guid(value):
+    if not is_guid(value):
         raise Invalid(f"{where}.EventId is not a GUID")
     return EventId(value.upper())
 
 
 # A month; whoever asks for more does not mean it.
 MOST_SECONDS = 30 * 86400
-_GUID_PARTS = [8, 4, 4, 4, 12]
-_HEX = frozenset("0123456789abcdefABCDEF")
-
-
-def _is_guid(text: str) -> bool:
-    parts = text.split("-")
-    return [len(part) for part in parts] == _GUID_PARTS and all(_HEX.issuperset(part) for part in parts)
 
 
 def _kind(value: object) -> str:

@@ -3,7 +3,6 @@
 A reader that refuses says what it expected; `read` adds where that was.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any, TypeAlias
 
 from forewarn.core.errors import Invalid
+from forewarn.core.spelling import closest
 
 Reader: TypeAlias = Callable[[object], Any]
 Readers: TypeAlias = Mapping[str, Reader]
@@ -51,9 +51,9 @@ def read(table_: Mapping[str, object], readers: Readers, where: str) -> dict[str
 def _unknown(name_: str, readers: Readers, *, like: str) -> str:
     if name_ in LATER:
         return "not supported yet: leave it out"
-    close = difflib.get_close_matches(name_, readers, n=1)
+    close = closest(name_, readers)
     if close:
-        meant = close[0] if "_" in like else close[0].replace("_", "-")
+        meant = close if "_" in like else close.replace("_", "-")
         return f"there is no such field; did you mean {meant}?"
     known = ", ".join(each.replace("_", "-") for each in readers)
     return f"there is no such field; expected {f'one of {known}' if known else 'an empty table'}"

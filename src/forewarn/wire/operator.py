@@ -202,6 +202,7 @@ def webhook(webhook_: Webhook, *, behind: int, next_try: float | None) -> dict[s
         "id": webhook_.id,
         "url": webhook_.url,
         "project": webhook_.project,
+        "owner": webhook_.owner,
         "kinds": sorted(kind.value for kind in webhook_.kinds),
         "by": webhook_.by,
         "created_at": time(webhook_.created_at),

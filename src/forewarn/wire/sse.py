@@ -18,6 +18,13 @@ def opening(number: int) -> bytes:
     return f"retry: {RECONNECT}\nid: {number}\n: records after {number} follow\n\n".encode()
 
 
+def missing(after: int, up_to: int) -> bytes:
+    """Say that records which the reader has not seen are no longer kept; it goes on with those that are."""
+    why = f"records after {after} and up to {up_to} may be missing: the history is not kept so long"
+    data = json.dumps({"after": after, "up_to": up_to, "reason": why}, separators=(",", ":"))
+    return f"event: records-missing\ndata: {data}\n\n".encode()
+
+
 def heartbeat(number: int) -> bytes:
     """Say that nothing has happened up to a number."""
     return f": nothing up to {number}\nid: {number}\n\n".encode()

@@ -1,0 +1,42 @@
+"""Commands whose help leaves out what says nothing: that a flag is a bool, and that a name is a text."""
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> Any:
+        return _plain(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> Any:
+        return _plain(super().get_params(ctx))
+
+
+class Commands(typer.Typer):
+    """Commands of one kind."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=_Group, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Add a command."""
+        return super().command(name, **{"cls": _Command, **settings})
+
+
+def _plain(params: Any) -> Any:
+    for param in params:
+        if isinstance(param, TyperArgument):
+            # Its name stands before it already.
+            param.__dict__["display_type_rich"] = _nothing
+        elif getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Show no type."""

@@ -1,0 +1,96 @@
+"""Names that somebody asks by: refused, with what may have been meant, where nothing has them.
+
+An empty list says that there is nothing; it must not be the answer to a slip of the finger.
+"""
+
+from collections.abc import Iterable
+
+from forewarn.control.ports import HistoryFilter, Snapshot
+from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.spelling import hint
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    EventId,
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineName,
+    OrderId,
+    ProjectName,
+)
+
+# Among so many is looked for what was meant: all of most fleets, and a few milliseconds in any.
+LOOKED_AT = 1000
+
+
+def check_project(snapshot: Snapshot, project: ProjectName, *, within: ProjectName | None) -> None:
+    """Refuse a project that does not exist, or not for the people of another; a default one always does."""
+    known = {DEFAULT_PROJECT, *(each.name for each in snapshot.projects())} if within is None else {within}
+    if project not in known:
+        raise _unknown("project", project, known)
+
+
+def check_group(snapshot: Snapshot, name: GroupName | None) -> None:
+    """Refuse a group that does not exist."""
+    if name is None:
+        return
+    group = snapshot.group(name)
+    if group is None or group.kind is GroupKind.STANDALONE:
+        known, _ = snapshot.groups(after=None, limit=LOOKED_AT)
+        raise _unknown("group", name, (each.name for each in known))
+
+
+def check_host(snapshot: Snapshot, name: HostName | None, *, within: ProjectName | None) -> None:
+    """Refuse a host that does not exist or, within a project, one that carries nothing of it."""
+    if name is None:
+        return
+    if within is not None:
+        if not snapshot.machines(after=None, limit=1, host=name)[0]:
+            raise NotFound(f'host "{name}" carries no machine of project {within}')
+        return
+    if snapshot.host(name) is None:
+        known, _ = snapshot.hosts(after=None, limit=LOOKED_AT)
+        raise _unknown("host", name, (each.name for each in known))
+
+
+def check_machine(snapshot: Snapshot, name: MachineName) -> None:
+    """Refuse a machine that neither is nor was: one that is gone has records."""
+    if snapshot.history(HistoryFilter(machine=name, limit=1)) or _is_there(snapshot, name):
+        return
+    known, _ = snapshot.machines(after=None, limit=LOOKED_AT)
+    raise _unknown("machine", name, (each.name for each in known))
+
+
+def check_filter(snapshot: Snapshot, wanted: HistoryFilter) -> None:
+    """Refuse to list the records of what neither is nor was."""
+    if wanted.machine is not None:
+        check_machine(snapshot, wanted.machine)
+    if wanted.event is not None:
+        _check_event(snapshot, wanted.event)
+    if wanted.order is not None:
+        _check_order(snapshot, wanted.order)
+
+
+def _check_event(snapshot: Snapshot, event: EventId) -> None:
+    if snapshot.event(event) is None:
+        raise NotFound(f"event {event} does not exist")
+
+
+def _check_order(snapshot: Snapshot, order: OrderId) -> None:
+    # A project has records of an order that is not its own: of the events that it gave its machines.
+    if snapshot.order(order) is None and not snapshot.history(HistoryFilter(order=order, limit=1)):
+        raise NotFound(f"order {order} does not exist")
+
+
+def _is_there(snapshot: Snapshot, name: MachineName) -> bool:
+    try:
+        snapshot.machine(name, project=None)
+    except NotFound:
+        return False
+    except Conflict:  # in several projects
+        return True
+    return True
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> NotFound:
+    return NotFound(f'{what} "{name}" does not exist{hint(name, known)}')

@@ -1,0 +1,45 @@
+"""The Host header: its parts, and whether what it names can be this service."""
+
+from collections.abc import Collection
+from functools import lru_cache
+from ipaddress import ip_address
+
+
+# Hosts are few on an endpoint with one address; a hostile client's inventions soon make room again.
+@lru_cache(maxsize=256)
+def is_expected(host: str, names: Collection[str]) -> bool:
+    """Say whether a Host header can be meant for this service; the names are in lower case.
+
+    A web page whose name has been pointed at the service's address sends that name: only what no
+    attacker can own is let through.
+    """
+    name, _ = split(host)
+    return name == "localhost" or name in names or _is_address(name)
+
+
+def split(authority: str) -> tuple[str, str]:
+    """Take a host, in lower case and without brackets, and its port apart; two empty texts if malformed."""
+    authority = authority.strip().lower()
+    if authority.startswith("["):
+        name, bracket, port = authority[1:].partition("]")
+        good = bool(bracket) and ":" in name and _is_port(port)
+    elif authority.count(":") > 1:  # an IPv6 address without brackets, as some clients write it
+        name, port, good = authority, "", True
+    else:
+        name, colon, digits = authority.partition(":")
+        port = colon + digits
+        good = _is_port(port)
+    return (name, port[1:]) if good else ("", "")
+
+
+def _is_port(text: str) -> bool:
+    digits = text[1:]
+    return not text or (text[0] == ":" and (not digits or (digits.isascii() and digits.isdigit())))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,113 @@
+"""Lists by project, group, host and machine; a name that nothing has is said, not answered with nothing."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from forewarn.core.words import Action
+from tests.harness import Service
+from tests.served import Api, app_of
+from tests.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
+
+NOBODY = "602D9444-D2CD-49C7-8624-8643E7171297"
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    service = Service("sqlite://")
+    service.apply(two_projects())
+    for name in ("a-0", "b-0"):
+        service.poll(name)
+    let_in(service)
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def api(service: Service) -> Api:
+    return Api(app_of(service))
+
+
+def found(api: Api, path: str, key: str, secret: str = OPERATOR) -> list[Any]:
+    answer = api("GET", f"/v1/{path}", headers=bearer(secret))
+    assert answer.status_code == 200, answer.text
+    listed = next(value for name, value in answer.json().items() if name != "next")
+    return [each[key] for each in listed]
+
+
+def test_an_operator_lists_what_is_one_projects(service: Service, api: Api) -> None:
+    for name in ("a-0", "b-0"):
+        service.order(name, Action.RESTART)
+    assert found(api, "machines?project=a", "name") == ["a-0", "a-1", "spot"]
+    assert found(api, "groups?project=b", "name") == ["b-web"]
+    assert found(api, "orders?project=a", "machine") == ["a-0"]
+    assert found(api, "orders?project=a&state=done", "machine") == []
+    assert found(api, "events?project=b", "group") == ["b-web"]
+    assert set(found(api, "history?project=a", "project")) == {"a"}
+    assert found(api, "machines?project=default", "name") == []
+
+
+def test_a_list_of_one_project_has_pages(api: Api) -> None:
+    first = api("GET", "/v1/machines?project=a&limit=2", headers=bearer(OPERATOR)).json()
+    assert [each["name"] for each in first["machines"]] == ["a-0", "a-1"]
+    assert found(api, f"machines?project=a&limit=2&after={first['next']}", "name") == ["spot"]
+
+
+def test_machines_are_listed_by_group_and_host(api: Api) -> None:
+    assert found(api, "machines?group=a-web", "name") == ["a-0", "a-1"]
+    assert found(api, "machines?host=host-1", "name") == ["a-0", "b-0"]
+    assert found(api, "machines?host=host-1&project=b", "name") == ["b-0"]
+    assert found(api, "machines?host=host-1", "name", A_USER) == ["a-0"]
+    # Both are there, though not together.
+    assert found(api, "machines?group=a-web&host=host-3", "name", A_USER) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("machines?project=aa", 'project "aa" does not exist; did you mean a?'),
+        ("machines?group=a-wep", 'group "a-wep" does not exist; did you mean a-web?'),
+        ("machines?host=host1", 'host "host1" does not exist; did you mean host-1?'),
+        ("machines?host=zzz", 'host "zzz" does not exist'),
+        ("groups?project=z", 'project "z" does not exist'),
+        ("orders?project=z", 'project "z" does not exist'),
+        ("events?project=z", 'project "z" does not exist'),
+        ("webhooks?project=z", 'project "z" does not exist'),
+        ("calendar.ics?project=z", 'project "z" does not exist'),
+        ("stream?project=z", 'project "z" does not exist'),
+        ("stream?machine=spott", 'machine "spott" does not exist; did you mean spot?'),
+        ("history?project=z", 'project "z" does not exist'),
+        ("history?machine=spott", 'machine "spott" does not exist; did you mean spot?'),
+        ("history?project=a&machine=b-00", 'machine "b-00" does not exist'),
+        (f"history?event={NOBODY}", f"event {NOBODY} does not exist"),
+        (f"history?order={NOBODY}", f"order {NOBODY} does not exist"),
+    ],
+)
+def test_a_name_that_nothing_has_is_said(api: Api, path: str, message: str) -> None:
+    answer = api("GET", f"/v1/{path}", headers=bearer(OPERATOR))
+    assert answer.status_code == 404
+    said = answer.json()["error"]["message"]
+    assert said == message or (not message.endswith("?") and said.startswith(message))
+
+
+def test_what_was_meant_is_looked_for_among_ones_own(api: Api) -> None:
+    answer = api("GET", "/v1/history?machine=b-1", headers=bearer(A_USER))
+    assert answer.json()["error"]["message"] == 'machine "b-1" does not exist; did you mean a-1?'
+    hosts = [api("GET", f"/v1/machines?host={name}", headers=bearer(A_USER)) for name in ("host-9", "zzz")]
+    assert [answer.status_code for answer in hosts] == [404, 404]
+
+
+def test_a_machine_that_is_gone_is_found_in_the_history(service: Service, api: Api) -> None:
+    service.plane.delete_machine("a-0", project=None, by="test")
+    kinds = found(api, "history?machine=a-0", "kind")
+    assert kinds[0] == "machine-removed"
+    # It has no such records, but it was there.
+    assert found(api, "history?machine=A-0&since=2030-01-01T00:00:00Z", "kind") == []
+    assert found(api, "history?machine=spot&since=2030-01-01T00:00:00Z", "kind") == []
+
+
+def test_a_project_finds_the_records_of_a_hosts_order_that_are_its_own(service: Service, api: Api) -> None:
+    order = service.host_order("host-1", Action.FAIL).order.id
+    assert set(found(api, f"history?order={order}", "project", A_USER)) == {"a"}
+    assert found(api, f"history?order={order}&since=2030-01-01T00:00:00Z", "kind", A_USER) == []

@@ -1,0 +1,285 @@
+"""Stream, webhooks and calendar of a project's own people: all that is theirs, and nothing else."""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.api.services import ApiSettings
+from forewarn.control.webhooks import MOST_OF_A_PROJECT
+from forewarn.core.access import Grant, Role
+from forewarn.core.words import DEFAULT_PROJECT
+from tests.follower import Follower
+from tests.harness import Service, sqlite_url
+from tests.process import operator_client
+from tests.served import Api, app_of, serving
+from tests.tenants import (
+    A_USER,
+    A_VIEWER,
+    B_USER,
+    OPERATOR,
+    VIEWER,
+    A,
+    bearer,
+    fleet_of,
+    let_in,
+    two_projects,
+)
+
+URL = "https://hooks.example/services/T0/x"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(two_projects())
+    for name in ("a-0", "b-0"):
+        service.poll(name)
+    let_in(service)
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def api(service: Service) -> Api:
+    return Api(app_of(service))
+
+
+def served(service: Service) -> AbstractContextManager[str]:
+    # Heartbeats say how far a follower is whom the last records do not concern.
+    return serving(app_of(service, settings=ApiSettings(heartbeat=0.05)))
+
+
+def as_(api: Api, secret: str, method: str, path: str, **more: Any) -> Any:
+    """Make a call that must be answered."""
+    answer = api(method, path, headers=bearer(secret), **more)
+    assert answer.is_success, answer.text
+    return answer.json() if "json" in answer.headers["content-type"] else answer.text
+
+
+def history(api: Api, secret: str, query: str = "") -> list[dict[str, Any]]:
+    """All records that somebody may see, oldest first."""
+    found: list[dict[str, Any]] = as_(api, secret, "GET", f"/v1/history?limit=1000{query}")["records"]
+    return found[::-1]
+
+
+def disturb(url: str) -> None:
+    """Have something happen to everybody, and to nobody in particular."""
+    with operator_client(url) as client:
+        client.headers.update(bearer(OPERATOR))
+        for path, body in (
+            ("hosts/host-1/maintenance", {"action": "freeze"}),
+            ("machines/a-1/restart", None),
+            ("machines/b-1/restart", None),
+            ("hosts/host-3/cordon", None),
+            ("clock/advance", {"seconds": 3600}),
+        ):
+            assert client.post(f"/v1/{path}", json=body).status_code in (200, 202)
+
+
+# The stream
+
+
+@pytest.mark.parametrize("secret", [A_VIEWER, A_USER])
+def test_the_stream_has_what_the_history_has_for_a_project(service: Service, api: Api, secret: str) -> None:
+    with served(service) as url, Follower(url, "?since=0", token=secret) as follower:
+        disturb(url)
+        follower.wait_for(service.tail.newest())
+        assert follower.records == history(api, secret)
+    assert {record["project"] for record in follower.records} == {"a"}
+    assert not any("b-" in str(record) for record in follower.records)
+
+
+def test_nothing_of_a_project_is_missed_over_reconnects(service: Service, api: Api) -> None:
+    with served(service) as url, Follower(url, "?since=0", token=A_VIEWER) as follower:
+        for _ in range(5):
+            disturb(url)
+            follower.leave()
+            disturb(url)
+            follower.come_back()
+        follower.wait_for(service.tail.newest())
+        assert follower.records == history(api, A_VIEWER)
+
+
+def test_an_operator_may_follow_one_project(service: Service, api: Api) -> None:
+    with served(service) as url, Follower(url, "?since=0&project=a", token=OPERATOR) as follower:
+        disturb(url)
+        follower.wait_for(service.tail.newest())
+        assert follower.records == history(api, A_VIEWER)
+
+
+def test_a_machine_of_the_same_name_is_ones_own(service: Service, api: Api) -> None:
+    with served(service) as url, Follower(url, "?since=0&machine=spot", token=A_USER) as follower:
+        disturb(url)
+        follower.wait_for(service.tail.newest())
+        assert {record["project"] for record in follower.records} == {"a"}
+        assert follower.records == history(api, A_USER, "&machine=spot")
+
+
+def test_a_stream_ends_with_its_token(service: Service, api: Api) -> None:
+    with served(service) as url, Follower(url, token=A_VIEWER) as follower:
+        with operator_client(url) as client:
+            client.headers.update(bearer(OPERATOR))
+            assert client.post("/v1/tokens/anna-reads/revoke").status_code == 200
+            client.post("/v1/machines/a-0/restart")
+        follower.wait_for_the_end()
+        assert follower.whole
+        assert follower.records == []
+
+
+def test_a_stream_ends_when_its_token_expires(service: Service) -> None:
+    wanted = {"name": "temp", "role": "viewer", "project": "a", "expires_seconds": 60}
+    with served(service) as url, operator_client(url) as client:
+        client.headers.update(bearer(OPERATOR))
+        secret = client.post("/v1/tokens", json=wanted).json()["secret"]
+        with Follower(url, token=secret) as follower:
+            client.post("/v1/clock/advance", json={"seconds": 60})
+            follower.wait_for_the_end()
+            assert follower.whole
+
+
+# The calendar
+
+
+def entries(text: str) -> int:
+    return text.count("BEGIN:VEVENT")
+
+
+def test_the_calendar_has_a_projects_events(api: Api) -> None:
+    as_(api, OPERATOR, "POST", "/v1/hosts/host-1/maintenance", json={"action": "freeze"})
+    mine = as_(api, A_VIEWER, "GET", "/v1/calendar.ics")
+    assert entries(mine) == 1
+    assert "SUMMARY:Freeze of a-0" in mine
+    assert "NAME:forewarn: a" in mine
+    assert "b-" not in mine
+    assert as_(api, OPERATOR, "GET", "/v1/calendar.ics?project=a") == mine
+    assert entries(as_(api, OPERATOR, "GET", "/v1/calendar.ics")) == 2
+
+
+def test_a_calendar_program_subscribes_with_a_password(api: Api) -> None:
+    given = b64encode(f"calendar:{A_VIEWER}".encode()).decode()
+    answer = api("GET", "/v1/calendar.ics", headers={"Authorization": f"Basic {given}"})
+    assert (answer.status_code, entries(answer.text)) == (200, 0)
+
+
+# Webhooks
+
+
+def ids(api: Api, secret: str, query: str = "") -> list[str]:
+    return [each["id"] for each in as_(api, secret, "GET", f"/v1/webhooks{query}")["webhooks"]]
+
+
+def test_a_projects_users_keep_webhooks_of_their_own(service: Service, api: Api) -> None:
+    mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
+    assert (mine["project"], mine["owner"], mine["by"]) == ("a", "a", "anna")
+    named = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL, "project": "a"})["webhook"]
+    theirs = as_(api, B_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
+    operators = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": URL, "project": "a"})["webhook"]
+    assert (operators["project"], operators["owner"]) == ("a", None)
+    assert ids(api, A_USER) == [mine["id"], named["id"]]
+    assert ids(api, B_USER) == [theirs["id"]]
+    assert ids(api, OPERATOR) == [each["id"] for each in (mine, named, theirs, operators)]
+    assert ids(api, OPERATOR, "?project=a") == [each["id"] for each in (mine, named, operators)]
+    as_(api, OPERATOR, "DELETE", f"/v1/webhooks/{named['id']}")
+    assert ids(api, A_USER) == [mine["id"]]
+
+
+def test_a_webhook_of_another_project_cannot_be_had(api: Api) -> None:
+    there, nowhere = (
+        api("POST", "/v1/webhooks", json={"url": URL, "project": name}, headers=bearer(A_USER))
+        for name in ("b", "z")
+    )
+    assert (there.status_code, nowhere.status_code) == (404, 404)
+    assert there.text.replace('\\"b\\"', "") == nowhere.text.replace('\\"z\\"', "")
+    # Nor all there are, by naming none.
+    assert as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]["project"] == "a"
+
+
+def test_a_webhook_is_behind_by_its_projects_records_alone(api: Api) -> None:
+    mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
+    as_(api, OPERATOR, "POST", "/v1/machines/b-0/restart")
+    as_(api, OPERATOR, "POST", "/v1/hosts/host-3/cordon")
+    assert as_(api, A_USER, "GET", f"/v1/webhooks/{mine['id']}")["webhook"]["behind"] == 0
+    as_(api, OPERATOR, "POST", "/v1/machines/a-0/restart")
+    since = [record for record in history(api, A_USER) if record["number"] > mine["delivered"]]
+    assert as_(api, A_USER, "GET", f"/v1/webhooks/{mine['id']}")["webhook"]["behind"] == len(since) > 0
+
+
+def test_one_project_cannot_use_up_all_webhooks(api: Api) -> None:
+    for _ in range(MOST_OF_A_PROJECT):
+        as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})
+    refused = api("POST", "/v1/webhooks", json={"url": URL}, headers=bearer(A_USER))
+    assert refused.status_code == 409
+    assert "remove one first" in refused.text
+    as_(api, B_USER, "POST", "/v1/webhooks", json={"url": URL})
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8170/", "http://localhost/", "http://[::1]/", "http://169.254.169.254/"]
+)
+def test_an_address_inside_is_refused_at_once(api: Api, url: str) -> None:
+    refused = api("POST", "/v1/webhooks", json={"url": url}, headers=bearer(A_USER))
+    assert refused.status_code == 400
+    assert "expected a public address" in refused.json()["error"]["message"]
+    as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": url, "project": "a"})
+
+
+# What ends
+
+
+def test_a_token_leaves_its_webhooks_and_whoever_revokes_it_is_told(service: Service, api: Api) -> None:
+    mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
+    revoked = as_(api, OPERATOR, "POST", "/v1/tokens/anna/revoke")
+    (warning,) = revoked["warnings"]
+    assert warning.startswith(f"webhook {mine['id']} to hooks.example was added with it and goes on")
+    assert ids(api, OPERATOR) == [mine["id"]]
+    assert as_(api, OPERATOR, "POST", "/v1/tokens/bert/revoke")["warnings"] == []
+
+
+def test_whoever_revokes_the_last_operators_token_is_told(service: Service, api: Api) -> None:
+    life = Grant(name="otto", role=Role.OPERATOR)
+    service.tokens.create(life, by="test")
+    assert as_(api, OPERATOR, "POST", "/v1/tokens/otto/revoke")["warnings"] == []
+    (warning,) = as_(api, OPERATOR, "POST", "/v1/tokens/olga/revoke")["warnings"]
+    assert "no operator's token is left" in warning
+    assert "--database" in warning
+
+
+def test_tokens_and_webhooks_go_with_their_project(service: Service, api: Api) -> None:
+    as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})
+    theirs = as_(api, B_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
+    kept = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": URL, "project": "b"})["webhook"]
+    rung: list[bool] = []
+    with service.webhooks.changes.listening(lambda: rung.append(True)):
+        planned = service.plane.apply_fleet(fleet_of(A), by="test", dry_run=True)
+        assert planned[-2:] == ("- token bert (user of b)", f"- webhook {theirs['id']} to hooks.example")
+        assert rung == []
+        assert service.apply(fleet_of(A)) == planned
+    assert rung == [True]
+    assert kept["id"] in ids(api, OPERATOR)
+    assert theirs["id"] not in ids(api, OPERATOR)
+    # Another team is given the name: those who had it before are not let in.
+    service.apply(two_projects())
+    assert Api(app_of(service))("GET", "/v1/machines", headers=bearer(B_USER)).status_code == 401
+    reasons = [record.reason for record in service.history() if record.kind.startswith("token-revoked")]
+    assert reasons == ["bert (user of b): its project is removed"]
+
+
+def test_the_default_project_is_never_gone(service: Service) -> None:
+    service.apply(fleet_of(A, DEFAULT_PROJECT))
+    service.tokens.create(Grant(name="dora", role=Role.USER, project=DEFAULT_PROJECT), by="test")
+    service.webhooks.within(DEFAULT_PROJECT).add(URL, project=None, kinds=(), secret=None, by="dora")
+    changes = service.apply(fleet_of(A))
+    assert "- project default" in changes
+    assert not any("token" in line or "webhook" in line for line in changes)
+
+
+@pytest.mark.parametrize("secret", [VIEWER, A_VIEWER])
+def test_a_viewer_is_not_shown_where_records_go(api: Api, secret: str) -> None:
+    as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})
+    answer = api("GET", "/v1/webhooks", headers=bearer(secret))
+    assert answer.status_code == 403
+    assert "hooks.example" not in answer.text

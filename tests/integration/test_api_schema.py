@@ -1,0 +1,258 @@
+"""The whole OpenAPI document against the API, for every kind of caller.
+
+schemathesis makes up requests that the document allows, and some that it does not; each is sent by everybody
+in turn. Whatever comes: the answer is one that the document names, in the form it says; nobody gets past
+their role; what is refused changes nothing; and what is another project's stays unknown.
+"""
+
+import asyncio
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import requests
+import schemathesis
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode, checks
+
+from forewarn.api import rights
+from forewarn.api.app import PARTS
+from forewarn.api.guards import OPEN_TO_ALL
+from forewarn.clock import ManualClock
+from forewarn.core import access
+from forewarn.core.words import Action, ProjectName
+from tests.harness import START, TEST, Service, sqlite_url
+from tests.served import app_of
+from tests.tenants import GRANTS, ROLES, A, B, bearer, let_in, two_projects
+
+# Requests for each operation, of those that the document allows and of those that it does not.
+EXAMPLES = 10
+BASE = "http://127.0.0.1:8170"
+NOBODY = "602D9444-D2CD-49C7-8624-8643E7171297"
+# More than there will ever be: the stream of a number that has come does not end.
+FAR = 2**62
+CHECKS = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+]
+OPERATIONS = sorted(
+    (route.path, method)
+    for part in PARTS
+    for route in part.router.routes
+    if isinstance(route, APIRoute)
+    for method in route.methods
+    if method != "HEAD"
+)
+NAMES = {
+    "machines": ["a-0", "b-0", "spot"],
+    "groups": ["a-web", "b-web"],
+    "hosts": ["host-1", "host-3"],
+    "tokens": ["bert", "vera"],
+    **{kind: [NOBODY] for kind in ("orders", "events", "holds", "rollouts", "webhooks")},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Somebody:
+    """A caller; None: without a token."""
+
+    who: access.Caller | None
+    headers: dict[str, str]
+
+    def may(self, case: Case) -> bool:
+        if case.path in OPEN_TO_ALL:
+            return True
+        return self.who is not None and access.may(self.who, rights.needed(case.method, case.path))
+
+
+# Those who may do most come last, so that what they change is not missed by the others.
+EVERYBODY = [
+    Somebody(who=None, headers={}),
+    *(
+        Somebody(
+            who=access.Caller(name=grant.name, role=grant.role, project=grant.project),
+            headers=bearer(secret),
+        )
+        for grant, secret in reversed(list(zip(GRANTS, ROLES.values(), strict=True)))
+    ),
+]
+
+
+class Fleet:
+    """A fleet with something of every kind, which is the same again for each operation."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.service = Service(sqlite_url(folder))
+        self.service.apply(two_projects())
+        for name in ("a-0", "b-0"):
+            self.service.poll(name)
+        let_in(self.service)
+        # What there is, by where it stands in a path.
+        self.known = {kind: [*names] for kind, names in NAMES.items()}
+        # What nobody of another project may learn.
+        self.private = {name: [f"{name}-0", f"{name}-1", f"{name}-web"] for name in (A, B)}
+        for name in (A, B):
+            self._make(name)
+        self.known["holds"].append(self.service.plane.hold(TEST, project=None, host=None).id)
+        self.known["rollouts"].append(self.service.roll("host-2").id)
+        self.known["webhooks"].append(self._webhook(None))
+        self.service.close()
+        shutil.copy(folder / "forewarn.db", folder / "first.db")
+
+    def _make(self, project: ProjectName) -> None:
+        """Make, in a project, one of each that has an id; one order has failed."""
+        self.service.driver.failing.add(f"{project}-1")
+        made: list[tuple[str, str]] = [("webhooks", self._webhook(project))]
+        for name in (f"{project}-1", f"{project}-0"):
+            placed = self.service.order(name, Action.RESTART)
+            self.service.advance(minutes=20)
+            made += [("orders", placed.order.id), *(("events", event.id) for event in placed.events)]
+        for kind, id_ in made:
+            self.known[kind].append(id_)
+            self.private[project].append(id_)
+
+    def _webhook(self, keeper: ProjectName | None) -> str:
+        webhooks = self.service.webhooks.within(keeper)
+        return webhooks.add("https://hooks.example/", project=None, kinds=(), secret=None, by="test").id
+
+    def renewed(self) -> FastAPI:
+        """Make it what it was at first, and give the API to it."""
+        self.service.close()
+        for old in self._folder.glob("forewarn.db*"):
+            old.unlink()
+        shutil.copy(self._folder / "first.db", self._folder / "forewarn.db")
+        self.service.clock = ManualClock(START)
+        self.service.open()
+        app = app_of(self.service)
+        assert isinstance(app, FastAPI)
+        return app
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    yield fleet
+    fleet.service.close()
+
+
+@pytest.fixture(scope="module")
+def document(fleet: Fleet) -> Any:
+    return schemathesis.openapi.from_dict(fleet.renewed().openapi())
+
+
+class Api:
+    """The API to the fleet, in which everybody has a token."""
+
+    def __init__(self, fleet: Fleet, runner: asyncio.Runner) -> None:
+        self._fleet = fleet
+        self._runner = runner
+        self._renew()
+
+    def answer(self, sent: requests.PreparedRequest, by: Somebody) -> httpx.Response:
+        """Send a request as somebody would."""
+        headers = {**sent.headers, **by.headers}
+        request = self._client.request(sent.method, sent.url, headers=headers, content=sent.body)
+        return self._runner.run(request)
+
+    def let_in_again(self) -> None:
+        """Begin anew if an operator has taken somebody's token away."""
+        if self._fleet.service.tokens.keyring() != self._tokens:
+            self._renew()
+
+    def _renew(self) -> None:
+        transport = httpx.ASGITransport(app=self._fleet.renewed())
+        self._client = httpx.AsyncClient(transport=transport, base_url=BASE)
+        self._tokens = self._fleet.service.tokens.keyring()
+
+
+def aim(case: Case, fleet: Fleet, chosen: Callable[[list[str]], str]) -> None:
+    """Let a request name something that exists: made-up names would never get anywhere."""
+    for name in case.path_parameters:
+        case.path_parameters[name] = chosen(fleet.known[case.path.split("/")[2]])
+
+
+def without_end(case: Case) -> None:
+    """Let a stream begin where it is refused; in-process it would never be over."""
+    case.headers.pop("last-event-id", None)
+    case.query.pop("last_event_id", None)
+    case.query["since"] = FAR
+
+
+def written(case: Case) -> requests.PreparedRequest:
+    parts = case.as_transport_kwargs(base_url=BASE)
+    return requests.Request(**parts).prepare()
+
+
+def check(case: Case, answer: httpx.Response, by: Somebody) -> None:
+    case.validate_response(answer, checks=CHECKS)
+    # The document also has a `default`, for what stands before all endpoints; nothing may hide behind it.
+    assert str(answer.status_code) in case.operation.definition.raw["responses"]
+    if not by.may(case):
+        assert answer.status_code == (401 if by.who is None else 403)
+
+
+def check_privacy(
+    case: Case, sent: requests.PreparedRequest, answer: httpx.Response, others: list[str]
+) -> None:
+    """See that somebody of a project neither reaches nor is told what is another's."""
+    asked = f"{sent.url} {sent.body!r}"
+    for name in others:
+        if name in case.path_parameters.values():
+            assert answer.is_error
+        if re.search(rf"\b{name}\b", answer.text):
+            assert name in asked
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS, ids=[f"{each[1]} {each[0]}" for each in OPERATIONS])
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=[mode.value for mode in GenerationMode])
+def test_every_answer_is_one_that_the_document_names(
+    fleet: Fleet, document: Any, path: str, method: str, mode: GenerationMode
+) -> None:
+    runner, service = asyncio.Runner(), fleet.service
+    api = Api(fleet, runner)
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=document[path][method].as_strategy(generation_mode=mode), data=st.data())
+    def send(case: Case, data: st.DataObject) -> None:
+        if data.draw(st.sampled_from([True, True, True, False])):
+            aim(case, fleet, lambda known: data.draw(st.sampled_from(known)))
+        if path == "/v1/stream":
+            without_end(case)
+        sent = written(case)
+        for somebody in EVERYBODY:
+            before = service.tail.newest()
+            answer = api.answer(sent, somebody)
+            said = f"{sent.method} {sent.url} {sent.body!r} by {somebody.who}: {answer} {answer.text}"
+            try:
+                check(case, answer, somebody)
+                if answer.is_error:
+                    assert service.tail.newest() == before
+                if somebody.who is not None and somebody.who.project is not None:
+                    other = B if somebody.who.project == A else A
+                    check_privacy(case, sent, answer, fleet.private[other])
+            except BaseException as failure:
+                failure.add_note(said)
+                raise
+        api.let_in_again()
+
+    with runner:
+        send()

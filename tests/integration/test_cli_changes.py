@@ -1,0 +1,116 @@
+"""Following a server: by its stream, by asking where that is refused, and over trouble."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from forewarn.cli.changes import Changes, Link, Record, UpToDate, blocks
+from forewarn.cli.client import Client, Refused, Unreachable
+from forewarn.core.words import Action
+from tests.harness import Service, sqlite_url
+from tests.process import until
+from tests.served import app_of, sample, serving
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.tail.close()
+    service.close()
+
+
+class Refusing:
+    """An app that answers for the stream as the test wants."""
+
+    def __init__(self, app: ASGIApp, status: int) -> None:
+        self._app = app
+        self.status = status
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] != "/v1/stream" or not self.status:
+            await self._app(scope, receive, send)
+            return
+        body = json.dumps({"error": {"code": "No", "message": "not for you"}}).encode()
+        await send({"type": "http.response.start", "status": self.status, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+
+def came(changes: Changes) -> list[Record]:
+    return list(changes.wait(0.5).records)
+
+
+def opened(changes: Changes) -> bool:
+    return until(lambda: changes.wait(0.5).opened, what="the link")
+
+
+def test_records_come_as_they_happen(service: Service) -> None:
+    app = app_of(service)
+    with serving(app) as url, Changes(Client(url)) as changes:
+        opened(changes)
+        assert changes.link is Link.LIVE
+        Client(url).post("/v1/machines/web-0/freeze")
+        first, *_ = until(lambda: came(changes), what="records")
+        assert first["kind"] == "order-placed"
+        service.tail.close()
+
+
+def test_where_the_stream_is_refused_it_asks(service: Service) -> None:
+    with serving(Refusing(app_of(service), 403)) as url, Changes(Client(url)) as changes:
+        opened(changes)
+        assert changes.link is Link.POLLING
+        for _ in range(2):
+            placed = service.order("web-0", Action.FREEZE).order
+            records = until(lambda: came(changes), what="records")
+            assert {each["order"] for each in records} == {placed.id}
+            service.plane.cancel_order(placed.id, by="test")
+            until(lambda: came(changes), what="the end of it")
+
+
+def test_trouble_of_the_server_is_waited_out(service: Service) -> None:
+    refusing = Refusing(app_of(service), 503)
+    with serving(refusing) as url, Changes(Client(url)) as changes:
+        until(lambda: changes.link is Link.LOST, what="the trouble")
+        assert changes.trouble == "not for you"
+        refusing.status = 0
+        opened(changes)
+        assert changes.link is Link.LIVE
+        service.tail.close()
+
+
+def test_any_other_refusal_comes_through(service: Service) -> None:
+    def ask() -> bool:
+        return not changes.wait(0.5)
+
+    with (
+        serving(Refusing(app_of(service), 401)) as url,
+        Changes(Client(url)) as changes,
+        pytest.raises(Refused, match="not for you"),
+    ):
+        until(ask, what="the refusal")
+
+
+def test_what_could_not_be_read_is_read_again(service: Service) -> None:
+    tries: list[bool] = []
+
+    def load() -> None:
+        tries.append(True)
+        if len(tries) == 1:
+            raise Unreachable("gone")
+
+    with serving(app_of(service)) as url, Changes(Client(url)) as changes:
+        current = UpToDate(changes, load=load, take=lambda _: None)
+        until(lambda: current.wait(0.2) or current.trouble == "gone", what="the trouble")
+        assert current.link is Link.LOST
+        until(lambda: current.wait(0.2) or current.link is Link.LIVE, what="the second try")
+        assert len(tries) == 2
+        service.tail.close()
+
+
+def test_a_block_that_was_cut_off_is_none() -> None:
+    lines = ["id: 7", ": a comment", 'data: {"number":7}', "", "id: 8", "data: {"]
+    assert list(blocks(lines)) == [{"id": "7", "data": '{"number":7}'}]

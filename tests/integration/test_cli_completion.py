@@ -1,0 +1,97 @@
+"""What the shell completes."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness import Service, sqlite_url
+from tests.process import FOREWARN, until
+from tests.served import app_of, sample, serving
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    with serving(app_of(service)) as url:
+        yield url
+    service.close()
+
+
+def completed(typed: str, *, server: str = "http://127.0.0.1:1", shell: str = "bash") -> list[str]:
+    """Ask as the script does that --show-completion prints."""
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1), "_TYPER_COMPLETE_ARGS": typed}
+    environment = {
+        **os.environ,
+        **words,
+        "_FOREWARN_COMPLETE": f"complete_{shell}",
+        "FOREWARN_SERVER": server,
+    }
+    ran = subprocess.run([FOREWARN], env=environment, capture_output=True, text=True, check=False)
+    assert ran.stderr == ""
+    return ran.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("forewarn mach", ["machine"]),
+        ("forewarn machine re", ["restart", "redeploy"]),
+        ("forewarn host maintenance host-1 --action fr", ["freeze"]),
+        ("forewarn history ex", ["export"]),
+    ],
+)
+def test_nouns_verbs_and_choices_need_no_server(typed: str, expected: list[str]) -> None:
+    assert sorted(completed(typed)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("forewarn machine restart web-", [f"web-{number}" for number in range(6)]),
+        ("forewarn host maintenance host-", ["host-1", "host-2", "host-3"]),
+        ("forewarn group show w", ["web"]),
+        ("forewarn rollout start host-1 host-", ["host-1", "host-2", "host-3"]),
+        ("forewarn watch --host host-", ["host-1", "host-2", "host-3"]),
+    ],
+)
+def test_names_are_those_of_the_server(server: str, typed: str, expected: list[str]) -> None:
+    # A server that is busy is not waited for.
+    until(lambda: completed(typed, server=server) == expected, what="the names")
+
+
+def test_a_server_that_was_typed_counts(server: str) -> None:
+    until(lambda: completed(f"forewarn group show --server {server} w") == ["web"], what="the name")
+    until(lambda: completed(f"forewarn --server {server} group show w") == ["web"], what="the name")
+
+
+def test_no_server_completes_nothing_and_says_nothing() -> None:
+    assert completed("forewarn machine restart w") == []
+    assert completed("forewarn machine restart w", server="nonsense://x") == []
+
+
+def test_zsh_is_answered_too(server: str) -> None:
+    typed = "forewarn machine restart web-0"
+    until(lambda: '"web-0"' in " ".join(completed(typed, server=server, shell="zsh")), what="the name")
+
+
+def test_the_script_for_bash_works_in_bash(server: str) -> None:
+    script = f"""
+        PATH={Path(FOREWARN).parent}:$PATH
+        eval "$({FOREWARN} --show-completion)"
+        COMP_WORDS=(forewarn machine restart web-) COMP_CWORD=3
+        _forewarn_completion forewarn
+        echo "${{COMPREPLY[@]}}"
+    """
+    environment = {**os.environ, "FOREWARN_SERVER": server}
+
+    def completed_there() -> list[str]:
+        ran = subprocess.run(
+            ["bash", "-c", script], env=environment, capture_output=True, text=True, check=True
+        )
+        return ran.stdout.split()
+
+    until(lambda: completed_there() == [f"web-{number}" for number in range(6)], what="the names")

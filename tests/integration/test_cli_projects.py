@@ -1,0 +1,85 @@
+"""Projects on the command line: lists of one, a tenant's own webhooks, and what revoking leaves behind."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from forewarn.cli.main import app
+from forewarn.core.words import Action
+from tests.harness import Service, sqlite_url
+from tests.served import app_of, serving
+from tests.tenants import A_USER, OPERATOR, let_in, two_projects
+
+URL = "https://hooks.example/a"
+
+
+@pytest.fixture(autouse=True)
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(two_projects())
+    for name in ("a-0", "b-0"):
+        service.poll(name)
+        service.order(name, Action.RESTART)
+    let_in(service)
+    with serving(app_of(service)) as url:
+        monkeypatch.setenv("FOREWARN_SERVER", url)
+        monkeypatch.setenv("FOREWARN_TOKEN", OPERATOR)
+        yield service
+    service.close()
+
+
+def run(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == code, result.output
+    return result
+
+
+def listed(noun: str, key: str, *words: str) -> list[Any]:
+    answer = json.loads(run(noun, "list", *words, "--json").stdout)
+    return [each[key] for each in answer[f"{noun}s"]]
+
+
+def test_lists_show_one_project_on_demand() -> None:
+    assert listed("machine", "name", "--project", "a") == ["a-0", "a-1", "spot"]
+    assert listed("group", "name", "--project", "b") == ["b-web"]
+    assert listed("order", "machine", "--project", "a") == ["a-0"]
+    assert listed("event", "group", "--project", "b") == ["b-web"]
+    assert len(listed("event", "group")) == 2
+
+
+def test_machines_are_listed_by_group_and_host() -> None:
+    assert listed("machine", "name", "--group", "a-web", "--host", "host-2") == ["a-1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("machine", "list", "--group", "a-wep"), 'group "a-wep" does not exist; did you mean a-web?'),
+        (("order", "list", "--project", "z"), 'project "z" does not exist'),
+        (("history", "--machine", "spott"), 'machine "spott" does not exist; did you mean spot?'),
+    ],
+)
+def test_a_name_that_nothing_has_is_said(words: tuple[str, ...], message: str) -> None:
+    assert message in run(*words, code=1).stderr
+
+
+def test_a_tenant_keeps_its_own_webhooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREWARN_TOKEN", A_USER)
+    run("webhook", "add", URL)
+    assert listed("webhook", "owner") == ["a"]
+    refused = run("webhook", "add", "http://127.0.0.1/", code=1)
+    assert "expected a public address" in refused.stderr
+
+
+def test_whoever_revokes_a_token_is_told_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREWARN_TOKEN", A_USER)
+    run("webhook", "add", URL)
+    monkeypatch.setenv("FOREWARN_TOKEN", OPERATOR)
+    revoked = run("token", "revoke", "anna")
+    assert revoked.stdout == "Token anna is revoked.\n"
+    assert "to hooks.example was added with it and goes on" in revoked.stderr
+    assert "no operator's token is left" in run("token", "revoke", "olga").stderr

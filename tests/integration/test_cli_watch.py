@@ -1,0 +1,206 @@
+"""`forewarn watch` against real servers: what it shows, and that it goes on over a restart."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.process import FOREWARN, Output, Program, ending, free_port, run, sample_fleet, started, until
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        yield program
+
+
+@contextmanager
+def watching(
+    program: Program, folder: Path, *words: str, **environment: str
+) -> Iterator[tuple[Output, Output]]:
+    """Run `watch` beside the test, and end it as Ctrl-C does; it must end well."""
+    given = {"FOREWARN_SERVER": program.operators, **environment}
+    with ending(started([FOREWARN, "watch", *words], folder, given)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        out, err = Output(process.stdout), Output(process.stderr)
+        yield out, err
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0, err.text
+        out.finish()
+        err.finish()
+        assert "Traceback" not in err.text
+
+
+def prodded(program: Program, out: Output, act: Callable[[int], object], text: str) -> None:
+    """Do something again and again until it shows: nobody says from outside when the stream is open."""
+    count = iter(range(10_000))
+    until(lambda: act(next(count)) and any(text in line for line in out.lines), what=text)
+
+
+def cordon(program: Program) -> Callable[[int], object]:
+    return lambda count: program.post(f"/v1/hosts/host-3/{('cordon', 'uncordon')[count % 2]}")
+
+
+def test_one_frame_shows_machines_events_holds_and_rollouts(program: Program, tmp_path: Path) -> None:
+    program.post("/v1/machines/web-0/freeze")
+    program.call("POST", "/v1/holds", json={"reason": "a storm", "host": "host-3"})
+    program.post("/v1/rollouts", json={"hosts": ["host-2"], "action": "reboot"})
+    program.advance(28)
+    said = run(tmp_path, "watch", "--once", "--server", program.operators).stdout
+    assert re.search(r"Freeze +Scheduled +in 14 m 32 s +web UD 0 +web-0$", said, re.MULTILINE)
+    assert re.search(r"^  UD 0  ▲ web-0  ● web-3$", said, re.MULTILINE)
+    assert "HELD  host host-3: a storm (operator, 28 s ago)" in said
+    assert re.search(r"rollout .* reboot  running  ░+ 0 of 1 waves  web: update domain 1 waits", said)
+    assert "14 machines (14 running)   3 hosts (3 ok)   1 event" in said
+    program.advance(900)
+    assert "◐ web-0" in run(tmp_path, "watch", "--once", "--server", program.operators).stdout
+
+
+def test_a_frame_is_answered_as_json_too(program: Program, tmp_path: Path) -> None:
+    event = program.post("/v1/machines/web-0/freeze")["event"]["id"]
+    said = json.loads(run(tmp_path, "watch", "--once", "--json", "--server", program.operators).stdout)
+    assert [each["id"] for each in said["events"]] == [event]
+    assert len(said["machines"]) == 14
+
+
+def test_only_what_is_asked_for_is_shown(program: Program, tmp_path: Path) -> None:
+    program.post("/v1/machines/web-0/freeze")
+    program.post("/v1/machines/batch_1/freeze")
+
+    def shown(*words: str) -> Any:
+        return json.loads(
+            run(tmp_path, "watch", "--once", "--json", *words, "--server", program.operators).stdout
+        )
+
+    assert {each["group"] for each in shown("--group", "web")["machines"]} == {"web"}
+    assert [each["resources"] for each in shown("--group", "web")["events"]] == [["web-0"]]
+    assert {each["host"] for each in shown("--host", "host-2")["machines"]} == {"host-2"}
+    assert shown("--project", "nobody")["machines"] == []
+    refused = run(tmp_path, "watch", "--group", "wed", "--server", program.operators)
+    assert (refused.returncode, 'group "wed" does not exist' in refused.stderr) == (1, True)
+
+
+def test_each_change_is_a_line_of_json(program: Program, tmp_path: Path) -> None:
+    with watching(program, tmp_path, "--json") as (out, _):
+        prodded(program, out, cordon(program), "host-changed")
+        event = program.post("/v1/machines/web-0/freeze")["event"]["id"]
+        out.wait_for('"event-scheduled"')
+    records = [json.loads(line) for line in out.lines]
+    assert event in [record["event"] for record in records]
+    numbers = [record["number"] for record in records]
+    assert numbers == sorted(set(numbers))
+
+
+def test_a_filter_holds_for_changes_too(program: Program, tmp_path: Path) -> None:
+    def restart(count: int) -> object:
+        return program.post(
+            f"/v1/hosts/{('host-1', 'host-2')[count % 2]}/{('cordon', 'uncordon')[count // 2 % 2]}"
+        )
+
+    with watching(program, tmp_path, "--json", "--host", "host-2") as (out, _):
+        prodded(program, out, restart, "host-changed")
+    assert {json.loads(line)["host"] for line in out.lines} == {"host-2"}
+
+
+def test_it_goes_on_over_a_restart_of_the_server(tmp_path: Path) -> None:
+    place = f"127.0.0.1:{free_port()}"
+    with (
+        Program(tmp_path, "--fleet", sample_fleet(tmp_path), operator=place) as program,
+        watching(program, tmp_path) as (out, err),
+    ):
+        prodded(program, out, cordon(program), "host-changed")
+        program.kill()
+        err.wait_for("reconnecting: ")
+        program.start()
+        err.wait_for("connected again")
+        program.post("/v1/machines/web-0/freeze")
+        out.wait_for("event-scheduled")
+
+
+def test_it_asks_each_second_where_the_stream_is_refused(program: Program, tmp_path: Path) -> None:
+    operator = {"FOREWARN_SERVER": program.operators}
+    words = ("token", "create", "--name", "anna", "--role")
+    boss = run(tmp_path, *words[:3], "boss", "--role", "operator", environment=operator).stdout.strip()
+    operator["FOREWARN_TOKEN"] = boss
+    user = run(tmp_path, *words, "user", "--project", "default", environment=operator).stdout.strip()
+    headers = {"Authorization": f"Bearer {boss}"}
+
+    def change(count: int) -> object:
+        body = {"tags": {"count": str(count)}}
+        return program.call("PUT", "/v1/machines/web-0", headers=headers, json=body).is_success
+
+    with watching(program, tmp_path, "--json", FOREWARN_TOKEN=user) as (out, _):
+        prodded(program, out, change, "machine-changed")
+    frame = run(tmp_path, "watch", "--once", environment={**operator, "FOREWARN_TOKEN": user}).stdout
+    assert "14 machines" in frame
+    assert "hosts" not in frame
+
+
+def test_nobody_is_watched_without_a_token_that_is_needed(program: Program, tmp_path: Path) -> None:
+    here = {"FOREWARN_SERVER": program.operators}
+    run(tmp_path, "token", "create", "--name", "boss", "--role", "operator", environment=here)
+    refused = run(tmp_path, "watch", environment=here)
+    assert refused.returncode == 1
+    assert "token" in refused.stderr
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (160, 50), (40, 10), (200, 8)])
+def test_a_terminal_of_any_size_is_filled_and_not_passed(
+    program: Program, tmp_path: Path, width: int, height: int
+) -> None:
+    program.post("/v1/machines/web-0/freeze")
+    screen = drawn(program, tmp_path, width, height, lambda text: "web-0" in text and "live" in text)
+    lines = screen.split("\n")
+    assert len(lines) <= height
+    assert max(len(line) for line in lines) <= width
+    assert "live" in lines[0]
+    assert any("Freeze" in line for line in lines)
+
+
+def drawn(program: Program, folder: Path, width: int, height: int, ready: Callable[[str], bool]) -> str:
+    """Run `watch` on a terminal, and return what stands on it when it is ready."""
+    master, slave = pty.openpty()
+    environment = {
+        **os.environ,
+        "FOREWARN_SERVER": program.operators,
+        "COLUMNS": str(width),
+        "LINES": str(height),
+        "TERM": "xterm",
+    }
+    process = subprocess.Popen(
+        [FOREWARN, "watch"], cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave
+    )
+    os.close(slave)
+    seen = ""
+
+    def frame() -> str:
+        nonlocal seen
+        seen += os.read(master, 65536).decode(errors="replace")
+        # Each frame is drawn from the upper left corner.
+        frames = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", each) for each in seen.split("\x1b[H")]
+        whole = [each.replace("\r", "") for each in frames[:-1] if ready(each)]
+        return whole[-1].rstrip() if whole else ""
+
+    try:
+        found = until(frame, what="a frame")
+        process.send_signal(signal.SIGINT)
+        while process.poll() is None:
+            try:
+                os.read(master, 65536)
+            except OSError:
+                break
+        assert process.wait(60) == 0
+        return found
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)

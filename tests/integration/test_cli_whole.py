@@ -1,0 +1,100 @@
+"""The command has a verb for everything the API does, and says everything in its help."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from forewarn.cli.main import app
+from tests.harness import Service, sqlite_url
+from tests.served import Api, app_of
+
+ROOT = Path(__file__).parents[2]
+
+# What the rule below does not find: calls whose command has a name of its own.
+NAMED = {
+    "POST /v1/rollouts": "rollout start",
+    "POST /v1/webhooks": "webhook add",
+    "DELETE /v1/webhooks/{id}": "webhook remove",
+    "POST /v1/tokens": "token create",
+    "GET /v1/holds": "holds",
+    "POST /v1/holds": "hold",
+    "POST /v1/holds/{id}/release": "release",
+    "PUT /v1/fleet": "fleet apply",
+    "GET /v1/history": "history",
+    "GET /v1/stream": "watch",
+    "GET /v1/calendar.ics": "calendar",
+    "GET /healthz": "health",
+    "GET /readyz": "health",
+    "GET /metrics": "metrics",
+}
+# Commands that are more than one call, or none.
+OWN = {
+    *("gate host", "gate machine", "rollout plan", "history export"),
+    *("serve", "backup", "rehearse"),
+}
+VERBS = {"GET": "show", "PUT": "put", "DELETE": "delete"}
+
+
+def named(call: str) -> str:
+    """Name the command of a call: its noun and its verb."""
+    if call in NAMED:
+        return NAMED[call]
+    method, path = call.split()
+    noun, *rest = path.removeprefix("/v1/").split("/")
+    singular = noun.removesuffix("s")
+    match rest:
+        case []:
+            return f"{singular} {'list' if noun.endswith('s') else 'show'}"
+        case ["{name}" | "{id}"]:
+            return f"{singular} {VERBS[method]}"
+        case [*_, verb]:
+            return f"{singular} {verb}"
+    raise AssertionError(call)
+
+
+def commands() -> dict[str, Any]:
+    """All commands, by their words; history is one beside being a noun."""
+    found: dict[str, Any] = {}
+
+    def walk(command: Any, words: str) -> None:
+        for name, each in getattr(command, "commands", {}).items():
+            path = f"{words} {name}".strip()
+            if not hasattr(each, "commands") or each.invoke_without_command:
+                found[path] = each
+            walk(each, path)
+
+    walk(typer.main.get_command(app), "")
+    return found
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Iterator[list[str]]:
+    service = Service(sqlite_url(tmp_path))
+    paths = Api(app_of(service))("GET", "/openapi.json").json()["paths"]
+    yield [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
+    service.close()
+
+
+def test_every_call_has_its_command_and_every_command_its_call(calls: list[str]) -> None:
+    wanted = {named(call) for call in calls}
+    there = set(commands())
+    assert wanted - there == set()
+    assert there - wanted == OWN
+
+
+def test_every_command_is_in_the_reference() -> None:
+    text = (ROOT / "docs/reference/command.md").read_text()
+    listed = set(re.findall(r"`forewarn ((?:[a-z]+ ?)+)", text))
+    assert set(commands()) - {words.strip() for words in listed} == set()
+
+
+@pytest.mark.parametrize("words", sorted(commands()))
+def test_help_shows_no_types_of_the_language(words: str) -> None:
+    said = CliRunner().invoke(app, [*words.split(), "--help"]).stdout
+    assert "Usage: " in said
+    assert not re.search(r"<(bool|str|int|float|list.*|path|file)>", said), said

@@ -1,0 +1,159 @@
+"""Where a project's webhook may lead: judged by the address that is called, at every call."""
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from forewarn.clock import SystemClock
+from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.core.words import ProjectName
+from forewarn.server.delivery import NOT_PUBLIC, Delivery
+from forewarn.server.lookup import Lookup, PublicOnly, addresses_of
+from tests.harness import START, Ids
+from tests.receiver import Receiver, receiving
+
+OWN = ProjectName("a")
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+class Names:
+    """A name server that changes its mind: each lookup gets the next answer, and the last one for ever."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if not answer:
+            raise OSError("Name or service not known")
+        return answer
+
+
+def webhook(url: str, *, owner: ProjectName | None = OWN) -> Webhook:
+    return Webhook(
+        id=WebhookId("X"),
+        number=1,
+        url=url,
+        project=OWN,
+        owner=owner,
+        kinds=frozenset(),
+        secret=f"whsec_{'A' * 32}",
+        by="anna",
+        created_at=START,
+        delivered=1,
+    )
+
+
+def called(wanted: Webhook, guard: Lookup | None, *, times: int = 1) -> list[str | None]:
+    """Call a webhook, and say what went wrong each time."""
+
+    async def calls() -> list[str | None]:
+        delivery = Delivery(lineage="L", wall=SystemClock().now, new_id=Ids(), guard=guard)
+        try:
+            return [await delivery.try_out(wanted) for _ in range(times)]
+        finally:
+            await delivery.close()
+
+    return asyncio.run(calls())
+
+
+def named(receiver: Receiver, host: str = "hooks.example", scheme: str = "http") -> str:
+    return f"{scheme}://{host}:{urlsplit(receiver.url).port}/hook?a=b"
+
+
+def is_loopback(address: str) -> bool:
+    return address == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ["127.0.0.1"],
+        ["169.254.169.254"],
+        ["::ffff:127.0.0.1"],
+        ["8.8.8.8", "127.0.0.1"],  # one that is good does not make up for one that is not
+        [],
+    ],
+)
+def test_a_name_that_leads_inside_is_not_called(receiver: Receiver, answer: list[str]) -> None:
+    assert called(webhook(named(receiver)), PublicOnly(Names(answer))) == [NOT_PUBLIC]
+    assert receiver.calls == []
+
+
+def test_an_address_inside_is_not_called(receiver: Receiver) -> None:
+    assert called(webhook(receiver.url), PublicOnly()) == [NOT_PUBLIC]
+    assert called(webhook(named(receiver, host="localhost")), PublicOnly()) == [NOT_PUBLIC]
+    assert called(webhook(named(receiver, host="[::ffff:127.0.0.1]")), PublicOnly()) == [NOT_PUBLIC]
+    assert receiver.calls == []
+
+
+def test_the_address_that_was_judged_is_the_one_that_is_called(receiver: Receiver) -> None:
+    names = Names(["127.0.0.1"], ["127.0.0.2"])
+    first, second = called(webhook(named(receiver)), PublicOnly(names, is_public=is_loopback), times=2)
+    assert (first, second) == (None, NOT_PUBLIC)
+    assert names.asked == ["hooks.example"] * 2
+    ((headers, _),) = receiver.calls
+    assert headers["host"] == urlsplit(named(receiver)).netloc
+
+
+def test_an_address_that_cannot_be_reached_is_passed_over(receiver: Receiver) -> None:
+    # Nobody listens at the second address of this machine.
+    names = Names(["127.0.0.2", "127.0.0.1"])
+    assert called(webhook(named(receiver)), names) == [None]
+
+
+def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
+    receiver.answer = lambda count: 302
+    names = Names(["127.0.0.1"])
+    (error,) = called(webhook(named(receiver)), names)
+    assert error == "it answered 302; redirects are not followed"
+    assert len(receiver.calls) == 1
+
+
+def test_an_operator_may_let_projects_call_what_they_like(receiver: Receiver) -> None:
+    assert called(webhook(receiver.url), None) == [None]
+
+
+def test_operators_call_what_they_like(receiver: Receiver) -> None:
+    assert called(webhook(receiver.url, owner=None), PublicOnly()) == [None]
+
+
+@pytest.mark.parametrize(("host", "trusted"), [("hooks.example", True), ("others.example", False)])
+def test_a_certificate_must_be_that_of_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, trusted: bool
+) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, which makes certificates, is not installed")
+    made = ("-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=x")
+    names = ("-addext", "subjectAltName=DNS:hooks.example")
+    subprocess.run(["openssl", "req", "-x509", *made, *names], cwd=tmp_path, check=True, capture_output=True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    with receiving(tls=context) as receiver:
+        wanted = webhook(named(receiver, host=host, scheme="https"))
+        (error,) = called(wanted, Names(["127.0.0.1"]))
+    assert (error is None) == trusted
+    assert trusted or "certificate" in str(error)
+
+
+def test_an_address_is_looked_up_as_itself() -> None:
+    assert asyncio.run(addresses_of("127.0.0.1", 80)) == ["127.0.0.1"]
+
+
+def test_a_name_that_cannot_be_one_leads_nowhere() -> None:
+    with pytest.raises(OSError, match="label"):
+        asyncio.run(addresses_of(f"{'a' * 64}.example", 80))

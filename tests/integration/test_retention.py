@@ -1,0 +1,146 @@
+"""Old records go, a batch at a time, and nothing goes that is still needed."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from forewarn.control import retention
+from forewarn.control.retention import Retention
+from forewarn.core.words import Action, Kind, Work
+from tests.follower import Follower
+from tests.harness import Service, sqlite_url
+from tests.process import Program, sample_fleet
+from tests.served import sample
+
+KEEP = timedelta(days=30)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+def pass_over(service: Service) -> int:
+    """Run one pass as the engine would; return how many batches it took."""
+    mine = Retention(store=service.store, keep=KEEP, new_id=service.ids)
+    batches = 1
+    while mine.prune(service.clock.now()):
+        batches += 1
+    return batches
+
+
+def kinds(service: Service) -> list[str]:
+    return [str(record.kind) for record in service.history()]
+
+
+def test_old_records_go_and_the_history_says_so(service: Service) -> None:
+    before = service.history()
+    service.advance(days=31)
+    service.order("web-0", Action.FREEZE)
+    pass_over(service)
+    left = service.history()
+    assert not {record.number for record in before} & {record.number for record in left}
+    assert left[-1].kind == Kind.HISTORY_PRUNED
+    assert left[-1].reason == f"{len(before)} records up to number {before[-1].number}, older than 30 days"
+    assert Kind.ORDER_PLACED in kinds(service)
+
+
+def test_a_pass_takes_bounded_batches(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "BATCH", 4)
+    count = len(service.history())
+    service.advance(days=31)
+    assert pass_over(service) == count // 4 + 1
+    assert kinds(service) == [Kind.HISTORY_PRUNED]
+
+
+def test_a_second_look_on_the_same_day_does_nothing(service: Service) -> None:
+    service.advance(days=31)
+    pass_over(service)
+    left = service.history()
+    pass_over(service)
+    assert service.history() == left
+
+
+def test_a_pass_that_was_cut_off_is_carried_on_and_counted_whole(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "BATCH", 4)
+    count = len(service.history())
+    service.advance(days=31)
+    assert Retention(store=service.store, keep=KEEP, new_id=service.ids).prune(service.clock.now())
+    service.restart()
+    pass_over(service)
+    (said,) = service.history()
+    assert said.reason.startswith(f"{count} records ")
+
+
+def test_records_of_an_order_stay_until_it_is_over(service: Service) -> None:
+    service.driver.failing.add("web-0")
+    order = service.order("web-0", Action.FREEZE).order
+    service.advance(days=32)
+    pass_over(service)
+    mine = [record for record in service.history() if record.order == order.id]
+    assert [record.kind for record in mine][:2] == [Kind.ORDER_PLACED, Kind.EVENT_SCHEDULED]
+    service.plane.abandon_order(order.id, by="test")
+    service.advance(days=31)
+    pass_over(service)
+    assert not [record for record in service.history() if record.kind == Kind.ORDER_PLACED]
+
+
+def test_records_of_a_rollout_stay_until_it_is_over(service: Service) -> None:
+    mine = service.roll("host-1", "host-2", work=Work.FREEZE)
+    service.advance(hours=1)
+    done = service.roll("host-1")
+    service.rollouts.pause(done.id, by="test")
+    service.advance(days=31)
+    pass_over(service)
+    told = " ".join(record.reason for record in service.history())
+    assert done.id in told
+    assert mine.id not in told
+
+
+def test_what_a_webhook_has_not_been_sent_stays(service: Service) -> None:
+    service.webhooks.add("http://127.0.0.1:1/x", project=None, kinds=(), secret=None, by="test")
+    service.order("web-0", Action.FREEZE)
+    owed = service.history()[-2:]
+    service.advance(days=31)
+    pass_over(service)
+    assert service.history()[: len(owed)] == owed
+
+
+def test_a_server_keeps_its_history_as_long_as_it_is_told(tmp_path: Path) -> None:
+    environment = {"FOREWARN_HISTORY_KEEP": "30d"}
+    fleet = sample_fleet(tmp_path)
+    with Program(tmp_path, "--fleet", fleet, environment=environment) as program:
+        first = program.history()[0]["number"]
+        program.post("/v1/machines/web-0/freeze")
+        program.advance(40 * 86400)
+        left = program.history()
+        assert left[0]["number"] > first
+        assert "history-pruned" in [record["kind"] for record in left]
+        pruned = [record for record in left if record["kind"] == "history-pruned"]
+        days = {record["at"][:10] for record in pruned}
+        assert len(days) == len(pruned)
+
+
+def test_a_reader_that_was_away_too_long_is_told_so(tmp_path: Path) -> None:
+    environment = {"FOREWARN_HISTORY_KEEP": "1d"}
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path), environment=environment) as program:
+        program.advance(3 * 86400)
+        left = program.history()
+        with Follower(program.operators, "?last_event_id=2") as late:
+            late.wait_for(left[-1]["number"])
+            missing, *records = late.records
+            assert late.kinds[0] == "records-missing"
+            assert missing["after"] == 2
+            assert missing["up_to"] < records[0]["number"]
+            assert "may be missing" in missing["reason"]
+            assert records == left
+        with Follower(program.operators, "?since=0") as all_there_is:
+            all_there_is.wait_for(left[-1]["number"])
+            assert all_there_is.records == left

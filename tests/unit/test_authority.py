@@ -1,0 +1,27 @@
+"""The Host header."""
+
+import pytest
+
+from forewarn.wire.authority import is_expected, split
+
+
+@pytest.mark.parametrize(
+    ("authority", "parts"),
+    [
+        ("localhost", ("localhost", "")),
+        (" Ops.Example:8170 ", ("ops.example", "8170")),
+        ("127.0.0.1:", ("127.0.0.1", "")),
+        ("[::1]:80", ("::1", "80")),
+        ("[::1]", ("::1", "")),
+        ("::1", ("::1", "")),
+        *((bad, ("", "")) for bad in ("[::1", "[localhost]:80", "a:b", "a:80x", "[::1]80", "a:\u0661")),
+    ],
+)
+def test_a_host_and_its_port_are_taken_apart(authority: str, parts: tuple[str, str]) -> None:
+    assert split(authority) == parts
+
+
+@pytest.mark.parametrize("host", ["", ":80", "a@localhost", "localhost/x", "evil.example", "1.2.3.4.evil"])
+def test_what_an_attacker_could_own_is_not_expected(host: str) -> None:
+    assert not is_expected(host, frozenset({"ops.example"}))
+    assert is_expected("OPS.example:1", frozenset({"ops.example"}))

@@ -1,0 +1,104 @@
+"""The live view: what a terminal of some size shows of a fleet of some size."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from forewarn.cli.changes import Link
+from forewarn.cli.client import Client
+from forewarn.cli.mirror import Mirror, Time, Watched
+from forewarn.cli.watch_view import Size, View
+from forewarn.clock import monotonic
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def machine(name: str, group: str | None, domain: int, state: str = "running") -> dict[str, Any]:
+    return {
+        "name": name,
+        "project": "default",
+        "group": group,
+        "host": "host-1",
+        "update_domain": domain,
+        "state": state,
+    }
+
+
+def event(number: int, *names: str, started: bool = False) -> dict[str, Any]:
+    return {
+        "id": f"{number:08X}-0000-4000-8000-000000000000",
+        "type": "Reboot",
+        "status": "Started" if started else "Scheduled",
+        "approved": False,
+        "started_at": NOW.isoformat() if started else None,
+        "not_before": (NOW + timedelta(minutes=number)).isoformat(),
+        "group": "g0",
+        "update_domain": 0,
+        "resources": list(names),
+    }
+
+
+def mirror(groups: int, members: int, **more: Any) -> Mirror:
+    shown = Mirror(Client("http://here"), Watched(), hosts={"host-1": "ok"}, holds=[], rollouts=[], **more)
+    shown.time = Time(now=NOW, kind="manual", speed=0, read_at=monotonic())
+    for group in range(groups):
+        shown.groups[f"g{group}"] = {"name": f"g{group}", "kind": "scale-set", "enabled": True}
+        for number in range(members):
+            name = f"g{group}-{number}"
+            shown.machines["default", name] = machine(name, f"g{group}", number % 5)
+    return shown
+
+
+def drawn(shown: Mirror, width: int = 80, height: int | None = 24, link: Link = Link.LIVE) -> list[str]:
+    frame = View(shown).frame(Size(width=width, height=height), link=link, trouble="nobody answers")
+    return [line.plain for line in frame]
+
+
+@pytest.mark.parametrize("width", [20, 80, 160])
+@pytest.mark.parametrize("height", [5, 8, 24, 50])
+@pytest.mark.parametrize(("groups", "members"), [(0, 0), (1, 3), (40, 100)])
+def test_a_frame_never_passes_its_terminal(width: int, height: int, groups: int, members: int) -> None:
+    shown = mirror(groups, members, events=[event(n, f"g0-{n}") for n in range(1, 30)])
+    lines = drawn(shown, width, height)
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+
+
+def test_what_is_not_as_it_should_be_is_named_first_however_large_the_fleet() -> None:
+    shown = mirror(40, 100)
+    shown.machines["default", "g33-7"]["state"] = "frozen"
+    shown.version += 1
+    lines = drawn(shown)
+    first = next(line for line in lines if line.startswith("g"))
+    assert first.startswith("g33")
+    assert any("1 frozen (g33-7) · " in line for line in lines)
+    assert lines[-1].startswith("… and ")
+    assert "4000 machines (3999 running, 1 frozen)" in lines[1]
+
+
+def test_machines_stand_by_name_where_there_is_room() -> None:
+    shown = mirror(1, 12, events=[event(1, "g0-0"), event(2, "g0-1", started=True)])
+    shown.machines["default", "db"] = machine("db", None, 0, state="stopped")
+    lines = drawn(shown)
+    assert "  UD 0  ▲ g0-0  ● g0-5  ● g0-10" in lines
+    assert "  ○ db" in lines
+    assert lines[3].startswith("00000002")
+    assert "  Reboot  Started    just started  g0 UD 0" in lines[3]
+    assert "  Reboot  Scheduled  in 1 m        g0 UD 0" in lines[4]
+
+
+def test_a_lost_link_is_said_and_why() -> None:
+    first, second, *_ = drawn(mirror(1, 3), link=Link.LOST)
+    assert first.endswith("reconnecting")
+    assert second == "nobody answers"
+
+
+def test_a_view_draws_machines_again_only_when_something_has_changed() -> None:
+    shown = mirror(1, 3)
+    view, size = View(shown), Size(width=80, height=24)
+    before = [line.plain for line in view.frame(size, link=Link.LIVE)]
+    shown.machines["default", "g0-0"]["state"] = "frozen"
+    assert [line.plain for line in view.frame(size, link=Link.LIVE)][3:] == before[3:]
+    shown.version += 1
+    assert "  UD 0  ◐ g0-0" in [line.plain for line in view.frame(size, link=Link.LIVE)]
