@@ -472,3 +472,17 @@ def test_everything_that_began_has_ended_by_the_time_it_is_over(tmp_path: Path) 
         await stage.stop()
 
     play(scene())
+
+
+def test_a_handler_that_waits_to_be_tried_again_is_not_when_the_event_is_gone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Again("not yet") if task.side is PREPARE else Ready())
+        stage = Stage(tmp_path, handler("drain", does, retry=3600.0))
+        stage.start()
+        await stage.show(event())
+        await stage.show()
+        assert does.calls == [(PREPARE, "A", 1), (RECOVER, "A", 1)]
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())

@@ -14,7 +14,8 @@ def main(options: str) -> None:
     _spare()
     from pathlib import Path
 
-    from forewarn.agent.program import Options, run
+    from forewarn.agent.options import Options
+    from forewarn.agent.program import run
     from forewarn.agent.voice import LogForm
     from forewarn.core.errors import ForewarnError, Invalid
 

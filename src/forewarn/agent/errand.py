@@ -102,6 +102,8 @@ class Errand:
             if not isinstance(outcome, Again):
                 return
             await self._pause(handler.retry if outcome.after is None else outcome.after)
+            if side is Side.PREPARE and self._case.left is not None:
+                return
 
     def _in_time(self, outcome: Again) -> Outcome:
         """Try again only while that may help."""

@@ -99,6 +99,21 @@ class Journal:
         return {}
 
 
+class Notebook:
+    """Memory for a dry run: nothing is kept."""
+
+    def __init__(self) -> None:
+        self.cases: Cases = {}
+        self.trouble: str | None = None
+
+    def write(self, entry: Entry) -> None:
+        """Know an entry."""
+        self.cases = after(self.cases, entry)
+
+    def close(self) -> None:
+        """Forget all."""
+
+
 def read(whole: bytes, *, warn: Callable[[str], None] = lambda _: None) -> tuple[str | None, Cases]:
     """Read a journal: whose it is (None if it does not say), and what it knows."""
     vm_id, entries = read_entries(whole, warn=warn)

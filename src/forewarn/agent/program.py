@@ -6,24 +6,25 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent import config as configs
 from forewarn.agent import status
-from forewarn.agent.cases import Case, Cases, Entry, after
+from forewarn.agent.cases import Case
 from forewarn.agent.config import Config
 from forewarn.agent.desk import Desk
 from forewarn.agent.endpoints import Endpoints
-from forewarn.agent.journal import Journal, read
+from forewarn.agent.journal import Journal, Notebook, read
 from forewarn.agent.meter import Meter
+from forewarn.agent.options import Options
 from forewarn.agent.probes import Page, Probes, as_json
 from forewarn.agent.runs import Runs
 from forewarn.agent.runtime import Agent
 from forewarn.agent.systemd import Systemd
-from forewarn.agent.voice import LogForm, Voice, speak
+from forewarn.agent.voice import Voice, speak
+from forewarn.agent.words import problems
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.sdk import platform
@@ -33,51 +34,6 @@ from forewarn.sdk.instances import Instance
 
 STATUS_SECONDS = 30.0
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the command line sets, over what the config says."""
-
-    config: Path
-    dry_run: bool = False
-    speed: float = 1.0  # how fast the endpoint's time runs; another in rehearsals only
-    log: LogForm | None = None
-    endpoint: str | None = None
-    machine: str | None = None
-    journal: Path | None = None
-    listen: bool = True
-
-    def load(self) -> Config:
-        """Read the config; Invalid if it is not sound."""
-        config = configs.load(self.config)
-        agent = config.agent
-        if self.endpoint is not None:
-            agent = replace(agent, endpoint=(self.endpoint,))
-        if self.machine is not None:
-            agent = replace(agent, machine=None if self.machine == configs.AUTO else self.machine)
-        agent = replace(
-            agent,
-            log=self.log or agent.log,
-            journal=self.journal or agent.journal,
-            listen=agent.listen if self.listen else None,
-        )
-        return replace(config, agent=agent)
-
-
-class Notebook:
-    """Memory for a dry run: nothing is kept."""
-
-    def __init__(self) -> None:
-        self.cases: Cases = {}
-        self.trouble: str | None = None
-
-    def write(self, entry: Entry) -> None:
-        """Know an entry."""
-        self.cases = after(self.cases, entry)
-
-    def close(self) -> None:
-        """Forget all."""
 
 
 def run(options: Options) -> None:
@@ -313,18 +269,7 @@ class Program:
         return self._early if self._agent is None else self._agent.trouble
 
     def _draining(self) -> list[Case]:
-        return draining(self._memory.cases, self._config)
-
-
-def draining(cases: Cases, config: Config) -> list[Case]:
-    """Find the events for which this machine should get no work."""
-    names = {handler.name for handler in config.handlers if handler.drains}
-    return [case for case in cases.values() if not names.isdisjoint(case.touched())]
-
-
-def problems(config: Config) -> list[str]:
-    """Say what stands in the way of handlers in this machine."""
-    return [f"{handler.name}: {why}" for handler in config.handlers for why in handler.does.problems()]
+        return status.draining(self._memory.cases, self._config)
 
 
 def _on_signal(name: str, act: Callable[[], None]) -> None:

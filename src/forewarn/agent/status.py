@@ -4,12 +4,19 @@ from datetime import datetime
 from typing import Any
 
 from forewarn.agent.cases import Attempt, Case, Cases, Share
+from forewarn.agent.config import Config
 from forewarn.agent.facts import duration_of
 
 
 def of_cases(cases: Cases, *, now: datetime) -> list[dict[str, Any]]:
     """Tell of every event that is taken up."""
     return [_case(id_, case, now=now) for id_, case in cases.items()]
+
+
+def draining(cases: Cases, config: Config) -> list[Case]:
+    """Find the events for which this machine should get no work."""
+    names = {handler.name for handler in config.handlers if handler.drains}
+    return [case for case in cases.values() if not names.isdisjoint(case.touched())]
 
 
 def doing(case: Case) -> str:

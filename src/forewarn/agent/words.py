@@ -42,6 +42,11 @@ def surroundings(agent: Settings) -> list[str]:
     ]
 
 
+def problems(config: Config) -> list[str]:
+    """Say what stands in the way of handlers in this machine."""
+    return [f"{handler.name}: {why}" for handler in config.handlers for why in handler.does.problems()]
+
+
 def _explained(config: Config, type_: EventType) -> Explained:
     meant = [each for each in config.handlers if each.when.types is None or type_ in each.when.types]
     return Explained(

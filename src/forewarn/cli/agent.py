@@ -97,8 +97,7 @@ def check(session: Session, config: ConfigFile = None) -> None:
     """Validate a config, and say what it would do for each type of event."""
     from dataclasses import asdict
 
-    from forewarn.agent.program import problems
-    from forewarn.agent.words import explain
+    from forewarn.agent.words import explain, problems
 
     path, found = _loaded(config)
     explained, wrong = explain(found), problems(found)
