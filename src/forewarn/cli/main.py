@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from forewarn.cli import (
+    agent,
     clock,
     event,
     fleet,
@@ -61,6 +62,7 @@ for _noun, _part in {
     "gate": gate,
     "guest": guest,
     "token": token,
+    "agent": agent,
 }.items():
     app.add_typer(_part.app, name=_noun)
 

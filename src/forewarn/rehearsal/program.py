@@ -27,7 +27,10 @@ from forewarn.rehearsal.report import Report, report
 from forewarn.rehearsal.running import MANUAL, RunningServer, ServerClock
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.service import PrivateService, addresses, private_service
-from forewarn.rehearsal.stage import Faults, Stage
+from forewarn.rehearsal.stage import Faults, Stage, until
+
+# For guests that have work left when all is over; real seconds.
+SATISFIED_WITHIN = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,10 @@ class Audience(Protocol):
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Be told what has happened."""
+        ...
+
+    def satisfied(self) -> bool:
+        """Say whether the guests may be ended, once all is over."""
         ...
 
 
@@ -190,6 +197,7 @@ class _Play:
         troubles = []
         try:
             await director.run(places=self._places, wait=wait)
+            await until(self._audience.satisfied, within=SATISFIED_WITHIN)
         except asyncio.CancelledError:
             # Ctrl-C: what there is so far is worth a report.
             troubles.append("it was interrupted")
