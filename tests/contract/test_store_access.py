@@ -8,7 +8,7 @@ import pytest
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.access import Role, Token
 from forewarn.core.errors import NotFound
-from forewarn.core.model import Record
+from forewarn.core.model import Project, Record
 from forewarn.core.words import GroupKind, GroupName, HostName, OrderState, ProjectName
 from forewarn.store.sql import SqlStore
 from forewarn.store.tokens import any_token
@@ -91,6 +91,7 @@ def shared(store: SqlStore) -> SqlStore:
     )
     save(
         store,
+        projects=(Project(name=A), Project(name=B)),
         groups=(
             group("a-web", project=A),
             group("b-web", project=B),
@@ -161,6 +162,7 @@ def test_what_is_not_a_projects_does_not_exist_for_it(shared: SqlStore) -> None:
     with shared.read(project=B) as snapshot:
         assert snapshot.group(GroupName("a-web")) is None
         assert snapshot.group(GroupName("b-web")) is not None
+        assert [each.name for each in snapshot.projects()] == [B]
         found = [number for number in range(1, 6) if snapshot.order(order_id(number)) is not None]
         assert found == [2]
         assert [number for number in range(1, 7) if snapshot.event(event_id(number))] == [2, 6]

@@ -98,6 +98,8 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/groups", LISTED),
     ("GET", "/v1/groups?project=a", ALL_MAY_READ),
     ("GET", "/v1/groups/a-web", ALL_MAY_READ),
+    ("GET", "/v1/projects", LISTED),
+    ("GET", "/v1/projects/a", ALL_MAY_READ),
     ("GET", "/v1/hosts", ONLY_OF_THE_FLEET),
     ("GET", "/v1/hosts/host-1", ONLY_OF_THE_FLEET),
     ("POST", "/v1/hosts/host-3/maintenance", RUN),

@@ -57,6 +57,7 @@ OPERATIONS = sorted(
 NAMES = {
     "machines": ["a-0", "b-0", "spot"],
     "groups": ["a-web", "b-web"],
+    "projects": ["a", "b"],
     "hosts": ["host-1", "host-3"],
     "tokens": ["bert", "vera"],
     **{kind: [NOBODY] for kind in ("orders", "events", "holds", "rollouts", "webhooks")},

@@ -1,6 +1,7 @@
 """`forewarn rehearse`, as people type it."""
 
 import json
+import re
 from pathlib import Path
 
 from tests.process import FOREWARN, Guest, Output, ending, free_port, run, started, until
@@ -68,13 +69,24 @@ def test_a_bad_scenario_is_wrong_usage(tmp_path: Path) -> None:
     assert ran.stderr == ("forewarn: mine.toml: scenario.clok: there is no such field; did you mean clock?\n")
 
 
-def test_a_running_server_is_no_place_for_a_rehearsal(tmp_path: Path) -> None:
-    ran = run(tmp_path, "rehearse", "user-restart", "--server", "http://127.0.0.1:1")
-    assert ran.returncode == 1
-    assert "private service" in ran.stderr
-
-
 def test_a_program_that_ends_before_it_polls_ends_the_rehearsal(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "--", "false")
     assert ran.returncode == 1
     assert "web-0 never polled: its program ended with 1" in ran.stdout
+
+
+def test_a_rehearsal_that_nobody_answers_ends_and_says_where_to_poll(tmp_path: Path) -> None:
+    ran = run(tmp_path, "rehearse", "user-restart", "--wait", "0.2")
+    assert ran.returncode == 1
+    told = re.search(
+        r"web-0 did not poll within 0\.2 s: its guest polls (http://127.0.0.1:\d+/metadata/sch\w+)",
+        ran.stdout,
+    )
+    assert told is not None, ran.stdout
+    assert f"  web-0    {told[1]}\n" in ran.stdout
+
+
+def test_a_private_service_has_the_scenarios_own_machines(tmp_path: Path) -> None:
+    ran = run(tmp_path, "rehearse", "user-restart", "--machine", "web-0=front-0")
+    assert ran.returncode == 2
+    assert "--project says where others are" in " ".join(ran.stderr.replace("│", " ").split())

@@ -1,5 +1,6 @@
 """Every command of the how-to about rehearsals runs as printed."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 
 from forewarn.rehearsal.reading import read_scenario
 from forewarn.rehearsal.shipped import default_fleet
-from tests.process import FOREWARN
+from tests.process import FOREWARN, Program, free_port
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -17,17 +18,23 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl, the guest of the how-to, is absent")
 def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
     text = (DOCS / "how-to/rehearse-an-eviction.md").read_text()
-    script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
-    ran = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", f'forewarn() {{ {FOREWARN} "$@"; }}\n{script}'],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    for name in ("spot-eviction", "host-update", "rough-eviction"):
-        assert f"{name}: as expected" in ran.stdout
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("8301", str(free_port()))
+    with Program(tmp_path, clock="x20") as program:
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", f'forewarn() {{ {FOREWARN} "$@"; }}\n{script}'],
+            cwd=tmp_path,
+            env={**os.environ, "FOREWARN_SERVER": program.operators},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        for name in ("spot-eviction", "host-update", "rough-eviction"):
+            assert f"{name}: as expected" in ran.stdout
+        # Once in a private service, and once on the running one.
+        assert ran.stdout.count("spot-eviction: as expected") == 2
+        assert "evict (rehearsal of spot-eviction)" in ran.stdout
+        assert program.get("/v1/machines/spot-7")["machine"]["state"] == "running"
 
 
 def test_the_scenario_of_the_reference_is_one() -> None:

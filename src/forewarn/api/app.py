@@ -16,6 +16,7 @@ from forewarn.api import (
     machines,
     orders,
     probes,
+    projects,
     reports,
     rollouts,
     stream,
@@ -37,7 +38,7 @@ BEARER = HTTPBearer(auto_error=False, description="A token, as `forewarn token c
 
 
 PARTS = (
-    *(machines, hosts, orders, reports, rollouts, events, holds),
+    *(machines, hosts, projects, orders, reports, rollouts, events, holds),
     *(calendar, history, stream, webhooks, fleet, clock, tokens, probes),
 )
 

@@ -156,6 +156,10 @@ class HostOrderBody(OperatorOrderBody):
     heartbeat_seconds: float | None = Field(
         None, gt=0, le=86400, description="How long an external driver may be silent before it has failed."
     )
+    rehearsal: Name | None = Field(
+        None,
+        description="The scenario it is part of; 409 unless all machines concerned are of projects for it.",
+    )
 
 
 DEADLINE = "From then on the windows of projects give way, and guests cannot put it off further (RFC 3339)."

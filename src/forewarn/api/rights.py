@@ -15,6 +15,8 @@ _OWN = (
     "machines/{name}",
     "groups",
     "groups/{name}",
+    "projects",
+    "projects/{name}",
     "orders",
     "orders/{id}",
     "events",

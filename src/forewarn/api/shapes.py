@@ -1,6 +1,6 @@
 """The shapes of answers, for the OpenAPI document; `forewarn.wire` writes the answers themselves."""
 
-from datetime import datetime
+from datetime import date, datetime
 
 from pydantic import BaseModel, ConfigDict
 
@@ -76,9 +76,28 @@ class Host(Shape):
 
 
 class HostWithMachines(Host):
-    """A host, and the names of what it carries."""
+    """A host, the names of what it carries, and of the projects that those belong to."""
 
     machines: list[str]
+    projects: list[str]
+
+
+class Window(Shape):
+    """When maintenance may disturb a project."""
+
+    days: list[str]
+    start: str
+    length: float
+
+
+class Project(Shape):
+    """A tenant, and what it has declared."""
+
+    name: str
+    time_zone: str
+    windows: list[Window]
+    blackout: list[date]
+    rehearsal: bool
 
 
 class Approval(Shape):
@@ -174,6 +193,7 @@ class Order(Shape):
     emergency: str | None
     deadline: datetime | None
     rollout: str | None
+    rehearsal: str | None
     created_at: datetime
     ended_at: datetime | None
     why: str | None
@@ -254,6 +274,12 @@ class Hosts(Page):
     hosts: list[Host]
 
 
+class Projects(Page):
+    """Projects by name."""
+
+    projects: list[Project]
+
+
 class Orders(Page):
     """Orders, newest first."""
 
@@ -313,6 +339,12 @@ class OneHost(Shape):
     """One host."""
 
     host: HostWithMachines
+
+
+class OneProject(Shape):
+    """One project."""
+
+    project: Project
 
 
 class OneEvent(Shape):

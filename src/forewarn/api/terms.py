@@ -30,6 +30,7 @@ def mandate_of(caller: str, body: HostOrderBody | None) -> Mandate:
             at_once=isinstance(body, MachineOrderBody) and body.now,
             heartbeat=_span(body.heartbeat_seconds),
             deadline=_deadline_of(body) if isinstance(body, MaintenanceBody) else None,
+            rehearsal=body.rehearsal or "",
         ),
     )
 

@@ -111,6 +111,12 @@ class Client:
                 self._read(answer.status_code, answer.read())
             yield answer
 
+    def conversation(self) -> "httpx.AsyncClient":
+        """Open a client for many calls, made on an event loop; whoever asks for it closes it."""
+        import httpx
+
+        return httpx.AsyncClient(base_url=self._url, **self._options())
+
     @contextmanager
     def _reaching(self) -> Iterator[None]:
         import httpx
@@ -126,9 +132,18 @@ class Client:
     def _connection(self) -> "httpx.Client":
         import httpx
 
-        timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
-        # No proxy: what is on loopback or in the machine room is not reached through one.
-        return httpx.Client(trust_env=False, timeout=timeout, headers=self._headers(), verify=self._trusted())
+        return httpx.Client(**self._options())
+
+    def _options(self) -> dict[str, Any]:
+        import httpx
+
+        return {
+            # No proxy: what is on loopback or in the machine room is not reached through one.
+            "trust_env": False,
+            "timeout": httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+            "headers": self._headers(),
+            "verify": self._trusted(),
+        }
 
     def _headers(self) -> dict[str, str]:
         if self._token is None:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from forewarn.cli import (
+    agent,
     clock,
     event,
     fleet,
@@ -22,6 +23,7 @@ from forewarn.cli import (
     machine,
     order,
     probe,
+    project,
     rehearse,
     rollout,
     serve,
@@ -50,6 +52,7 @@ for _noun, _part in {
     "machine": machine,
     "host": host,
     "group": group,
+    "project": project,
     "order": order,
     "rollout": rollout,
     "event": event,
@@ -59,6 +62,7 @@ for _noun, _part in {
     "gate": gate,
     "guest": guest,
     "token": token,
+    "agent": agent,
 }.items():
     app.add_typer(_part.app, name=_noun)
 

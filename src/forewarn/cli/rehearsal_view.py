@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from forewarn.rehearsal.ledger import Account
+    from forewarn.rehearsal.program import Opening
     from forewarn.rehearsal.report import GuestReport, Report, Sight
-    from forewarn.rehearsal.scenario import Scenario
 
 # The latest of what happened, below the table of machines.
 LINES = 12
@@ -42,27 +42,27 @@ GUESTS = console.Layout(
 class Watcher:
     """Tells in lines what happens."""
 
-    def __init__(self, scenario: "Scenario", *, beside: bool, url_file: Path | None) -> None:
+    def __init__(self, *, beside: bool, url_file: Path | None) -> None:
         """Take whether to tell beside the output, which is for a program then."""
-        self._scenario = scenario
         self._stream = sys.stderr if beside else sys.stdout
         self._url_file = url_file
 
     def opened(
-        self,
-        endpoints: Mapping[str, str],
-        accounts: "Mapping[str, Account]",
-        elapsed: Callable[[], timedelta],
+        self, opening: "Opening", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
     ) -> None:
         """Tell where the guests should poll."""
         if self._url_file is not None:
-            _write(self._url_file, endpoints)
-        for line in opening(self._scenario, endpoints):
+            _write(self._url_file, opening.endpoints)
+        for line in prologue(opening):
             self._say(line)
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Tell what has happened."""
         self._say(line_of(at, who, what))
+
+    def satisfied(self) -> bool:
+        """Let the guests be ended as soon as all is over."""
+        return True
 
     def _say(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
@@ -71,20 +71,18 @@ class Watcher:
 class Drawer(Watcher):
     """Draws the machines as they stand, and the latest of what happened."""
 
-    def __init__(self, scenario: "Scenario", *, url_file: Path | None) -> None:
-        super().__init__(scenario, beside=False, url_file=url_file)
+    def __init__(self, name: str, *, url_file: Path | None) -> None:
+        super().__init__(beside=False, url_file=url_file)
+        self._name = name
         self._accounts: Mapping[str, Account] = {}
         self._elapsed: Callable[[], timedelta] = timedelta
         self._lines: deque[str] = deque(maxlen=LINES)
 
     def opened(
-        self,
-        endpoints: Mapping[str, str],
-        accounts: "Mapping[str, Account]",
-        elapsed: Callable[[], timedelta],
+        self, opening: "Opening", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
     ) -> None:
         """Tell where the guests should poll, and begin to draw."""
-        super().opened(endpoints, accounts, elapsed)
+        super().opened(opening, accounts, elapsed)
         self._accounts, self._elapsed = accounts, elapsed
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
@@ -97,7 +95,7 @@ class Drawer(Watcher):
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=f"{self._scenario.name}, {words.span(self._elapsed().total_seconds())}")
+        table = Table(title=f"{self._name}, {words.span(self._elapsed().total_seconds())}")
         for column in ("machine", "polls", "spoiled", "sees now", "approved"):
             table.add_column(column)
         for account in list(self._accounts.values()):
@@ -107,14 +105,14 @@ class Drawer(Watcher):
 
 
 @contextmanager
-def watching(scenario: "Scenario", *, beside: bool, url_file: Path | None) -> Iterator[Watcher]:
+def watching(name: str, *, beside: bool, url_file: Path | None) -> Iterator[Watcher]:
     """Show a rehearsal while it runs."""
     if beside or not console.is_terminal():
-        yield Watcher(scenario, beside=beside, url_file=url_file)
+        yield Watcher(beside=beside, url_file=url_file)
         return
     from rich.live import Live
 
-    drawer = Drawer(scenario, url_file=url_file)
+    drawer = Drawer(name, url_file=url_file)
     with Live(get_renderable=drawer.drawn, refresh_per_second=REDRAWN):
         yield drawer
 
@@ -129,10 +127,11 @@ def _write(path: Path, endpoints: Mapping[str, str]) -> None:
         raise Refused(f"{path} cannot be written: {error.strerror}") from None
 
 
-def opening(scenario: "Scenario", endpoints: Mapping[str, str]) -> list[str]:
-    """Say what is rehearsed, and where the guests should poll."""
-    concerned = scenario.expect.machines
-    width = max(len(name) for name in endpoints)
+def prologue(opening: "Opening") -> list[str]:
+    """Say what is rehearsed, where the guests should poll, and how long it may take."""
+    scenario, concerned = opening.scenario, opening.scenario.expect.machines
+    where = f" in project {opening.project}" if opening.project else ""
+    width = max(len(name) for name in opening.places)
     awaited = words.listing(list(concerned))
     began = (
         "now"
@@ -140,9 +139,18 @@ def opening(scenario: "Scenario", endpoints: Mapping[str, str]) -> list[str]:
         else f"when {awaited} {'has' if len(concerned) == 1 else 'have'} polled"
     )
     return [
-        f"Rehearsing {scenario.name} (clock {scenario.clock}). {scenario.about}",
-        *(f"  {name:{width}}  {url}/metadata/scheduledevents" for name, url in endpoints.items()),
+        f"Rehearsing {scenario.name}{where} (clock {opening.clock}). {scenario.about}",
+        *(f"  {name:{width}}  {place}" for name, place in opening.places.items()),
         f"Guests poll there. The scenario begins {began}.",
+        *_lasting(opening),
+    ]
+
+
+def _lasting(opening: "Opening") -> list[str]:
+    if opening.unanswered is None:
+        return []
+    return [
+        f"If nobody approves, it takes about {words.span(opening.unanswered.total_seconds())} from then on."
     ]
 
 

@@ -1,21 +1,18 @@
-"""`forewarn rehearse`: a scenario in a private service, for guests that want to practise."""
+"""`forewarn rehearse`: a scenario in a private service or on a running one, for guests to practise."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forewarn.cli import console
-from forewarn.cli.client import Refused
+from forewarn.cli.client import ADVICE, Unreachable
 from forewarn.cli.session import Session, with_session
 
 if TYPE_CHECKING:
+    from forewarn.rehearsal.program import Wishes
     from forewarn.rehearsal.scenario import Scenario
-
-ELSEWHERE = (
-    "a rehearsal runs in a private service of its own, not on a running server\n"
-    "Leave --server and --project out."
-)
 
 Name = Annotated[
     str | None,
@@ -39,6 +36,22 @@ Speed = Annotated[
         show_default=False,
     ),
 ]
+Wait = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION",
+        help="How long every guest may take to poll for the first time, in real time: 90, 15m or 1h.",
+    ),
+]
+Players = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--machine",
+        metavar="ROLE=NAME",
+        help="On a running server: the machine that plays one of the scenario's, if it has another name.",
+        show_default=False,
+    ),
+]
 UrlFile = Annotated[
     str | None,
     typer.Option(
@@ -56,17 +69,30 @@ def rehearse(
     command: Command = None,
     list_: Listing = False,
     speed: Speed = None,
+    wait: Wait = "5m",
+    machine: Players = None,
     client_url_file: UrlFile = None,
 ) -> None:
-    """Rehearse what a fleet may do to its guests, and report what they made of it."""
-    if session.server or session.project:
-        raise Refused(ELSEWHERE)
+    """Rehearse what a fleet may do to its guests, and report what they made of it.
+
+    In a private service or, with --server or --project, on a running one, in a project that is declared
+    with `rehearsal = true`.
+    """
     if list_:
         _list(session)
         return
     if scenario is None:
         raise typer.BadParameter("expected a file, or a name that --list shows", param_hint="SCENARIO")
-    _rehearse(session, _scenario(scenario, command or [], speed), client_url_file)
+    running = bool(session.server or session.project)
+    _check_usage(running=running, command=command, machine=machine, url_file=client_url_file)
+    wishes = _installed_wishes()(
+        scenario=_scenario(scenario, command or [], speed),
+        wait=_duration(wait),
+        project=session.project,
+        players=_players(machine or []),
+        paced=speed is not None,
+    )
+    _rehearse(session, wishes, running=running, url_file=Path(client_url_file) if client_url_file else None)
 
 
 def _list(session: Session) -> None:
@@ -76,6 +102,47 @@ def _list(session: Session) -> None:
     layout = console.Layout(columns=("name", "clock", "about"), wraps=("about",))
     rows = [(each["name"], each["clock"], each["about"]) for each in found]
     session.answer({"scenarios": found}, lambda: console.table(layout, rows, empty="No scenarios."))
+
+
+def _check_usage(
+    *, running: bool, command: list[str] | None, machine: list[str] | None, url_file: str | None
+) -> None:
+    if running and command:
+        raise typer.BadParameter(
+            "on a running server the guests are those in its machines: leave it out", param_hint="COMMAND"
+        )
+    if running and url_file:
+        raise typer.BadParameter(
+            "on a running server the guests poll the server itself: leave it out",
+            param_hint="--client-url-file",
+        )
+    if machine and not running:
+        raise typer.BadParameter(
+            "a private service has the scenario's own machines; --project says where others are",
+            param_hint="--machine",
+        )
+
+
+def _players(given: list[str]) -> dict[str, str]:
+    players = {}
+    for each in given:
+        role, _, name = each.partition("=")
+        if not role or not name:
+            raise typer.BadParameter(
+                f"expected a machine of the scenario and one of the project, as web-0=front-3, got {each!r}",
+                param_hint="--machine",
+            )
+        players[role] = name
+    return players
+
+
+def _duration(text: str) -> timedelta:
+    from forewarn.config import duration
+
+    try:
+        return duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, got {text!r}", param_hint="--wait") from None
 
 
 def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
@@ -93,24 +160,33 @@ def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
     return with_command(found, command) if command else found
 
 
-def _rehearse(session: Session, scenario: "Scenario", url_file: str | None) -> None:
-    from forewarn.cli.rehearsal_view import show_report, watching
-    from forewarn.core.errors import ForewarnError
-
+def _installed_wishes() -> "type[Wishes]":
+    """Import what plays scenarios, which is part of the server."""
     try:
-        from forewarn.rehearsal.program import rehearse as run
-        from forewarn.rehearsal.report import as_json
+        from forewarn.rehearsal.program import Wishes
     except ModuleNotFoundError as error:
         console.complain(
             f"the server is not installed ({error.name} is missing)\n"
             "Install it with `pip install 'forewarn[server]'`."
         )
         raise typer.Exit(1) from None
+    return Wishes
+
+
+def _rehearse(session: Session, wishes: "Wishes", *, running: bool, url_file: Path | None) -> None:
+    from forewarn.cli.rehearsal_view import show_report, watching
+    from forewarn.core.errors import ForewarnError, Unavailable
+    from forewarn.rehearsal import program
+    from forewarn.rehearsal.report import as_json
+
     try:
-        with watching(
-            scenario, beside=session.json, url_file=Path(url_file) if url_file else None
-        ) as watcher:
-            report = run(scenario, watcher)
+        with watching(wishes.scenario.name, beside=session.json, url_file=url_file) as watcher:
+            if running:
+                report = program.rehearse_on(session.client.conversation(), wishes, watcher)
+            else:
+                report = program.rehearse(wishes, watcher)
+    except Unavailable as error:
+        raise Unreachable(f"{error}\n{ADVICE}") from None
     except ForewarnError as error:
         console.complain(str(error))
         raise typer.Exit(1) from None

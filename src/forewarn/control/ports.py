@@ -87,9 +87,9 @@ class Delta:
 class Snapshot(Protocol):
     """What can be read in one transaction.
 
-    One that was opened for a project finds and lists that project's machines, groups, orders, events,
-    records and own webhooks only; what the rules load (`around`, `everything`, `since`) is whole all the
-    same.
+    One that was opened for a project finds and lists that project alone, and its machines, groups, orders,
+    events, records and own webhooks only; what the rules load (`around`, `everything`, `since`) is whole all
+    the same.
     """
 
     def around(

@@ -12,7 +12,7 @@ from forewarn.control.scope import ProjectStore
 from forewarn.core import machines, notice
 from forewarn.core.errors import NotFound
 from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.model import Delivered, Event, Group, Hold, Host, Machine, Order, Record
+from forewarn.core.model import Delivered, Event, Group, Hold, Host, Machine, Order, Project, Record
 from forewarn.core.notice import Told
 from forewarn.core.words import (
     EventId,
@@ -125,6 +125,21 @@ class Views:
             raise NotFound(f'host "{name}" does not exist')
         carried = [machine for machine in around.machines.values() if machine.host == name]
         return around.hosts[HostName(name)], sorted(carried, key=lambda machine: machine.name.casefold())
+
+    def projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
+        """List projects by name; they are few, so all are read, and the name of one is the cursor."""
+        with self._store.read() as snapshot:
+            rest = [project for project in snapshot.projects() if after is None or project.name > after]
+        page = rest[:limit]
+        return page, page[-1].name if len(rest) > limit else None
+
+    def project(self, name: str) -> Project:
+        """Show one project."""
+        with self._store.read() as snapshot:
+            for project in snapshot.projects():
+                if project.name == name:
+                    return project
+        raise NotFound(f'project "{name}" does not exist')
 
     def orders(
         self, *, state: OrderState | None, after: str | None, limit: int

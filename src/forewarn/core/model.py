@@ -154,6 +154,7 @@ class Terms:
     heartbeat: timedelta | None = None  # how long an external driver may be silent
     deadline: datetime | None = None  # from then on windows give way, and guests cannot put it off further
     rollout: str | None = None  # the rollout that the order is part of
+    rehearsal: str = ""  # the scenario that it is part of, which only guests that agreed to it may meet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

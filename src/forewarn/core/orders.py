@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from forewarn.core import departures, lifecycle, reasons, stages
+from forewarn.core import departures, lifecycle, reasons, rehearsals, stages
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model import Host, Machine, Order, Terms
@@ -45,6 +45,8 @@ def on_machine(
 ) -> Order:
     """Place an order on one machine; `scheduled` is how many of its project's wait to start."""
     target = draft.machines[machine]
+    if mandate.terms.rehearsal:
+        rehearsals.check_machine(target, draft.projects)
     _check_state(draft, target, action)
     _check_first(draft, target, action)
     _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
@@ -87,6 +89,8 @@ def on_host(
     if action is Action.MAINTENANCE and work not in MAINTENANCE_WORK:
         raise Invalid(f"action {work or ''!r}: expected freeze, reboot or redeploy")
     target = draft.hosts[host]
+    if mandate.terms.rehearsal:
+        rehearsals.check_host(target, draft.machines_on(host), draft.projects)
     _check_host(draft, target, action)
     order = _place(
         draft,
@@ -191,6 +195,8 @@ def _under_way_outside(draft: Draft, order: OrderId) -> Order:
 
 def _place(draft: Draft, order: Order) -> Order:
     said = f"{order.action} {order.work}" if order.action is Action.MAINTENANCE else f"{order.action}"
+    if order.terms.rehearsal:
+        said += f" (rehearsal of {order.terms.rehearsal})"
     draft.record(
         Kind.ORDER_PLACED, order, by=order.by, reason=f"{said}: {order.reason}" if order.reason else said
     )

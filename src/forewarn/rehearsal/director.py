@@ -1,90 +1,131 @@
 """Carries a scenario out: waits for the guests, does each step when it is due, and sees when it is over."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
-from forewarn.core.errors import Conflict
-from forewarn.rehearsal.ledger import Ledger, Note
+from forewarn.clock import monotonic
+from forewarn.core.errors import Conflict, NotFound, Unavailable
+from forewarn.rehearsal.ledger import Account, Ledger, Note
 from forewarn.rehearsal.report import EventFacts
 from forewarn.rehearsal.scenario import CancelStep, Fault, OrderStep, Scenario, Start, Step
-from forewarn.rehearsal.service import PrivateService
-from forewarn.rehearsal.stage import LOOK_EVERY, Stage, until
+from forewarn.rehearsal.stage import Stage
 
 # For every guest to poll once more when all is over; real seconds.
 AFTERWARDS = 3.0
+# For the first poll of every guest: somebody may have to start them by hand.
+PATIENCE = timedelta(minutes=5)
 OVER = frozenset({"done", "failed", "cancelled"})
 SERVICE = "service"
 
-WORDS = {
-    "event-scheduled": "is announced",
-    "event-started": "is started",
-    "event-finished": "is over",
-    "event-cancelled": "is cancelled",
-    "event-withdrawn": "is withdrawn",
-}
+
+class Venue(Protocol):
+    """The service that a scenario is played on."""
+
+    look_every: float  # real seconds
+    outlives: bool  # whether it, and what was ordered there, goes on after the rehearsal
+
+    def begin(self) -> None:
+        """Be told that the scenario begins."""
+        ...
+
+    async def keep_up(self) -> None:
+        """Let time go on, and learn what guests have done, where neither happens by itself."""
+        ...
+
+    async def order(self, step: OrderStep, /) -> str:
+        """Place an order, and return its id; Conflict says why it cannot be."""
+        ...
+
+    async def cancel(self, order: str, /) -> None:
+        """Call an order off; Conflict if it is too late."""
+        ...
+
+    async def show(self, order: str, /) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Show an order, and all its events, over ones too."""
+        ...
 
 
 class Director:
-    """Runs one scenario on a private service."""
+    """Runs one scenario."""
 
-    def __init__(
-        self, scenario: Scenario, service: PrivateService, *, stage: Stage, ledger: Ledger, note: Note
-    ) -> None:
+    def __init__(self, scenario: Scenario, venue: Venue, *, stage: Stage, ledger: Ledger, note: Note) -> None:
         self._scenario = scenario
-        self._service = service
+        self._venue = venue
         self._stage = stage
         self._ledger = ledger
         self._note = note
-        self._orders: list[str] = []
+        self._orders: dict[str, str] = {}  # and their states
+        self._waiting: dict[str, str] = {}  # and what was told that they wait for
+        self._first: dict[str, dict[str, Any]] = {}  # events, as they were when they were first seen
         self._events: dict[str, dict[str, Any]] = {}
-        self._read = 0
+        self._silent = False
         self.troubles: list[str] = []
 
-    async def run(self) -> None:
-        """Carry the scenario out."""
-        if not await self._audience():
+    async def run(self, *, places: Mapping[str, str], wait: timedelta = PATIENCE) -> None:
+        """Carry the scenario out; the guests poll at their places, for the first time within a real time."""
+        if not await self._audience(places, wait):
             return
+        self._venue.begin()
         self._stage.begin()
         self._note(SERVICE, "the scenario begins")
         waiting = list(self._scenario.steps)
-        while not await self._over(waiting):
+        while not self._over(waiting):
             while waiting and waiting[0].at <= self._stage.elapsed():
                 await self._do(waiting.pop(0))
             await self._look()
-            await asyncio.sleep(LOOK_EVERY)
-        await self._look()
+            await asyncio.sleep(self._venue.look_every)
         await self._epilogue()
 
-    async def events(self) -> list[EventFacts]:
-        """Return what is known of every event there was."""
-        return [_facts(await self._service.event(id_), first) for id_, first in self._events.items()]
+    async def call_off(self) -> None:
+        """Cancel what the scenario has ordered and is not over, where it would go on with nobody watching."""
+        for order, state in self._orders.items():
+            if self._venue.outlives and state not in OVER:
+                try:
+                    await self._venue.cancel(order)
+                    self._note(SERVICE, f"order {order} is called off")
+                except (Conflict, Unavailable) as refusal:
+                    self._note(SERVICE, f"order {order} goes on without us: {refusal}")
+        await self._look()
 
-    async def _audience(self) -> bool:
-        """Wait until every guest that something is expected of has polled; False if one never will."""
+    def events(self) -> list[EventFacts]:
+        """Return what is known of every event there was."""
+        return [_facts(event, self._first[id_]) for id_, event in self._events.items()]
+
+    async def _audience(self, places: Mapping[str, str], wait: timedelta) -> bool:
+        """Wait until every guest that something is expected of has polled; False if one does not."""
         if self._scenario.start is Start.NOW:
             return True
         expected = [self._ledger.accounts[name] for name in self._scenario.expect.machines]
-        await until(lambda: all(account.polls or account.exit_code is not None for account in expected))
+        await self._until(
+            lambda: all(account.polls or account.exit_code is not None for account in expected),
+            within=wait.total_seconds(),
+        )
         lost = [account for account in expected if not account.polls]
-        self.troubles += [
-            f"{account.machine} never polled: its program ended with {account.exit_code}" for account in lost
-        ]
+        self.troubles += [_lost(account, places[account.machine], wait) for account in lost]
         return not lost
+
+    async def _until(self, condition: Callable[[], bool], *, within: float) -> None:
+        """Wait until guests have done something, for some real seconds at most."""
+        deadline = monotonic() + within
+        while not condition() and monotonic() < deadline:
+            await self._keep_up()
+            await asyncio.sleep(min(self._venue.look_every, max(0.0, deadline - monotonic())))
 
     async def _do(self, step: Step) -> None:
         self._note(SERVICE, str(step.does))
         try:
             match step.does:
                 case OrderStep():
-                    self._orders.append(await self._service.order(step.does))
+                    self._orders[await self._venue.order(step.does)] = ""
                 case CancelStep() if self._orders:
-                    await self._service.cancel(self._orders[-1])
+                    await self._venue.cancel(list(self._orders)[-1])
                 case CancelStep():
                     self.troubles.append("there is no order that could be cancelled")
                 case Fault():
                     pass  # the endpoints look at the time themselves
-        except Conflict as refusal:
+        except (Conflict, NotFound, Unavailable) as refusal:
             self._refused(step, str(refusal))
 
     def _refused(self, step: Step, why: str) -> None:
@@ -92,33 +133,73 @@ class Director:
         if isinstance(step.does, OrderStep):
             self.troubles.append(f"{step.does} was refused: {why}")
 
-    async def _over(self, waiting: list[Step]) -> bool:
+    def _over(self, waiting: list[Step]) -> bool:
         elapsed = self._stage.elapsed()
         if elapsed > self._scenario.limit:
             self.troubles.append(f"it was not over within {self._scenario.limit}")
             return True
         if waiting or any(_is_on(step, elapsed) for step in self._scenario.faults):
             return False
-        return all([await self._service.state(order) in OVER for order in self._orders])
+        return all(state in OVER for state in self._orders.values())
 
     async def _look(self) -> None:
-        """Tell what has become of the events since the last look."""
-        for record in await self._service.records():
-            if record["number"] <= self._read or record["kind"] not in WORDS:
-                continue
-            self._read = record["number"]
-            event = await self._service.event(record["event"])
-            self._events.setdefault(record["event"], event)
-            names = ", ".join(self._events[record["event"]]["resources"])
-            self._note(SERVICE, f"{event['type']} of {names} {WORDS[record['kind']]}")
+        """Tell what has become of the orders and their events since the last look."""
+        await self._keep_up()
+        for id_ in self._orders:
+            try:
+                order, events = await self._venue.show(id_)
+            except Unavailable as error:
+                self._unanswered(str(error))
+                return
+            self._orders[id_] = order["state"]
+            self._tell_waiting(order)
+            for event in events:
+                self._tell(event)
+
+    async def _keep_up(self) -> None:
+        try:
+            await self._venue.keep_up()
+            self._silent = False
+        except Unavailable as error:
+            self._unanswered(str(error))
+
+    def _unanswered(self, why: str) -> None:
+        """Say once that nobody answers: whoever restarts a server brings it back."""
+        if not self._silent:
+            self._silent = True
+            self._note(SERVICE, why)
+
+    def _tell_waiting(self, order: dict[str, Any]) -> None:
+        queued = order["waiting"] if order["state"] == "queued" else ()
+        why = "; ".join(f"{each['what']}: {each['reason']}" for each in queued)
+        if why and self._waiting.get(order["id"]) != why:
+            self._note(SERVICE, f"{order['action']} waits: {why}")
+        self._waiting[order["id"]] = why
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        known = self._events.get(event["id"])
+        first = self._first.setdefault(event["id"], event)
+        self._events[event["id"]] = event
+        what = f"{event['type']} of {', '.join(first['resources'])}"
+        if known is None:
+            self._note(SERVICE, f"{what} is announced")
+        for key, said in (("started_at", "is started"), ("ended_at", f"is over: {event['why']}")):
+            if event[key] is not None and (known is None or known[key] is None):
+                self._note(SERVICE, f"{what} {said}")
 
     async def _epilogue(self) -> None:
         """Let every guest that polls see the end."""
         polls = {name: account.polls for name, account in self._ledger.accounts.items() if account.polls}
         accounts = self._ledger.accounts
-        await until(
+        await self._until(
             lambda: all(accounts[name].polls > count for name, count in polls.items()), within=AFTERWARDS
         )
+
+
+def _lost(account: Account, place: str, wait: timedelta) -> str:
+    if account.exit_code is not None:
+        return f"{account.machine} never polled: its program ended with {account.exit_code}"
+    return f"{account.machine} did not poll within {wait.total_seconds():g} s: its guest polls {place}"
 
 
 def _is_on(step: Step, elapsed: timedelta) -> bool:

@@ -68,12 +68,23 @@ class Ledger:
         """Write down the events a guest was shown, each an id and what it is."""
         account = self.accounts[machine]
         for event, what in events:
-            if account.seen.setdefault(event, now) is now:
-                self._note(machine, f"sees {what}")
+            self.shown(machine, event, what, at=now)
         ids = tuple(event for event, _ in events)
         for gone in set(account.lists) - set(ids):
             self._note(machine, f"sees that event {gone[:8]} is gone")
         account.lists = ids
+
+    def shown(self, machine: str, event: str, what: str, *, at: datetime) -> None:
+        """Write down when a guest was first shown an event."""
+        account = self.accounts[machine]
+        if account.seen.setdefault(event, at) is at:
+            account.lists += (event,)
+            self._note(machine, f"sees {what}")
+
+    def over(self, event: str) -> None:
+        """Write down that nobody is shown an event any more."""
+        for account in self.accounts.values():
+            account.lists = tuple(listed for listed in account.lists if listed != event)
 
     def approved(self, machine: str, events: Iterable[str], *, now: datetime) -> None:
         """Write down the events that a guest let start."""

@@ -1,33 +1,67 @@
-"""A whole rehearsal: a private service, endpoints, guests, the scenario, and the report."""
+"""A whole rehearsal: where it is played, endpoints, guests, the scenario, and the report."""
 
 import asyncio
 import signal
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
+import httpx
 import uvloop
 
+from forewarn.clock import clock_of
 from forewarn.core.errors import Conflict
+from forewarn.rehearsal import casting
+from forewarn.rehearsal.audition import audition
 from forewarn.rehearsal.commands import RunningGuest
-from forewarn.rehearsal.director import Director
-from forewarn.rehearsal.ledger import Account, Ledger, Note
+from forewarn.rehearsal.director import PATIENCE, Director
+from forewarn.rehearsal.ledger import Account, Ledger
+from forewarn.rehearsal.message import EVENTS
+from forewarn.rehearsal.operator import Operator
 from forewarn.rehearsal.proxy import Endpoint, House
 from forewarn.rehearsal.report import Report, report
+from forewarn.rehearsal.running import MANUAL, RunningServer, ServerClock
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.service import PrivateService, addresses, private_service
-from forewarn.rehearsal.stage import Faults, Stage
+from forewarn.rehearsal.stage import Faults, Stage, until
+
+# For guests that have work left when all is over; real seconds.
+SATISFIED_WITHIN = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What whoever watches is told before it begins."""
+
+    scenario: Scenario  # with the names of those who play it
+    clock: str  # how time goes, in words
+    places: Mapping[str, str]  # where the guest of each machine polls, in words
+    endpoints: Mapping[str, str] = field(default_factory=dict)  # the URLs of a private service
+    project: str | None = None  # of a running server
+    unanswered: timedelta | None = None  # how long it really takes there, if nobody approves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """How a scenario is to be played."""
+
+    scenario: Scenario
+    wait: timedelta = PATIENCE  # real time, for every guest to poll for the first time
+    # The rest is for a running server.
+    project: str | None = None
+    players: Mapping[str, str] = field(default_factory=dict)  # the scenario's machines, and who plays them
+    paced: bool = False  # whether the scenario's pace was asked for, which only a manual clock can keep to
 
 
 class Audience(Protocol):
     """Whoever watches a rehearsal."""
 
     def opened(
-        self, endpoints: Mapping[str, str], accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
+        self, opening: Opening, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
     ) -> None:
         """Be told where the guests should poll; the accounts and the time go on changing."""
         ...
@@ -36,50 +70,55 @@ class Audience(Protocol):
         """Be told what has happened."""
         ...
 
+    def satisfied(self) -> bool:
+        """Say whether the guests may be ended, once all is over."""
+        ...
 
-def rehearse(scenario: Scenario, audience: Audience) -> Report:
-    """Run a scenario; returns when it is over. SIGINT and SIGTERM end it with what there is to report."""
+
+def rehearse(wishes: Wishes, audience: Audience) -> Report:
+    """Play a scenario in a private service; returns when it is over.
+
+    SIGINT and SIGTERM end it with what there is to report.
+    """
+    return _run(_in_private(wishes, audience))
+
+
+def rehearse_on(server: httpx.AsyncClient, wishes: Wishes, audience: Audience) -> Report:
+    """Play a scenario on a running server, in a project of its own; ends as one in a private service."""
+    return _run(_on_running(server, wishes, audience))
+
+
+def _run(playing: Coroutine[None, None, Report]) -> Report:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_rehearse(scenario, audience))
+        return runner.run(_ending_on_request(playing))
 
 
-async def _rehearse(scenario: Scenario, audience: Audience) -> Report:
+async def _ending_on_request(playing: Coroutine[None, None, Report]) -> Report:
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await playing
+
+
+# In a private service
+
+
+async def _in_private(wishes: Wishes, audience: Audience) -> Report:
+    scenario = wishes.scenario
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forewarn-rehearsal-")))
         service = await stack.enter_async_context(
             private_service(folder, fleet=scenario.fleet, clock=scenario.clock)
         )
-        set_up = _set_up(scenario, service, audience)
-        endpoints = await _open(scenario, set_up.house, stack)
-        audience.opened(endpoints, set_up.house.ledger.accounts, set_up.house.stage.elapsed)
+        play = _Play(scenario, service, audience)
+        endpoints = await _open(scenario, play.house(service), stack)
+        places = {name: f"{url}{EVENTS}" for name, url in endpoints.items()}
+        play.open(Opening(scenario=scenario, clock=scenario.clock, places=places, endpoints=endpoints))
         for guest in scenario.guests:
-            running = RunningGuest(
-                guest, endpoints[guest.machine], note=set_up.note, ended=set_up.house.ledger.ended
-            )
+            running = RunningGuest(guest, endpoints[guest.machine], note=play.note, ended=play.ledger.ended)
             await running.start()
             stack.push_async_callback(running.stop)
-        return await _played(scenario, service, set_up)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SetUp:
-    house: House
-    note: Note
-
-
-def _set_up(scenario: Scenario, service: PrivateService, audience: Audience) -> _SetUp:
-    stage = Stage(service.clock)
-
-    def note(who: str, what: str) -> None:
-        audience.noted(stage.elapsed(), who, what)
-
-    faults = Faults(scenario.faults, stage)
-    ledger = Ledger(scenario.machines, note=note)
-    house = House(service=service.guests, stage=stage, faults=faults, ledger=ledger)
-    return _SetUp(house=house, note=note)
+        return await play.played(wishes.wait)
 
 
 async def _open(scenario: Scenario, house: House, stack: AsyncExitStack) -> dict[str, str]:
@@ -96,21 +135,79 @@ async def _open(scenario: Scenario, house: House, stack: AsyncExitStack) -> dict
     return urls
 
 
-async def _played(scenario: Scenario, service: PrivateService, set_up: _SetUp) -> Report:
-    house = set_up.house
-    director = Director(scenario, service, stage=house.stage, ledger=house.ledger, note=set_up.note)
-    troubles = []
-    try:
-        await director.run()
-    except asyncio.CancelledError:
-        # Ctrl-C: what there is so far is worth a report.
-        troubles.append("it was interrupted")
-    began = house.stage.began
-    return report(
-        scenario,
-        house.ledger.accounts,
-        await director.events(),
-        began=began or service.clock.now(),
-        ended=service.clock.now(),
-        troubles=[*director.troubles, *troubles],
-    )
+# On a running server
+
+
+async def _on_running(api: httpx.AsyncClient, wishes: Wishes, audience: Audience) -> Report:
+    async with api:
+        asking = Operator(api, terms={})
+        clock = ServerClock(await asking.call("GET", "/v1/clock"))
+        if wishes.paced and clock.kind != MANUAL:
+            raise Conflict(f"the server's clock is {clock.kind}, and keeps its own time: leave --speed out")
+        company = await audition(asking, wishes.scenario, project=wishes.project, players=wishes.players)
+        scenario, pace = company.scenario, clock_of(wishes.scenario.clock).speed
+        server = RunningServer(api, scenario=scenario.name, project=company.project, clock=clock, pace=pace)
+        play = _Play(scenario, server, audience)
+        await server.attend(play.ledger)
+        play.open(
+            Opening(
+                scenario=scenario,
+                clock=f"{clock.kind}, turned at {scenario.clock}" if clock.kind == MANUAL else clock.kind,
+                places=company.places,
+                project=company.project,
+                unanswered=casting.unanswered(scenario) / (clock.speed or pace),
+            )
+        )
+        return await play.played(wishes.wait)
+
+
+# Wherever it is
+
+
+class _Play:
+    """A scenario, its venue and its audience, put together."""
+
+    def __init__(self, scenario: Scenario, venue: PrivateService | RunningServer, audience: Audience) -> None:
+        self._scenario = scenario
+        self._venue = venue
+        self._audience = audience
+        self._stage = Stage(venue.clock)
+        self._places: Mapping[str, str] = {}
+        self.ledger = Ledger(scenario.machines, note=self.note)
+
+    def note(self, who: str, what: str) -> None:
+        """Tell the audience what has happened."""
+        self._audience.noted(self._stage.elapsed(), who, what)
+
+    def house(self, service: PrivateService) -> House:
+        """Give what the endpoints of a private service share."""
+        faults = Faults(self._scenario.faults, self._stage)
+        return House(service=service.guests, stage=self._stage, faults=faults, ledger=self.ledger)
+
+    def open(self, opening: Opening) -> None:
+        """Let the audience in."""
+        self._places = opening.places
+        self._audience.opened(opening, self.ledger.accounts, self._stage.elapsed)
+
+    async def played(self, wait: timedelta) -> Report:
+        """Play it, and say how it went."""
+        director = Director(
+            self._scenario, self._venue, stage=self._stage, ledger=self.ledger, note=self.note
+        )
+        troubles = []
+        try:
+            await director.run(places=self._places, wait=wait)
+            await until(self._audience.satisfied, within=SATISFIED_WITHIN)
+        except asyncio.CancelledError:
+            # Ctrl-C: what there is so far is worth a report.
+            troubles.append("it was interrupted")
+        await director.call_off()
+        now = self._venue.clock.now()
+        return report(
+            self._scenario,
+            self.ledger.accounts,
+            director.events(),
+            began=self._stage.began or now,
+            ended=now,
+            troubles=[*director.troubles, *troubles],
+        )

@@ -5,22 +5,18 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import httpx
 
 from forewarn.config import GuestSettings, Settings
-from forewarn.core.errors import Conflict
 from forewarn.core.fleet import FleetSpec
 from forewarn.guest.listeners import Listen
-from forewarn.rehearsal.scenario import OrderStep
+from forewarn.rehearsal.operator import Operator
+from forewarn.rehearsal.stage import LOOK_EVERY
 from forewarn.server.wiring import Core, Parts, open_core, wire
 
 LOOPBACK = "127.0.0.1"
 OPERATOR = "http://127.0.0.1"
-FIRST_ERROR = 400
-# As many records as the API gives at once; between two looks at them come far fewer.
-PAGE = 1000
 
 
 def addresses(fleet: FleetSpec) -> Mapping[str, str]:
@@ -33,50 +29,25 @@ def address(place: int) -> str:
     return f"127.83.{place // 250}.{place % 250 + 1}"
 
 
-class PrivateService:
-    """Does what operators ask, and shows what they are shown."""
+class PrivateService(Operator):
+    """A service that nobody else uses, and that ends with the rehearsal."""
+
+    look_every = LOOK_EVERY
+    outlives = False
 
     def __init__(self, core: Core, parts: Parts) -> None:
         transport = httpx.ASGITransport(app=parts.app)
-        self._api = httpx.AsyncClient(transport=transport, base_url=OPERATOR)
+        api = httpx.AsyncClient(transport=transport, base_url=OPERATOR)
+        super().__init__(api, terms={"reason": "rehearsal"})
         self.clock = core.clock
         self.guests = parts.guest.addresses[0]
         self.services = parts.services
 
-    async def order(self, step: OrderStep) -> str:
-        """Place an order, and return its id; Conflict says why it cannot be."""
-        what, name = ("machines", step.machine) if step.machine else ("hosts", step.host)
-        body = {"reason": "rehearsal", **({"action": step.work.value} if step.work else {})}
-        answer = await self._call("POST", f"/v1/{what}/{name}/{step.action.value}", json=body)
-        return str(answer["order"]["id"])
+    def begin(self) -> None:
+        """Do nothing: its clock runs by itself."""
 
-    async def cancel(self, order: str) -> None:
-        """Call an order off; Conflict if it is too late."""
-        await self._call("POST", f"/v1/orders/{order}/cancel")
-
-    async def state(self, order: str) -> str:
-        """Say how far an order is."""
-        return str((await self._call("GET", f"/v1/orders/{order}"))["order"]["state"])
-
-    async def event(self, event: str) -> dict[str, Any]:
-        """Show an event, also one that is over."""
-        return dict((await self._call("GET", f"/v1/events/{event}"))["event"])
-
-    async def records(self) -> list[dict[str, Any]]:
-        """Return the latest records, oldest first."""
-        found = await self._call("GET", "/v1/history", params={"limit": PAGE})
-        return list(reversed(found["records"]))
-
-    async def close(self) -> None:
-        """Ask nothing more."""
-        await self._api.aclose()
-
-    async def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        answer = await self._api.request(method, path, **more)
-        said = answer.json()
-        if answer.status_code >= FIRST_ERROR:
-            raise Conflict(said["error"]["message"])
-        return dict(said)
+    async def keep_up(self) -> None:
+        """Do nothing: the endpoints write down what guests do."""
 
 
 @asynccontextmanager

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from forewarn.clock import Clock, monotonic
+from forewarn.clock import monotonic
+from forewarn.control.ports import Clock
 from forewarn.rehearsal.scenario import Fault, Step
 
 # How often something is looked at that nothing announces; real seconds.

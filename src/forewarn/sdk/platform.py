@@ -1,18 +1,23 @@
-"""What differs between systems: where a DHCP client keeps its leases.
+"""What differs between systems: where leases are kept; how processes are held, told apart and ended.
 
-Nothing here, and nothing else in the SDK, imports at once what only some systems have. The Windows half was
-written from documentation and was not run there.
+Nothing here, and nothing else in SDK and agent, imports at once what only some systems have. The Windows half
+was written from documentation and was not run there.
 """
 
+import contextlib
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import IO, Any
 
 from forewarn.clock import SystemClock
 from forewarn.sdk.leases import Lease, parse_dhclient, parse_networkd, parse_registry
+
+WINDOWS = sys.platform == "win32"
 
 DEFAULT_URL = "http://169.254.169.254"
 
@@ -89,3 +94,127 @@ def _registry() -> Iterator[LeaseSource]:
                 continue  # an interface without DHCP
             except OSError as error:
                 yield LeaseSource(place=place, trouble=str(error))
+
+
+def own_group() -> dict[str, Any]:
+    """Say how a process is started that outlives its parent, and can be ended with all it has started."""
+    if WINDOWS:
+        # CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW
+        return {"creationflags": 0x00000200 | 0x08000000}
+    return {"start_new_session": True}
+
+
+def end_tree(pid: int, *, force: bool) -> None:
+    """End a process that was started so, with its children; by force, or as a request."""
+    if WINDOWS:
+        import subprocess
+
+        words = ["taskkill", "/T", *(["/F"] if force else []), "/PID", str(pid)]
+        subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - the system's own
+        return
+    import signal
+
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL if force else signal.SIGTERM)
+
+
+def process_started(pid: int) -> str | None:
+    """Say when a process was started: its number may be given to another. None if it is gone."""
+    if WINDOWS:
+        return _started_on_windows(pid)
+    if sys.platform == "linux":
+        return _started_on_linux(pid)
+    return _started_by_ps(pid)
+
+
+def _started_on_linux(pid: int) -> str | None:
+    try:
+        # The name of the program, in parentheses, may have anything in it.
+        stat_ = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        )
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    state, started = stat_[0], stat_[19]
+    return None if state in "ZX" else f"{boot}:{started}"
+
+
+def _started_by_ps(pid: int) -> str | None:
+    import subprocess
+
+    words = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    state, _, started = said.partition(" ")
+    return None if not started or state.startswith("Z") else started.strip()
+
+
+def _started_on_windows(pid: int) -> str | None:
+    import ctypes
+
+    kernel: Any = ctypes.windll.kernel32  # type: ignore[attr-defined, unused-ignore]
+    still_active, limited_information = 259, 0x1000
+    handle = kernel.OpenProcess(limited_information, 0, pid)
+    if not handle:
+        return None
+    try:
+        code, times = ctypes.c_ulong(), [ctypes.c_ulonglong() for _ in range(4)]
+        kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+        kernel.GetProcessTimes(handle, *(ctypes.byref(each) for each in times))
+    finally:
+        kernel.CloseHandle(handle)
+    return str(times[0].value) if code.value == still_active else None
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder that nobody else looks into, if it is not there."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def hold_file(path: Path) -> IO[bytes] | None:
+    """Hold a file for as long as this process lives; None if another one does."""
+    file = path.open("ab")
+    try:
+        if WINDOWS:
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name in a folder last; on Windows the system sees to that."""
+    if WINDOWS:
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def others_can_change(path: Path) -> str | None:
+    """Say how somebody else could put another program in the place of this one; None if nobody can.
+
+    Whoever owns a file counts, and the folders of the file and of its name: who can write there replaces it.
+    """
+    if WINDOWS:
+        return None  # access lists are beyond what can be judged here
+    file = path.resolve()
+    found = file.stat()
+    if found.st_uid not in {0, os.geteuid()}:
+        return f"{file} belongs to user {found.st_uid}: have it belong to root, or to whom the agent runs as"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others can write {file}: `chmod go-w {file}`"
+    for folder in dict.fromkeys((path.parent, file.parent)):
+        mode = folder.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return f"others can write the folder {folder}: `chmod o-w {folder}`"
+    return None

@@ -72,8 +72,8 @@ class Lists(Reader):
 
     def projects(self) -> Sequence[Project]:
         """List projects by name."""
-        query = select(*PROJECT_COLUMNS).order_by(tables.projects.c.name)
-        return [project_of(row) for row in self._all(query)]
+        query = self._mine(select(*PROJECT_COLUMNS), tables.projects.c.name)
+        return [project_of(row) for row in self._all(query.order_by(tables.projects.c.name))]
 
     def orders(
         self, *, state: OrderState | None, after: str | None, limit: int

@@ -54,6 +54,7 @@ def terms_json(terms: Terms) -> Json:
             "heartbeat": _seconds(terms.heartbeat),
             "deadline": None if terms.deadline is None else micros(terms.deadline),
             "rollout": terms.rollout,
+            "rehearsal": terms.rehearsal or None,
         }
     )
 
@@ -69,6 +70,7 @@ def terms_of(json: Json) -> Terms:
         heartbeat=_span(json.get("heartbeat")),
         deadline=moment(json["deadline"]) if "deadline" in json else None,
         rollout=json.get("rollout"),
+        rehearsal=json.get("rehearsal", ""),
     )
 
 

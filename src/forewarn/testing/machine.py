@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from forewarn.api.services import Services
-from forewarn.control.plane import Placed
+from forewarn.control.ordering import Placed
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.orders import Mandate
 from forewarn.core.words import Action

@@ -3,7 +3,7 @@
 Times are RFC 3339 with Z. What is not known is null, never missing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from forewarn.core.access import Token
@@ -19,6 +19,7 @@ from forewarn.core.model import (
     Host,
     Machine,
     Order,
+    Project,
     Record,
     Stage,
     Step,
@@ -28,6 +29,7 @@ from forewarn.core.notice import Told
 from forewarn.core.webhooks import Webhook
 from forewarn.core.words import STANDALONE, GroupKind, GroupName
 from forewarn.wire.fleet import write_policy
+from forewarn.wire.projects import write_project
 
 
 def time(moment: datetime) -> str:
@@ -102,12 +104,19 @@ def hold(hold_: Hold) -> dict[str, object]:
     }
 
 
-def host(host_: Host, machines: Iterable[Machine] | None = None) -> dict[str, object]:
-    """Show a host and, if they are given, the names of the machines it carries."""
+def host(host_: Host, machines: Sequence[Machine] | None = None) -> dict[str, object]:
+    """Show a host and, if they are given, the names of the machines it carries, and whose they are."""
     shown: dict[str, object] = {"name": host_.name, "state": host_.state.value}
     if machines is not None:
         shown["machines"] = [each.name for each in machines]
+        shown["projects"] = sorted({each.project for each in machines})
     return shown
+
+
+def project(project_: Project) -> dict[str, object]:
+    """Show a project, with what it leaves to its default."""
+    declared = {"time_zone": "UTC", "windows": [], "blackout": [], "rehearsal": False}
+    return {"name": project_.name, **declared, **write_project(project_)}
 
 
 def event(event_: Event) -> dict[str, object]:
@@ -170,6 +179,7 @@ def order(order_: Order) -> dict[str, object]:
         "emergency": order_.terms.emergency or None,
         "deadline": time_or_null(order_.terms.deadline),
         "rollout": order_.terms.rollout,
+        "rehearsal": order_.terms.rehearsal or None,
         "created_at": time(order_.created_at),
         "ended_at": time_or_null(order_.ended_at),
         "why": order_.why or None,

@@ -1,0 +1,87 @@
+"""Whether this machine lets an event start: by what the policy says, and whose word it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from forewarn.core.words import EventStatus, Source
+from forewarn.sdk.documents import Event
+
+# How long the first machine of an event may be silent before the next speaks for all of them.
+SUCCESSION_SECONDS = 30.0
+
+
+class Approve(StrEnum):
+    """Which events are approved, once this machine is ready for them."""
+
+    NEVER = "never"
+    WHEN_READY = "when-ready"
+    USER_EVENTS = "user-events"
+
+
+class Approver(StrEnum):
+    """Who of the machines that an event names approves it."""
+
+    SELF = "self"  # only events that name this machine alone
+    FIRST = "first"  # the first; each next one 30 s later
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Yes:
+    """Approve it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Ask again in so many seconds."""
+
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """It is not for this machine to approve it."""
+
+    why: str
+
+
+Decision: TypeAlias = Yes | Wait | No
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How a machine approves."""
+
+    approve: Approve
+    approver: Approver
+    machine: str
+
+    def decide(self, event: Event, *, ready_for: float) -> Decision:
+        """Decide about an event that this machine has been ready for so many seconds."""
+        if event.status != EventStatus.SCHEDULED:
+            return No(f"it is {event.status}")
+        if self.approve is Approve.NEVER:
+            return No("the config says never")
+        if self.approve is Approve.USER_EVENTS and event.source != Source.USER:
+            return No(f"its source is {event.source or 'unknown'}, not User")
+        return self._whose(event.resources, ready_for=ready_for)
+
+    def _whose(self, resources: Sequence[str], *, ready_for: float) -> Decision:
+        place = _place(self.machine, resources)
+        if place is None:
+            return No("it does not name this machine")
+        match self.approver:
+            case Approver.SELF if len(resources) > 1:
+                return No(f"it names {len(resources)} machines, not this one alone")
+            case Approver.FIRST if ready_for < (turn := place * SUCCESSION_SECONDS):
+                return Wait(turn - ready_for, f"{resources[0]} is first")
+            case _:
+                return Yes()
+
+
+def _place(machine: str, resources: Sequence[str]) -> int | None:
+    names = [name.casefold() for name in resources]
+    return names.index(machine.casefold()) if machine.casefold() in names else None

@@ -1,0 +1,271 @@
+"""The agent's config: TOML in, a sound `Config` out, or a refusal with line, field and what was expected."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from forewarn.agent.approval import Approve, Approver
+from forewarn.agent.facts import mapped
+from forewarn.agent.handler import Handler, OnFailure, OnRestart
+from forewarn.agent.handlers import kinds
+from forewarn.agent.toml_lines import Path as Place
+from forewarn.agent.toml_lines import line_of
+from forewarn.agent.voice import LogForm
+from forewarn.agent.when import When
+from forewarn.core.errors import Invalid
+from forewarn.core.words import EventType, Source
+from forewarn.wire import fields
+from forewarn.wire.fields import Reader, Readers
+
+AUTO = "auto"
+# Longer than any notice but that of degraded hardware: a slip of the finger beyond.
+LONGEST_TIMEOUT = timedelta(days=1)
+SHORTEST_TIMEOUT = timedelta(seconds=1)
+LONGEST_NOTICE = timedelta(days=366)
+MOST_PORTS = 65535
+
+# What stands in these fields never reaches a log.
+SECRET_FIELDS = frozenset({"url", "password", "token", "secret", "headers"})
+# A shorter one would take harmless words out of the log with it.
+SHORTEST_SECRET = 4
+_OUTSIDE = re.compile(r"\$\{(env|file):([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The table `[agent]`."""
+
+    endpoint: Sequence[str] = ()  # none: found by looking
+    machine: str | None = None  # None: as instance metadata says
+    journal: Path = Path("agent.journal")
+    approve: Approve = Approve.WHEN_READY
+    approver: Approver = Approver.SELF
+    listen: tuple[str, int] | None = None
+    log: LogForm = LogForm.TEXT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """All of it."""
+
+    agent: Settings
+    handlers: Sequence[Handler] = ()
+    secrets: frozenset[str] = frozenset()
+
+    def handler(self, name: str) -> Handler | None:
+        """Find a handler by its name."""
+        return next((handler for handler in self.handlers if handler.name == name), None)
+
+
+def load(path: Path) -> Config:
+    """Read a file; Invalid names it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Invalid(
+            f"{path} cannot be read: {why}\n"
+            "Say where the agent's config is with --config, or make one with `forewarn agent init`."
+        ) from None
+    return parse(text, name=str(path), environment=os.environ)
+
+
+def parse(text: str, *, name: str = "config", environment: Mapping[str, str]) -> Config:
+    """Read a config's text."""
+    try:
+        whole = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Invalid(f"{name} is not TOML: {error}") from None
+    return _Reading(text, name, environment).config(whole)
+
+
+def address(value: object) -> tuple[str, int]:
+    """Read HOST:PORT."""
+    host, _, port = str(value).rpartition(":") if isinstance(value, str) else ("", "", "")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > MOST_PORTS:
+        raise Invalid(f"expected HOST:PORT, as 127.0.0.1:8171, got {fields.shown(value)}")
+    return host.strip("[]"), int(port)
+
+
+def url(value: object) -> str:
+    """Read the address of something that speaks HTTP."""
+    parts = urlsplit(value) if isinstance(value, str) else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Invalid("expected a URL that begins with http:// or https://")
+    return str(value)
+
+
+def _endpoints(value: object) -> tuple[str, ...]:
+    if value == AUTO:
+        return ()
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not found:
+        raise Invalid(f'expected "auto", a URL or a list of URLs, got {fields.shown(value)}')
+    return tuple(url(each).rstrip("/") for each in found)
+
+
+def _machine(value: object) -> str | None:
+    return None if value == AUTO else fields.name(value)
+
+
+def _journal(value: object) -> Path:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise Invalid(f"expected the path of a file, got {fields.shown(value)}")
+    return Path(value)
+
+
+def _some(reader: Reader, what: str) -> Reader:
+    """Make a reader of lists that are not empty."""
+
+    def several(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list) or not value:
+            raise Invalid(f"expected a list of {what}, got {fields.shown(value)}")
+        return tuple(reader(each) for each in value)
+
+    return several
+
+
+def _seconds(least: timedelta, most: timedelta) -> Reader:
+    span = fields.span(least, most)
+    return lambda value: span(value).total_seconds()
+
+
+_AGENT: Readers = {
+    "endpoint": _endpoints,
+    "machine": _machine,
+    "journal": _journal,
+    "approve": fields.choice(list(Approve)),
+    "approver": fields.choice(list(Approver)),
+    "listen": fields.optional(address),
+    "log": fields.choice(list(LogForm)),
+}
+_WHEN: Readers = {
+    "types": _some(fields.choice(list(EventType)), "event types"),
+    "sources": _some(fields.choice(list(Source)), "sources"),
+    **{
+        name: _seconds(timedelta(), LONGEST_NOTICE)
+        for name in ("min_duration", "max_duration", "min_seconds_left", "max_seconds_left")
+    },
+}
+_HANDLER: Readers = {
+    "name": fields.name,
+    "kind": fields.name,
+    "timeout": _seconds(SHORTEST_TIMEOUT, LONGEST_TIMEOUT),
+    "retry": _seconds(SHORTEST_TIMEOUT, LONGEST_TIMEOUT),
+    "on_failure": fields.choice(list(OnFailure)),
+    "on_restart": fields.choice(list(OnRestart)),
+    "drains": fields.flag,
+}
+
+
+class _Reading:
+    """One text being read: knows what to say about each place in it."""
+
+    def __init__(self, text: str, name: str, environment: Mapping[str, str]) -> None:
+        self._text = text
+        self._name = name
+        self._environment = environment
+        self._secrets: set[str] = set()
+
+    def config(self, whole: Mapping[str, object]) -> Config:
+        top = self._fields(whole, {"agent": fields.table, "handlers": fields.sequence}, (), "")
+        agent = Settings(**self._fields(top.get("agent", {}), _AGENT, ("agent",), "agent."))
+        handlers: list[Handler] = []
+        for place, table in enumerate(top.get("handlers", ())):
+            if not isinstance(table, Mapping):
+                raise self._at(("handlers",), f"handlers[{place}]: expected a table, as [[handlers]]")
+            handlers += self._handlers(table, place, {handler.name for handler in handlers})
+        secrets = frozenset(each for each in self._secrets if len(each) >= SHORTEST_SECRET)
+        return Config(agent=agent, handlers=tuple(handlers), secrets=secrets)
+
+    def _handlers(self, table: Mapping[str, object], place: int, taken: set[str]) -> list[Handler]:
+        path: Place = ("handlers", place)
+        name = table.get("name")
+        where = f"handlers[{place}]{f' {fields.shown(name)}' if name else ''}: "
+        for needed in ("name", "kind"):
+            if needed not in table:
+                raise self._at(path, f"{where}{needed}: expected it, but it is missing")
+        common = {"drains": table["kind"] not in kinds.QUIET, **self._common(table, path, where)}
+        own = {key: value for key, value in table.items() if key.replace("-", "_") not in {*_HANDLER, *_WHEN}}
+        try:
+            declared = self._declared(common["kind"], own, path, where)
+        except Invalid as refusal:
+            raise self._at(path, str(refusal), unless_said=where) from None
+        when = When(**{key: common.pop(key) for key in list(common) if key in _WHEN})
+        name = common.pop("name")
+        made = [Handler(**common, name=name + each.suffix, when=when, does=each.does) for each in declared]
+        if twice := next((each.name for each in made if each.name in taken), None):
+            raise self._at((*path, "name"), f"{where}name: another handler is called {twice!r} already")
+        return made
+
+    def _common(self, table: Mapping[str, object], path: Place, where: str) -> dict[str, Any]:
+        known = {**_HANDLER, **_WHEN}
+        common = {key: value for key, value in table.items() if key.replace("-", "_") in known}
+        return self._fields(common, known, path, where)
+
+    def _declared(self, kind: str, own: Mapping[str, Any], path: Place, where: str) -> list[kinds.Declared]:
+        if kind not in kinds.known():
+            raise self._at(
+                (*path, "kind"), f"{where}kind: expected one of {', '.join(kinds.known())}, got {kind!r}"
+            )
+        resolved = {key: self._resolved(key, value, (*path, key), where) for key, value in own.items()}
+        readers = kinds.readers_of(kind)
+        if readers is None:
+            return kinds.declare(kind, resolved)
+        # The common ones are read already; they are named here for whoever has misspelt one.
+        known = {**{name: _HANDLER.get(name, fields.text) for name in (*_HANDLER, *_WHEN)}, **readers}
+        return kinds.declare(kind, self._fields(resolved, known, path, where))
+
+    def _fields(self, table: Mapping[str, Any], readers: Readers, path: Place, where: str) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key, value in table.items():
+            try:
+                found = fields.read({key: value}, readers, where)
+            except Invalid as refusal:
+                raise self._at((*path, key), str(refusal)) from None
+            if not found.keys().isdisjoint(values):
+                raise self._at(
+                    (*path, key), f"{where}{key}: expected it once, but it is also written with - or _"
+                )
+            values |= found
+        return values
+
+    def _resolved(self, key: str, value: object, path: Place, where: str) -> object:
+        """Put in what the environment or a file holds; keep in mind what must not be logged."""
+
+        def resolve(text: str) -> str:
+            return _OUTSIDE.sub(lambda found: self._outside(found, path, f"{where}{key}"), text)
+
+        resolved = mapped(value, resolve)
+        if key in SECRET_FIELDS:
+            mapped(resolved, self._keep)
+        return resolved
+
+    def _outside(self, found: re.Match[str], path: Place, where: str) -> str:
+        source, name = found.groups()
+        if source == "env":
+            if name not in self._environment:
+                raise self._at(path, f"{where}: ${{env:{name}}} is not set in the agent's environment")
+            return self._keep(self._environment[name])
+        try:
+            return self._keep(Path(name).read_text(encoding="utf-8").strip())
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise self._at(path, f"{where}: ${{file:{name}}} cannot be read: {why}") from None
+
+    def _keep(self, secret: str) -> str:
+        self._secrets.add(secret)
+        return secret
+
+    def _at(self, path: Place, refusal: str, *, unless_said: str = "") -> Invalid:
+        if refusal.startswith(f"{self._name} line "):
+            return Invalid(refusal)
+        line = line_of(self._text, path)
+        said = refusal if refusal.startswith(unless_said) else f"{unless_said}{refusal}"
+        return Invalid(f"{self._name} line {line}: {said}" if line else f"{self._name}: {said}")

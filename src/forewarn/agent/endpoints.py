@@ -1,0 +1,160 @@
+"""Which endpoint the agent watches: one it is given, the first of several to answer, or one that it finds."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from forewarn.agent.desk import Told
+from forewarn.clock import monotonic
+from forewarn.sdk.answers import backoff
+from forewarn.sdk.async_client import AsyncGuestClient
+from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.errors import GuestError, Unavailable
+from forewarn.sdk.instances import Instance
+
+# Of several endpoints, one that has been silent so long is given up for another.
+SWITCH_SECONDS = 30.0
+# Whatever is asked is asked again by whoever needs it, so that what is in the way is told at once.
+ONE_TRY = 0.0
+
+
+class Endpoints:
+    """The endpoint, as the agent knows it."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        speed: float = 1.0,
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """Take the URLs; none is to look for one in this machine. In a rehearsal its time may run faster."""
+        self._urls = urls
+        self._speed = speed
+        self._pause = pause
+        self._client: AsyncGuestClient | None = None
+        self._silent_since: float | None = None
+
+    @property
+    def url(self) -> str | None:
+        """Where it is, once that is known."""
+        return None if self._client is None else self._client.url
+
+    def seconds_left(self, event: Event) -> float | None:
+        """Reckon how long until an event may start."""
+        left = None if self._client is None else self._client.seconds_left(event)
+        if left is None or self._client is None or self._client.last_answered is None:
+            return left
+        ahead = (self._speed - 1.0) * (monotonic() - self._client.last_answered)
+        return max(0.0, left - ahead)
+
+    async def approve(self, *events: Event | str) -> None:
+        """Let events start."""
+        if self._client is None:
+            raise Unavailable("no endpoint is known yet")
+        await self._client.approve(*events)
+
+    async def instance(self) -> Instance:
+        """Ask who this machine is."""
+        if self._client is None:
+            raise Unavailable("no endpoint is known yet")
+        return await self._client.instance()
+
+    async def hear(self) -> None:
+        """Find out whether it answers at all."""
+        if self._client is None:
+            raise Unavailable("no endpoint is known yet")
+        await self._client.events()
+
+    async def watch(self, *, trouble: Told | None = None) -> AsyncIterator[Document]:
+        """Yield documents as they change, from whichever endpoint answers."""
+        while True:
+            await self.find(trouble=trouble)
+            async for document in self._watched(trouble):
+                yield document
+            await self.close()
+
+    async def find(self, *, trouble: Told | None = None) -> None:
+        """Look for an endpoint until there is one; says once that there is none."""
+        failures = 0
+        while self._client is None:
+            try:
+                self._client = await self._found()
+            except GuestError as error:
+                failures += 1
+                if failures == 1 and trouble is not None:
+                    trouble(error)
+                await self._pause(backoff(failures))
+        if failures and trouble is not None:
+            trouble(None)
+
+    async def close(self) -> None:
+        """Hang up."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _found(self) -> AsyncGuestClient:
+        if not self._urls:
+            return await AsyncGuestClient.discover(persistence=ONE_TRY)
+        if len(self._urls) == 1:
+            return AsyncGuestClient(self._urls[0], persistence=ONE_TRY)
+        return await _first_to_answer(self._urls)
+
+    async def _watched(self, trouble: Told | None) -> AsyncIterator[Document]:
+        """Watch the one that was found, until it has been silent for too long and there are others."""
+        if self._client is None:
+            return
+        self._silent_since = None
+
+        def told(error: Unavailable | None) -> None:
+            self._silent_since = None if error is None else monotonic()
+            if trouble is not None:
+                trouble(error)
+
+        documents = self._client.watch(trouble=told)
+        while (document := await self._next(documents)) is not None:
+            yield document
+
+    async def _next(self, documents: AsyncIterator[Document]) -> Document | None:
+        coming = asyncio.ensure_future(anext(documents))
+        try:
+            while not coming.done():
+                await asyncio.wait({coming}, timeout=None if len(self._urls) <= 1 else SWITCH_SECONDS / 2)
+                if not coming.done() and self._is_given_up():
+                    return None
+            return coming.result()
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+
+    def _is_given_up(self) -> bool:
+        return self._silent_since is not None and monotonic() - self._silent_since > SWITCH_SECONDS
+
+
+async def _first_to_answer(urls: Sequence[str]) -> AsyncGuestClient:
+    """Ask all at once, and stay with the first that gives a document."""
+    clients = [AsyncGuestClient(url, persistence=ONE_TRY) for url in urls]
+    asked = {asyncio.create_task(_heard(client)): client for client in clients}
+    chosen: str | None = None
+    errors: list[GuestError] = []
+    try:
+        for answered in asyncio.as_completed(asked):
+            try:
+                chosen = await answered
+                break
+            except GuestError as error:
+                errors.append(error)
+    finally:
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        for client in clients:
+            await client.aclose()
+    if chosen is None:
+        raise Unavailable("; ".join(str(error) for error in errors))
+    return AsyncGuestClient(chosen, persistence=ONE_TRY)
+
+
+async def _heard(client: AsyncGuestClient) -> str:
+    await client.events()
+    return client.url

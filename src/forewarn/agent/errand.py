@@ -1,0 +1,299 @@
+"""One event in care: its handlers in their order, the approval, and coming back when it is over.
+
+Everything is written down before it is done and after. So an errand can be taken up by another agent, at
+any line.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from forewarn.agent.approval import No, Wait, Yes
+from forewarn.agent.cases import Approved, Begun, Case, Ended, Ending, Over
+from forewarn.agent.desk import Desk
+from forewarn.agent.diff import held_by_another
+from forewarn.agent.handler import Handler, OnFailure
+from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.launch import Launch, resumable
+from forewarn.agent.when import Later, Now, Skip
+from forewarn.core.words import EventStatus
+from forewarn.sdk.errors import GuestError, Unavailable
+
+# Before an approval that could not be delivered is sent again, beyond what the client does by itself.
+APPROVE_AGAIN_SECONDS = 5.0
+GONE = "the event has left"
+
+
+class Errand:
+    """Takes care of one event."""
+
+    def __init__(self, id_: str, desk: Desk) -> None:
+        self._id = id_
+        self._desk = desk
+        self._voice = desk.voice.about(event=id_, type=str(self._case.event.type))
+        self._news = asyncio.Event()
+        self._gone = asyncio.Event()
+        self._version = 0  # how often there was news
+        self._ready_since: float | None = None
+        self._refused = False  # the endpoint does not take the approval
+        self._said: set[str] = set()
+        if self._case.left is not None:
+            self._gone.set()
+
+    def changed(self) -> None:
+        """Be told that the event, or the config, is another."""
+        self._version += 1
+        self._news.set()
+
+    def left(self) -> None:
+        """Be told that the event is over for this machine."""
+        self._gone.set()
+        self.changed()
+
+    async def run(self) -> None:
+        """See it through to its end."""
+        while self._case.left is None:
+            version = self._version
+            await self._prepare()
+            seconds = await self._approve() if self._version == version else None
+            if self._version == version:
+                await self._pause(seconds)
+        await self._recover()
+        self._desk.memory.write(Over(event=self._id, at=self._desk.now()))
+        self._voice.say("recovered: the event is done with")
+
+    @property
+    def _case(self) -> Case:
+        return self._desk.case(self._id)
+
+    # Getting ready
+
+    async def _prepare(self) -> None:
+        """Run the handlers that are left, in their order."""
+        for handler in self._desk.config.handlers:
+            known = self._case.attempt(Side.PREPARE, handler.name)
+            if (known is None or not known.settled) and await self._time_has_come(handler):
+                await self._share(handler, Side.PREPARE)
+            if self._case.left is not None:
+                return
+
+    async def _time_has_come(self, handler: Handler) -> bool:
+        """Wait until it is time for a handler; False if it is not for this event."""
+        while self._case.left is None:
+            event = self._case.event
+            match handler.when.verdict(event, self._desk.endpoint.seconds_left(event)):
+                case Now():
+                    return True
+                case Skip(why):
+                    self._say_once(f"{handler.name} is left out: {why}")
+                    return False
+                case Later(seconds):
+                    self._say_once(f"{handler.name} waits until {handler.when.max_seconds_left:g} s are left")
+                    await self._pause(seconds / self._desk.speed)
+        return False
+
+    async def _share(self, handler: Handler, side: Side) -> None:
+        """Run a handler until it is done, or has failed."""
+        while True:
+            outcome = await self._attempt(handler, side)
+            if isinstance(outcome, Again) and side is Side.PREPARE:
+                outcome = self._in_time(outcome)
+            self._end(handler.name, side, outcome)
+            if not isinstance(outcome, Again):
+                return
+            await self._pause(handler.retry if outcome.after is None else outcome.after)
+            if side is Side.PREPARE and self._case.left is not None:
+                return
+
+    def _in_time(self, outcome: Again) -> Outcome:
+        """Try again only while that may help."""
+        if self._case.left is not None:
+            return Never(GONE)
+        return Never(f"{outcome.why}, and the event has started") if self._case.event.started else outcome
+
+    async def _attempt(self, handler: Handler, side: Side) -> Outcome:
+        found = await resumable(self._desk, self._case, handler, side)
+        known = self._case.attempt(side, handler.name)
+        number = known.number if known else 0
+        seconds = handler.timeout
+        if found is None:
+            number += 1
+            self._begin(handler.name, side, number)
+        elif known is not None:
+            passed = (self._desk.now() - known.begun).total_seconds()
+            seconds = max(1.0, min(handler.timeout, handler.timeout - passed))
+        launch = Launch(self._desk, self._id, handler, side=side, attempt=number, found=found)
+        work = self._within(handler, launch.task(self._case.event), seconds)
+        return await (self._unless_gone(work) if side is Side.PREPARE else work)
+
+    async def _within(self, handler: Handler, task: Task, seconds: float) -> Outcome:
+        """Run one attempt; whatever happens in a handler is its failure, not the agent's."""
+        if self._desk.dry:
+            return Ready(f"would have: {handler.does.describe(task.side) or 'nothing'}")
+        act = handler.does.prepare if task.side is Side.PREPARE else handler.does.recover
+        try:
+            async with self._desk.turns.take(task.side, handler.name), asyncio.timeout(seconds):
+                return await act(task)
+        except TimeoutError:
+            return Never(f"it was not done within {handler.timeout:g} s, and was ended")
+        except Exception as error:  # noqa: BLE001 - a plug-in may fail in any way
+            return Never(f"it failed: {type(error).__name__}: {error}")
+
+    async def _unless_gone(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
+        """Do something that has no sense any more once the event has left."""
+        tasks = [asyncio.create_task(work), asyncio.create_task(self._gone.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            done = tasks[0].done()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return tasks[0].result() if done else Never(GONE)  # type: ignore[return-value]
+
+    # Saying so
+
+    async def _approve(self) -> float | None:
+        """Approve if all is ready and it is for this machine to do so; returns when to ask again."""
+        case = self._case
+        if case.left is not None or case.approved is not None or self._refused:
+            return None
+        if case.event.status == EventStatus.SCHEDULED and (held := self._held()):
+            self._say_once(f"not approved: {held} failed")
+            return None
+        if self._ready_since is None:
+            self._ready_since = self._desk.monotonic()
+            self._voice.say("ready for the event")
+        ready_for = (self._desk.monotonic() - self._ready_since) * self._desk.speed
+        match self._desk.rule.decide(case.event, ready_for=ready_for):
+            case Yes():
+                return await self._send_approval()
+            case Wait(seconds, why):
+                self._say_once(f"not approved yet: {why}, and speaks for all unless it is silent")
+                return seconds / self._desk.speed
+            case No(why):
+                self._say_once(f"not approved: {why}")
+                return None
+
+    def _held(self) -> str | None:
+        """Name a handler whose failure keeps the event from being approved."""
+        for handler in self._desk.config.handlers:
+            known = self._case.attempt(Side.PREPARE, handler.name)
+            failed = known is not None and known.ending is Ending.NEVER
+            if failed and handler.on_failure is OnFailure.HOLD:
+                return handler.name
+        return None
+
+    async def _send_approval(self) -> float | None:
+        if self._desk.dry:
+            self._say_once("would have approved the event")
+            return None
+        outcome = await self._unless_gone(self._sent())
+        match outcome:
+            case Ready():
+                self._desk.memory.write(Approved(event=self._id, at=self._desk.now()))
+                self._desk.meter.count("approvals")
+                self._voice.say("approved")
+                return None
+            case Again(why):
+                self._say_once(f"the approval cannot be delivered: {why}")
+                return APPROVE_AGAIN_SECONDS
+            case Never(why):
+                self._refused = True
+                self._voice.warn(f"the approval is refused: {why}")
+                return None
+
+    async def _sent(self) -> Outcome:
+        try:
+            await self._desk.endpoint.approve(self._case.event)
+        except Unavailable as error:
+            return Again(str(error))
+        except GuestError as error:
+            return Never(str(error))
+        return Ready()
+
+    # Coming back
+
+    async def _recover(self) -> None:
+        """Undo what was prepared, the last first."""
+        await self._end_unfinished()
+        names = [handler.name for handler in self._desk.config.handlers]
+        touched = self._case.touched()
+        for name in sorted(
+            touched, key=lambda each: names.index(each) if each in names else -1, reverse=True
+        ):
+            known = self._case.attempt(Side.RECOVER, name)
+            if known is None or not known.settled:
+                await self._recover_one(name)
+
+    async def _recover_one(self, name: str) -> None:
+        handler = self._desk.config.handler(name)
+        if handler is None:
+            self._close(name, Never("it is no longer in the config: what it has prepared stays so"))
+        elif other := held_by_another(self._desk.memory.cases, self._id, name):
+            self._close(name, Ready(f"left to event {other}, which still needs it"))
+        else:
+            await self._share(handler, Side.RECOVER)
+
+    def _close(self, name: str, outcome: Outcome) -> None:
+        """Write a recovery down as ended that is not for this errand to do."""
+        known = self._case.attempt(Side.RECOVER, name)
+        self._begin(name, Side.RECOVER, 1 if known is None else known.number + 1)
+        self._end(name, Side.RECOVER, outcome)
+
+    async def _end_unfinished(self) -> None:
+        """End what a former agent has started and nobody waits for any more."""
+        for (side, name), attempt in self._case.attempts.items():
+            if side is Side.PREPARE and not attempt.settled:
+                handler = self._desk.config.handler(name)
+                found = handler and await resumable(self._desk, self._case, handler, side)
+                if found:
+                    await found.end()
+                self._end(name, side, Never(GONE))
+
+    # What is common to both
+
+    def _begin(self, name: str, side: Side, number: int) -> None:
+        entry = Begun(event=self._id, side=side, handler=name, attempt=number, at=self._desk.now())
+        self._desk.memory.write(entry)
+        again = f", attempt {number}" if number > 1 else ""
+        self._voice.say(f"{name}: {side} begins{again}", handler=name, side=side.value, attempt=number)
+
+    def _end(self, name: str, side: Side, outcome: Outcome) -> None:
+        ending, why = _told(outcome)
+        known = self._case.attempt(side, name)
+        now = self._desk.now()
+        self._desk.memory.write(
+            Ended(event=self._id, side=side, handler=name, ending=ending, at=now, why=why)
+        )
+        took = 0.0 if known is None else max(0.0, (now - known.begun).total_seconds())
+        self._desk.meter.count("handlers", name, side.value, ending.value)
+        self._desk.meter.count("handler_seconds", name, side.value, by=took)
+        speak = self._voice.warn if ending is Ending.NEVER and why != GONE else self._voice.say
+        told = f": {why}" if why else ""
+        word = {Ending.READY: "ready", Ending.AGAIN: "will try again", Ending.NEVER: "failed"}[ending]
+        speak(f"{name}: {side} {word}{told}", handler=name, side=side.value, ending=ending.value)
+
+    async def _pause(self, seconds: float | None) -> None:
+        """Wait for news, or for so long. Nothing may be awaited between looking at the case and this."""
+        self._news.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            pass
+
+    def _say_once(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            self._voice.say(message)
+
+
+def _told(outcome: Outcome) -> tuple[Ending, str]:
+    match outcome:
+        case Ready(said):
+            return Ending.READY, said
+        case Again(why, _):
+            return Ending.AGAIN, why
+        case Never(why):
+            return Ending.NEVER, why

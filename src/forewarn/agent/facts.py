@@ -1,0 +1,109 @@
+"""An event as handlers are told of it: as JSON, in the environment of a program, filled into templates."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import Any
+
+from forewarn.agent.handling import Task
+from forewarn.core.errors import Invalid
+from forewarn.sdk.documents import Event, parse_document
+
+UNKNOWN_DURATION = -1
+
+_PLACE = re.compile(r"\$\{([^{}]*)\}")
+
+
+def as_wire(event: Event) -> dict[str, Any]:
+    """Write an event as the newest api-version does."""
+    return {
+        "EventId": event.id,
+        "EventStatus": str(event.status),
+        "EventType": str(event.type),
+        "ResourceType": event.resource_type,
+        "Resources": list(event.resources),
+        "NotBefore": "" if event.not_before is None else format_datetime(event.not_before, usegmt=True),
+        "Description": event.description,
+        "EventSource": str(event.source),
+        "DurationInSeconds": duration_of(event),
+    }
+
+
+def from_wire(said: Mapping[str, Any]) -> Event:
+    """Read an event that `as_wire` has written."""
+    document = parse_document(json.dumps({"DocumentIncarnation": 0, "Events": [said]}).encode())
+    return document.events[0]
+
+
+def duration_of(event: Event) -> int:
+    """Say how many seconds the interruption is, as the contract does: -1 if that is unknown."""
+    return UNKNOWN_DURATION if event.duration is None else round(event.duration.total_seconds())
+
+
+def facts_of(task: Task) -> dict[str, str]:
+    """Tell all that is known of a task, by the names that templates have for it."""
+    event, left = task.event, task.seconds_left()
+    return {
+        "id": event.id,
+        "type": str(event.type),
+        "status": str(event.status),
+        "source": str(event.source),
+        "resources": ",".join(event.resources),
+        "not_before": "" if event.not_before is None else _iso(event.not_before),
+        "duration": str(duration_of(event)),
+        "description": event.description,
+        "seconds_left": "" if left is None else str(int(left)),
+        "attempt": str(task.attempt),
+        "machine": task.machine,
+        "side": task.side.value,
+        "event": json.dumps(as_wire(event)),
+    }
+
+
+NAMES = (
+    *("id", "type", "status", "source", "resources", "not_before", "duration", "description"),
+    *("seconds_left", "attempt", "machine", "side", "event"),
+)
+_OF_THE_EVENT = NAMES[:8]
+
+
+def environment_of(task: Task) -> dict[str, str]:
+    """Tell a program all that is known of a task."""
+    facts = facts_of(task)
+    facts.pop("event")
+    return {
+        f"FOREWARN_EVENT_{name.upper()}" if name in _OF_THE_EVENT else f"FOREWARN_{name.upper()}": value
+        for name, value in facts.items()
+    }
+
+
+def checked_template(text: str) -> str:
+    """Refuse a template with a name in it that there is not."""
+    for name in _PLACE.findall(text):
+        if name not in NAMES:
+            raise Invalid(f"${{{name}}} is not known; expected one of {', '.join(NAMES)}")
+    return text
+
+
+def filled(template: Any, facts: Mapping[str, str]) -> Any:
+    """Fill a template, or all texts in a structure of them."""
+    return mapped(template, lambda text: _PLACE.sub(lambda place: facts[place[1]], text))
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """Change every text in a structure."""
+    match value:
+        case str():
+            return change(value)
+        case Mapping():
+            return {key: mapped(each, change) for key, each in value.items()}
+        case list() | tuple():
+            return [mapped(each, change) for each in value]
+        case _:
+            return value
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,36 @@
+"""A handler, as the config declares it."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from forewarn.agent.handling import Handling
+from forewarn.agent.when import When
+
+
+class OnFailure(StrEnum):
+    """What a handler's failure means for the approval."""
+
+    HOLD = "hold"  # the event is not approved: it keeps its whole notice
+    CONTINUE = "continue"
+
+
+class OnRestart(StrEnum):
+    """What becomes of a program that a former agent has started."""
+
+    WAIT = "wait"
+    AGAIN = "again"  # end it, and run it again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler:
+    """One step of getting ready, and of coming back."""
+
+    name: str
+    kind: str
+    does: Handling
+    when: When = field(default_factory=When)
+    timeout: float = 300.0  # seconds, for each attempt
+    retry: float = 5.0  # seconds before another attempt, where a handler does not say
+    on_failure: OnFailure = OnFailure.HOLD
+    on_restart: OnRestart = OnRestart.WAIT
+    drains: bool = True  # from when it has begun this machine should get no work

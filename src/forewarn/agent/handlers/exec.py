@@ -1,0 +1,126 @@
+"""`exec`: a program for each side, or a folder of them.
+
+The event comes in the environment and as JSON on stdin. Exit code 0 is ready, 75 is "try again", any other is
+"never".
+"""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forewarn.agent.handlers.kinds import Declared
+from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
+from forewarn.core.errors import Invalid
+from forewarn.sdk import platform
+from forewarn.wire import fields
+
+
+def _words(value: object) -> tuple[str, ...]:
+    words = value if isinstance(value, list) else []
+    if not words or not all(isinstance(word, str) and word and "\0" not in word for word in words):
+        raise Invalid(
+            f'expected a list of texts, as ["/etc/forewarn/drain", "--now"], got {fields.shown(value)}'
+        )
+    return tuple(words)
+
+
+def _folder(value: object) -> Path:
+    if not isinstance(value, str) or not Path(value).is_absolute():
+        raise Invalid(f"expected the path of a folder, from the root, got {fields.shown(value)}")
+    return Path(value)
+
+
+def _user(value: object) -> str:
+    if platform.WINDOWS:
+        raise Invalid("on Windows programs run as the user whom the agent runs as: leave it out")
+    return fields.name(value)
+
+
+READERS = {
+    "prepare": _words,
+    "recover": _words,
+    "hooks": _folder,
+    "environment": fields.tags,
+    "user": fields.optional(_user),
+}
+
+
+def declare(options: Mapping[str, Any]) -> list[Declared]:
+    """Make a handler of two commands, or one for each program of a folder."""
+    more = {"environment": options.get("environment", {}), "user": options.get("user")}
+    commands = {Side(side): options[side] for side in ("prepare", "recover") if side in options}
+    if "hooks" not in options:
+        if not commands:
+            raise Invalid("prepare: expected a command there, in recover or in hooks, but there is none")
+        return [Declared(does=Exec(commands=commands, **more))]
+    if commands:
+        raise Invalid("hooks: expected either a folder or commands in prepare and recover, got both")
+    return [
+        Declared(
+            suffix=f"/{path.name}",
+            does=Exec(commands={side: (str(path), side.value) for side in Side}, **more),
+        )
+        for path in _hooks(options["hooks"])
+    ]
+
+
+def _hooks(folder: Path) -> list[Path]:
+    """List the programs of a folder by name, but for what package managers and editors have left there."""
+    try:
+        files = sorted(folder.iterdir())
+    except OSError as error:
+        raise Invalid(f"hooks: {folder} cannot be read: {error.strerror}") from None
+    return [
+        path
+        for path in files
+        if fields.is_name(path.name) and "." not in path.name and os.access(path, os.X_OK) and path.is_file()
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exec:
+    """Runs a program."""
+
+    commands: Mapping[Side, Sequence[str]]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    user: str | None = None
+
+    async def prepare(self, task: Task) -> Outcome:
+        """Run the command for it."""
+        return await self._run(task)
+
+    async def recover(self, task: Task) -> Outcome:
+        """Run the command for it."""
+        return await self._run(task)
+
+    async def _run(self, task: Task) -> Outcome:
+        words = self.commands.get(task.side)
+        if words is None:
+            return Ready()
+        if refusal := refused(words[0]):
+            return Never(refusal)
+        return await task.run(Command(words=words, environment=self.environment, user=self.user))
+
+    def describe(self, side: Side) -> str:
+        """Say which program it would run."""
+        words = self.commands.get(side)
+        if words is None:
+            return ""
+        return f"runs {' '.join(words)}" + (f" as {self.user}" if self.user else "")
+
+    def problems(self) -> Sequence[str]:
+        """Say which programs would be refused."""
+        found = [refused(words[0]) for words in self.commands.values()]
+        return [problem for problem in dict.fromkeys(found) if problem]
+
+
+def refused(program: str) -> str | None:
+    """Say why a program is not run."""
+    path = shutil.which(program)
+    if path is None:
+        exists = os.path.exists(program)
+        return f"{program} is not executable: `chmod +x {program}`" if exists else f"{program} does not exist"
+    return platform.others_can_change(Path(path))

@@ -1,0 +1,200 @@
+"""`notify`: tell people, by mail or in a chat that takes webhooks."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forewarn.agent.facts import checked_template, facts_of, filled
+from forewarn.agent.handlers.kinds import Declared
+from forewarn.agent.handlers.webhook import Template, url
+from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.core.errors import Invalid
+from forewarn.wire import fields
+
+MAIL_SECONDS = 20.0
+SUBJECT = {
+    Side.PREPARE: "${machine}: ${type} is ${status}",
+    Side.RECOVER: "${machine}: ${type} is over",
+}
+TEXT = {
+    Side.PREPARE: "${type} of ${resources} is ${status}, at the earliest at ${not_before} "
+    "(${seconds_left} s left). ${description} Source: ${source}. Event ${id}.",
+    Side.RECOVER: "${type} of ${resources} is over for ${machine}. Event ${id}.",
+}
+
+
+def _template(value: object) -> str:
+    if not isinstance(value, str):
+        raise Invalid(f"expected a text, got {fields.shown(value)}")
+    return checked_template(value)
+
+
+def _addresses(value: object) -> tuple[str, ...]:
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not found or not all(_is_address(each) for each in found):
+        raise Invalid(f"expected one mail address or a list of them, got {fields.shown(value)}")
+    return tuple(found)
+
+
+def _is_address(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and "@" in value.strip("@") and " " not in value
+
+
+def _server(value: object) -> tuple[str, int]:
+    host, _, port = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if not host or (port and not port.isdigit()):
+        raise Invalid(f"expected HOST or HOST:PORT, as mail.example.com:587, got {fields.shown(value)}")
+    return host, int(port or 25)
+
+
+def _secret(value: object) -> str:
+    if not isinstance(value, str):
+        raise Invalid("expected a text")
+    return value
+
+
+READERS = {
+    "to": _addresses,
+    "sender": _addresses,
+    "smtp": _server,
+    "starttls": fields.flag,
+    "username": fields.text,
+    "password": _secret,
+    "url": url,
+    "chat_field": fields.text,
+    "subject": _template,
+    "text": _template,
+    "recover_subject": _template,
+    "recover_text": _template,
+    "sides": lambda value: tuple(fields.choice(list(Side))(each) for each in fields.sequence(value)),
+}
+
+
+def declare(options: Mapping[str, Any]) -> list[Declared]:
+    """Make a handler that sends mail, or writes to a chat."""
+    by_mail, by_chat = "to" in options, "url" in options
+    if by_mail == by_chat:
+        raise Invalid(
+            "expected either to (mail addresses) or url (a chat's webhook)" + (", got both" * by_mail)
+        )
+    return [Declared(does=_chat(options) if by_chat else _mail(options))]
+
+
+def _texts(options: Mapping[str, Any], name: str, default: Mapping[Side, str]) -> dict[Side, str]:
+    sides = options.get("sides", tuple(Side))
+    given = {Side.PREPARE: options.get(name), Side.RECOVER: options.get(f"recover_{name}")}
+    return {side: given[side] or default[side] for side in sides}
+
+
+def _chat(options: Mapping[str, Any]) -> "Chat":
+    field = options.get("chat_field", "text")
+    texts = _texts(options, "text", TEXT)
+    return Chat(
+        {
+            side: Template(method="POST", url=options["url"], body={field: text})
+            for side, text in texts.items()
+        }
+    )
+
+
+def _mail(options: Mapping[str, Any]) -> "Mail":
+    if ("username" in options) != ("password" in options):
+        raise Invalid("username and password: expected both or neither")
+    return Mail(
+        to=options["to"],
+        sender=options.get("sender", options["to"])[0],
+        server=options.get("smtp", ("127.0.0.1", 25)),
+        starttls=options.get("starttls", False),
+        login=(options["username"], options["password"]) if "username" in options else None,
+        subjects=_texts(options, "subject", SUBJECT),
+        texts=_texts(options, "text", TEXT),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """Writes to a chat."""
+
+    requests: Mapping[Side, Template]
+
+    async def prepare(self, task: Task) -> Outcome:
+        """Tell what is coming."""
+        return await self._send(task)
+
+    async def recover(self, task: Task) -> Outcome:
+        """Tell that it is over."""
+        return await self._send(task)
+
+    async def _send(self, task: Task) -> Outcome:
+        request = self.requests.get(task.side)
+        return Ready() if request is None else await request.send(task)
+
+    def describe(self, side: Side) -> str:
+        """Say where it would write."""
+        request = self.requests.get(side)
+        return "" if request is None else f"writes to the chat at {request.host}"
+
+    def problems(self) -> Sequence[str]:
+        """Find nothing in its way."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """Sends mail."""
+
+    to: Sequence[str]
+    sender: str
+    server: tuple[str, int]
+    starttls: bool
+    login: tuple[str, str] | None
+    subjects: Mapping[Side, str]
+    texts: Mapping[Side, str]
+
+    async def prepare(self, task: Task) -> Outcome:
+        """Tell what is coming."""
+        return await self._send(task)
+
+    async def recover(self, task: Task) -> Outcome:
+        """Tell that it is over."""
+        return await self._send(task)
+
+    async def _send(self, task: Task) -> Outcome:
+        if task.side not in self.texts:
+            return Ready()
+        facts = facts_of(task)
+        subject = filled(self.subjects[task.side], facts)
+        return await asyncio.to_thread(self._deliver, subject, filled(self.texts[task.side], facts))
+
+    def _deliver(self, subject: str, text: str) -> Outcome:
+        import smtplib
+        from email.message import EmailMessage
+
+        message = EmailMessage()
+        message["Subject"] = " ".join(subject.split())
+        message["From"], message["To"] = self.sender, ", ".join(self.to)
+        message.set_content(text)
+        host, port = self.server
+        try:
+            with smtplib.SMTP(host, port, timeout=MAIL_SECONDS) as server:
+                if self.starttls:
+                    server.starttls()
+                if self.login:
+                    server.login(*self.login)
+                server.send_message(message)
+        except smtplib.SMTPAuthenticationError:
+            return Never(f"mail server {host} does not accept username and password")
+        except smtplib.SMTPRecipientsRefused:
+            return Never(f"mail server {host} does not deliver to {', '.join(self.to)}")
+        except (smtplib.SMTPException, OSError) as error:
+            return Again(f"mail server {host} cannot take the mail now ({type(error).__name__})")
+        return Ready(f"mail to {', '.join(self.to)}")
+
+    def describe(self, side: Side) -> str:
+        """Say whom it would write to."""
+        return f"sends mail to {', '.join(self.to)} by {self.server[0]}" if side in self.texts else ""
+
+    def problems(self) -> Sequence[str]:
+        """Find nothing in its way."""
+        return ()

@@ -1,0 +1,170 @@
+"""`webhook`: a request to somebody who should know, or who does the work."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from forewarn.agent.facts import checked_template, facts_of, filled, mapped
+from forewarn.agent.handlers.kinds import Declared
+from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.core.errors import Invalid
+from forewarn.wire import fields
+
+METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
+# Whoever does not answer within this is tried again.
+ANSWER_SECONDS = 10.0
+FIRST_REDIRECT, FIRST_ERROR = 300, 400
+# Refusals that pass: not now, too many, too early, and all that begin with 5.
+PASSING = frozenset({408, 409, 423, 425, 429})
+FIRST_OF_THEIRS = 500
+LONGEST_PAUSE = 300.0
+
+
+def url(value: object) -> str:
+    """Read a URL with templates in it, without showing it: it may be a secret."""
+    parts = urlsplit(value) if isinstance(value, str) else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Invalid("expected a URL that begins with http:// or https://")
+    return checked_template(str(value))
+
+
+def _method(value: object) -> str:
+    if value not in METHODS:
+        raise Invalid(f"expected {', '.join(METHODS[:-1])} or {METHODS[-1]}, got {fields.shown(value)}")
+    return str(value)
+
+
+def _headers(value: object) -> dict[str, str]:
+    found = fields.table(value)
+    for name, each in found.items():
+        if not isinstance(each, str) or not each.isprintable() or not name.isascii():
+            raise Invalid(f"{name}: expected one line of text")
+    return dict(mapped(found, checked_template))
+
+
+def body(value: object) -> object:
+    """Read a text, or anything that becomes JSON, with templates in it."""
+    return mapped(value, checked_template)
+
+
+READERS = {
+    "url": url,
+    "recover_url": url,
+    "method": _method,
+    "headers": _headers,
+    "body": body,
+    "recover_body": body,
+    "sides": lambda value: tuple(fields.choice(list(Side))(each) for each in fields.sequence(value)),
+}
+DEFAULT_BODY = {"machine": "${machine}", "side": "${side}", "seconds_left": "${seconds_left}"}
+
+
+def declare(options: Mapping[str, Any]) -> list[Declared]:
+    """Make a handler that sends a request for each side."""
+    if "url" not in options:
+        raise Invalid("url: expected it, but it is missing")
+    sides = options.get("sides", tuple(Side))
+    urls = {Side.PREPARE: options["url"], Side.RECOVER: options.get("recover_url", options["url"])}
+    prepare_body = options.get("body")
+    bodies = {Side.PREPARE: prepare_body, Side.RECOVER: options.get("recover_body", prepare_body)}
+    made = Webhook(
+        requests={
+            side: Template(
+                method=options.get("method", "POST"),
+                url=urls[side],
+                headers=options.get("headers", {}),
+                body=bodies[side],
+            )
+            for side in sides
+        }
+    )
+    return [Declared(does=made)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A request to be filled in."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+    async def send(self, task: Task) -> Outcome:
+        """Fill it in and send it."""
+        import httpx
+
+        facts = facts_of(task)
+        content, kind = _content(self.body, facts)
+        headers = {"Content-Type": kind, "User-Agent": "forewarn", **filled(self.headers, facts)}
+        try:
+            async with httpx.AsyncClient(timeout=ANSWER_SECONDS) as client:
+                answer = await client.request(
+                    self.method, _url(self.url, facts), content=content, headers=headers
+                )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            # Not what the error says: that may name the address, which may be a secret.
+            return Again(f"{self.host} cannot be reached ({type(error).__name__})")
+        return _outcome(answer.status_code, answer.headers.get("retry-after"), self.host)
+
+    @property
+    def host(self) -> str:
+        """Whom it goes to, which can be told."""
+        return str(urlsplit(self.url).hostname)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """Sends a request."""
+
+    requests: Mapping[Side, Template]
+
+    async def prepare(self, task: Task) -> Outcome:
+        """Send the request for it."""
+        return await self._send(task)
+
+    async def recover(self, task: Task) -> Outcome:
+        """Send the request for it."""
+        return await self._send(task)
+
+    async def _send(self, task: Task) -> Outcome:
+        request = self.requests.get(task.side)
+        return Ready() if request is None else await request.send(task)
+
+    def describe(self, side: Side) -> str:
+        """Say to whom it would send what."""
+        request = self.requests.get(side)
+        return "" if request is None else f"sends a {request.method} to {request.host}"
+
+    def problems(self) -> Sequence[str]:
+        """Find nothing in its way: who is away now may be back when it matters."""
+        return ()
+
+
+def _url(template: str, facts: Mapping[str, str]) -> str:
+    from urllib.parse import quote
+
+    return str(filled(template, {name: quote(value, safe="") for name, value in facts.items()}))
+
+
+def _content(template: Any, facts: Mapping[str, str]) -> tuple[bytes, str]:
+    if isinstance(template, str):
+        return str(filled(template, facts)).encode(), "text/plain; charset=utf-8"
+    if template is None:
+        told = {**filled(DEFAULT_BODY, facts), "event": json.loads(facts["event"])}
+    else:
+        told = filled(template, facts)
+    return json.dumps(told, ensure_ascii=False).encode(), "application/json"
+
+
+def _outcome(status: int, retry_after: str | None, host: str) -> Outcome:
+    if status < FIRST_REDIRECT:
+        return Ready(f"{host} answered {status}")
+    if status in PASSING or status >= FIRST_OF_THEIRS:
+        named = (
+            float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
+        )
+        return Again(f"{host} answered {status}", None if named is None else min(named, LONGEST_PAUSE))
+    return Never(f"{host} answered {status}")

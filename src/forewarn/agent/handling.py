@@ -1,0 +1,86 @@
+"""What a handler is asked, and what it may answer. Plug-ins rely on this module."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+from forewarn.sdk.documents import Event
+
+
+class Side(StrEnum):
+    """The two things a handler does."""
+
+    PREPARE = "prepare"
+    RECOVER = "recover"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """It is done."""
+
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Not yet: try again, after so many seconds or after what the config says."""
+
+    why: str
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """It failed, and trying again will not help."""
+
+    why: str
+
+
+Outcome: TypeAlias = Ready | Again | Never
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A program to be run, that outlives the agent."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One thing asked of a handler."""
+
+    side: Side
+    event: Event  # as it was when the task began
+    machine: str
+    attempt: int = 1  # from 1; counts on over restarts of the agent
+    seconds_left: Callable[[], float | None]  # until the event may start; None if nobody knows
+    run: Callable[[Command], Awaitable[Outcome]]  # run a program, or wait for the one a former agent started
+    say: Callable[[str], None]  # for the log
+
+
+class Handling(Protocol):
+    """What a kind of handler does.
+
+    Either may be asked a second time for one event, if the agent was killed in the middle: it should do no
+    harm. A task is cancelled when its time is over or its event has left.
+    """
+
+    async def prepare(self, task: Task, /) -> Outcome:
+        """Get ready for an event."""
+        ...
+
+    async def recover(self, task: Task, /) -> Outcome:
+        """Undo that, when the event is over."""
+        ...
+
+    def describe(self, side: Side, /) -> str:
+        """Say in words what it would do; empty if that is nothing."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """Say what stands in its way in this machine, as far as can be told beforehand."""
+        ...

@@ -1,0 +1,159 @@
+"""The journal: what the agent has done and begun, on disk before and after it does it.
+
+A line for each entry, fsynced. The first names the machine, so that a copy of its disk is not taken for
+it. A last line that was torn by a crash counts as not written; what cannot be read elsewhere is skipped
+and told.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO, Any
+
+from forewarn.agent.cases import Cases, Entry, after, as_json, entries_of, from_json, replayed
+from forewarn.core.errors import Invalid
+from forewarn.sdk import platform
+
+FORMAT = 1
+# Rewritten without what is over when it is longer than this; an event leaves about two kilobytes.
+COMPACT_BYTES = 64 * 1024
+
+
+class Journal:
+    """What is known, and the file that it can be read from again."""
+
+    def __init__(self, path: Path, *, vm_id: str, warn: Callable[[str], None]) -> None:
+        """Open a journal, or begin one; one of another machine is set aside."""
+        self.path = path
+        self._vm_id = vm_id
+        self._warn = warn
+        self.trouble: str | None = None  # why it cannot be written
+        self.cases: Cases = {}
+        self._file: IO[bytes] | None = None
+        self._size = 0
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                self.cases = self._known(path)
+            self._rewrite()
+        except OSError as error:
+            raise Invalid(f"journal {path} cannot be written: {error.strerror}") from None
+
+    def write(self, entry: Entry) -> None:
+        """Put an entry on disk, and know it.
+
+        A disk that cannot be written to keeps nobody from getting ready: it is told, and the agent goes on
+        with what it knows.
+        """
+        self.cases = after(self.cases, entry)
+        try:
+            self._append(as_json(entry))
+            if not self.cases and self._size > COMPACT_BYTES:
+                self._rewrite()
+        except OSError as error:
+            if self.trouble is None:
+                self._warn(f"journal {self.path} cannot be written, a restart would forget: {error.strerror}")
+            self.trouble = str(error.strerror)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _append(self, said: dict[str, Any]) -> None:
+        if self.trouble is not None or self._file is None:
+            self._rewrite()  # what could not be written so far, and this
+            self.trouble = None
+            return
+        left = memoryview(_line(said))
+        while left:  # a disk that is nearly full takes a part
+            left = left[self._file.write(left) :]
+        os.fsync(self._file.fileno())
+        self._size = self._file.tell()
+
+    def _rewrite(self) -> None:
+        """Write all that is known to a new file, and put it in the place of the old one."""
+        part = self.path.with_name(f"{self.path.name}.part")
+        head = {"journal": FORMAT, "vm_id": self._vm_id}
+        with part.open("wb") as file:
+            file.writelines(_line(said) for said in (head, *map(as_json, entries_of(self.cases))))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self.path)
+        platform.sync_folder(self.path.parent)
+        self.close()
+        self._file = self.path.open("ab", buffering=0)
+        self._size = self._file.tell()
+
+    def _known(self, path: Path) -> Cases:
+        whole = path.read_bytes()
+        vm_id, cases = read(whole, warn=lambda why: self._warn(f"journal {path}: {why}"))
+        # A machine that is not told its id cannot be told from another: it keeps what it finds.
+        self._vm_id = self._vm_id or vm_id or ""
+        if vm_id in (None, "", self._vm_id):
+            return cases
+        aside = path.with_name(f"{path.name}.{_safe(vm_id)}")
+        path.replace(aside)
+        self._warn(f"journal {path} is of another machine ({vm_id}); it is kept as {aside}")
+        return {}
+
+
+class Notebook:
+    """Memory for a dry run: nothing is kept."""
+
+    def __init__(self) -> None:
+        self.cases: Cases = {}
+        self.trouble: str | None = None
+
+    def write(self, entry: Entry) -> None:
+        """Know an entry."""
+        self.cases = after(self.cases, entry)
+
+    def close(self) -> None:
+        """Forget all."""
+
+
+def read(whole: bytes, *, warn: Callable[[str], None] = lambda _: None) -> tuple[str | None, Cases]:
+    """Read a journal: whose it is (None if it does not say), and what it knows."""
+    vm_id, entries = read_entries(whole, warn=warn)
+    return vm_id, replayed(entries)
+
+
+def read_entries(
+    whole: bytes, *, warn: Callable[[str], None] = lambda _: None
+) -> tuple[str | None, list[Entry]]:
+    """Read a journal: whose it is, and all that it says."""
+    lines = whole.split(b"\n")
+    lines.pop()  # what follows the last line: nothing, or what a crash has torn
+    vm_id: str | None = None
+    entries: list[Entry] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            said = json.loads(line)
+            if number == 1:
+                vm_id = _head(said)
+            else:
+                entries.append(from_json(said))
+        except ValueError:
+            warn(f"line {number} cannot be read, and is skipped")
+    return vm_id, entries
+
+
+def _head(said: Any) -> str:
+    if not isinstance(said, dict) or "journal" not in said:
+        raise ValueError("no journal")
+    if said["journal"] != FORMAT:
+        raise Invalid(
+            f"the journal has format {said['journal']}, this agent reads {FORMAT}: "
+            "it was written by another version; move it away once nothing is prepared"
+        )
+    return str(said.get("vm_id", ""))
+
+
+def _line(said: Iterable[Any]) -> bytes:
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _safe(text: str | None) -> str:
+    return "".join(each for each in text or "" if each.isalnum() or each == "-")[:64] or "unnamed"

@@ -1,0 +1,69 @@
+"""Stays with a program that a handler runs: a process of its own, so that both outlive the agent.
+
+It is started as a script, by its path, and imports nothing of forewarn: it must be quick. It waits for its
+order on stdin, which comes when the agent has written down that it is there; without one it ends, and
+nothing was run. When the program is over it leaves its exit code in a file, for this agent or the next.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+
+def main() -> None:
+    """Take the order, run the program, leave the result."""
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return
+    order = json.loads(line)
+    # Whoever ends the program sends the signal to both; the one that reports comes after. A handler, unlike
+    # ignoring, is not passed on to the program.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    _leave(order["result"], _run(order))
+
+
+def _run(order: dict[str, Any]) -> dict[str, Any]:
+    with tempfile.TemporaryFile() as told:
+        told.write(order["input"].encode())
+        told.seek(0)
+        try:
+            process = subprocess.Popen(order["words"], stdin=told, **_identity(order))  # noqa: S603 - its job
+        except (OSError, ValueError, subprocess.SubprocessError, LookupError) as error:
+            return {
+                "error": f"{order['words'][0]} cannot be run: {getattr(error, 'strerror', None) or error}"
+            }
+    return {"code": process.wait()}
+
+
+def _identity(order: dict[str, Any]) -> dict[str, Any]:
+    """Say as whom it runs, in which environment."""
+    user, environment = order["user"], order["environment"]
+    if user is None:
+        return {"env": environment}
+    import pwd  # not there on Windows, where nobody can be named
+
+    known = pwd.getpwnam(user)
+    own = {"HOME": known.pw_dir, "USER": known.pw_name, "LOGNAME": known.pw_name}
+    return {
+        "env": {**environment, **own},
+        "user": known.pw_uid,
+        "group": known.pw_gid,
+        "extra_groups": os.getgrouplist(known.pw_name, known.pw_gid),
+        "cwd": "/",
+    }
+
+
+def _leave(path: str, result: dict[str, Any]) -> None:
+    """Write the result whole, or not at all."""
+    with open(f"{path}.part", "w", encoding="utf-8") as file:
+        json.dump(result, file)
+    os.replace(f"{path}.part", path)
+
+
+if __name__ == "__main__":
+    main()

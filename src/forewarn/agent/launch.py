@@ -1,0 +1,108 @@
+"""How one attempt of a handler reaches the system: what it is told, and the program it may run."""
+
+import asyncio
+import json
+
+from forewarn.agent.cases import Case, ProcessId, Running
+from forewarn.agent.desk import Desk
+from forewarn.agent.facts import as_wire, environment_of
+from forewarn.agent.handler import Handler, OnRestart
+from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
+from forewarn.agent.runs import Exited, Lost, NotRun, Order, Run
+from forewarn.sdk.documents import Event
+
+# EX_TEMPFAIL of sysexits.h: the caller is invited to try again.
+TRY_AGAIN = 75
+
+
+class Launch:
+    """One attempt."""
+
+    def __init__(
+        self, desk: Desk, id_: str, handler: Handler, *, side: Side, attempt: int, found: Run | None
+    ) -> None:
+        """Take what all attempts have; `found` is what a former agent has started."""
+        self._desk = desk
+        self._id = id_
+        self._handler = handler
+        self._side = side
+        self._attempt = attempt
+        self._found = found
+        self._voice = desk.voice.about(event=id_, handler=handler.name)
+
+    def task(self, event: Event) -> Task:
+        """Make what the handler is asked."""
+        task = Task(
+            side=self._side,
+            event=event,
+            machine=self._desk.machine,
+            attempt=self._attempt,
+            seconds_left=self._seconds_left,
+            run=lambda command: self._run(command, task),
+            say=self._voice.say,
+        )
+        return task
+
+    def _seconds_left(self) -> float | None:
+        case = self._desk.memory.cases.get(self._id)
+        return 0.0 if case is None or case.left else self._desk.endpoint.seconds_left(case.event)
+
+    async def _run(self, command: Command, task: Task) -> Outcome:
+        """Run a program, or wait for the one that runs already."""
+        run = self._found or self._started(command, task)
+        self._found = None
+        try:
+            result = await run.wait(self._heard)
+        except asyncio.CancelledError:
+            if self._desk.leaving:
+                run.leave()
+            else:
+                await run.end(self._heard)
+            raise
+        match result:
+            case Exited(0):
+                return Ready()
+            case Exited(code) if code == TRY_AGAIN:
+                return Again(f"exit code {code}")
+            case Exited(code):
+                return Never(f"exit code {code}" if code >= 0 else f"ended by signal {-code}")
+            case NotRun(why):
+                return Never(why)
+            case Lost():
+                return Again("its process is gone, nobody knows how it ended")
+
+    def _started(self, command: Command, task: Task) -> Run:
+        order = Order(
+            words=command.words,
+            environment={**self._desk.environment, **command.environment, **environment_of(task)},
+            user=command.user,
+            input=json.dumps(as_wire(task.event)),
+        )
+
+        def written_down(process: ProcessId) -> None:
+            share = {"event": self._id, "side": self._side, "handler": self._handler.name}
+            self._desk.memory.write(Running(**share, pid=process.pid, started=process.started))  # type: ignore[arg-type]
+
+        return self._desk.runs.start(
+            file_name(self._id, self._handler.name, self._side), order, written_down=written_down
+        )
+
+    def _heard(self, line: str) -> None:
+        self._voice.say(f"{self._handler.name} | {line}")
+
+
+async def resumable(desk: Desk, case: Case, handler: Handler, side: Side) -> Run | None:
+    """Find the program that a former agent has started for a handler, if it can be waited for."""
+    known = case.attempt(side, handler.name)
+    if known is None or known.process is None or known.ending is not None:
+        return None
+    run = desk.runs.find(file_name(case.event.id.upper(), handler.name, side), known.process)
+    if handler.on_restart is OnRestart.AGAIN and run.runs:
+        await run.end()
+        return None
+    return run if run.runs or run.has_result else None
+
+
+def file_name(id_: str, handler: str, side: Side) -> str:
+    """Name what a program leaves behind."""
+    return f"{id_}.{handler.replace('/', '+')}.{side}"

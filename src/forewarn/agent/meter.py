@@ -1,0 +1,77 @@
+"""What the agent counts, in the text format of Prometheus."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+PREFIX = "forewarn_agent_"
+
+Counts: TypeAlias = dict[tuple[str, ...], float]  # by the values of their labels
+
+_COUNTERS = {
+    "events": ("Events that were taken up.", ("type",)),
+    "handlers": ("Attempts of handlers that ended.", ("handler", "side", "ending")),
+    "handler_seconds": ("How long handlers took, all attempts together.", ("handler", "side")),
+    "approvals": ("Events that were approved.", ()),
+    "documents": ("Documents that differed from the one before.", ()),
+    "troubles": ("Times that the endpoint ceased to answer.", ()),
+}
+_GAUGES = {
+    "open_events": "Events that are taken up and not over.",
+    "draining": "Whether this machine should get no work.",
+    "endpoint_answers": "Whether the metadata endpoint answers.",
+    "journal_writable": "Whether the journal can be written.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Counts that only grow."""
+
+    _counts: dict[str, Counts] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+
+    def count(self, what: str, *labels: str, by: float = 1.0) -> None:
+        """Count something that happened."""
+        self._counts[what][labels] += by
+
+    def counted(self, what: str, *labels: str) -> float:
+        """Say how often something happened."""
+        return self._counts[what].get(labels, 0.0)
+
+    def text(self, present: Mapping[str, float]) -> bytes:
+        """Write all of it, with what is so at present."""
+        # Loaded when somebody first asks: most agents are never measured.
+        from prometheus_client import CollectorRegistry, ProcessCollector
+        from prometheus_client.exposition import generate_latest
+
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        registry.register(_Collected(self._counts, present))
+        return generate_latest(registry)
+
+
+class _Collected:
+    """All metrics, for the registry."""
+
+    def __init__(self, counts: Mapping[str, Counts], present: Mapping[str, float]) -> None:
+        self._counts = counts
+        self._present = present
+
+    def describe(self) -> "Iterator[Metric]":
+        return iter(())
+
+    def collect(self) -> "Iterator[Metric]":
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        for name, said in _GAUGES.items():
+            yield GaugeMetricFamily(PREFIX + name, said, value=self._present[name])
+        for name, (said, labels) in _COUNTERS.items():
+            family = CounterMetricFamily(PREFIX + name, said, labels=labels)
+            counts = self._counts.get(name) or ({} if labels else {(): 0.0})
+            for values, count in counts.items():
+                family.add_metric(values, count)
+            yield family

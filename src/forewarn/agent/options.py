@@ -1,0 +1,38 @@
+"""What the command line says, over what the config says."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from forewarn.agent import config as configs
+from forewarn.agent.config import Config
+from forewarn.agent.voice import LogForm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line sets, over what the config says."""
+
+    config: Path
+    dry_run: bool = False
+    speed: float = 1.0  # how fast the endpoint's time runs; another in rehearsals only
+    log: LogForm | None = None
+    endpoint: str | None = None
+    machine: str | None = None
+    journal: Path | None = None
+    listen: bool = True
+
+    def load(self) -> Config:
+        """Read the config; Invalid if it is not sound."""
+        config = configs.load(self.config)
+        agent = config.agent
+        if self.endpoint is not None:
+            agent = replace(agent, endpoint=(self.endpoint,))
+        if self.machine is not None:
+            agent = replace(agent, machine=None if self.machine == configs.AUTO else self.machine)
+        agent = replace(
+            agent,
+            log=self.log or agent.log,
+            journal=self.journal or agent.journal,
+            listen=agent.listen if self.listen else None,
+        )
+        return replace(config, agent=agent)

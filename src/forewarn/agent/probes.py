@@ -1,0 +1,84 @@
+"""Where others look at the agent: `/healthz`, `/readyz`, `/metrics`, `/status`."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+REQUEST_SECONDS = 5.0
+LONGEST_REQUEST = 8 * 1024
+# Whoever looks at an agent comes alone; many at once are a mistake.
+MOST_CONNECTIONS = 32
+
+
+class Page(NamedTuple):
+    """An answer."""
+
+    status: HTTPStatus
+    content: bytes
+    kind: str = "application/json"
+
+
+def as_json(value: object, status: HTTPStatus = HTTPStatus.OK) -> Page:
+    """Make an answer of a value."""
+    return Page(status, json.dumps(value, ensure_ascii=False).encode() + b"\n")
+
+
+class Probes:
+    """A small HTTP server: GET, one request for each connection."""
+
+    def __init__(self, pages: Mapping[str, Callable[[], Page]]) -> None:
+        self._pages = pages
+        self._server: asyncio.Server | None = None
+        self._open = 0
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; returns where. OSError says why not."""
+        self._server = await asyncio.start_server(self._serve, host, port, limit=LONGEST_REQUEST)
+        found: tuple[Any, ...] = self._server.sockets[0].getsockname()
+        return found[0], found[1]
+
+    async def stop(self) -> None:
+        """Listen no longer."""
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open += 1
+        try:
+            if self._open <= MOST_CONNECTIONS:
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    writer.write(_written(self._page(await reader.readuntil(b"\r\n\r\n"))))
+                    await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # whoever asks so is not answered
+        finally:
+            self._open -= 1
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    def _page(self, request: bytes) -> Page:
+        method, _, rest = request.decode("latin-1").partition(" ")
+        path = rest.partition(" ")[0].partition("?")[0]
+        if path not in self._pages:
+            known = ", ".join(self._pages)
+            return as_json({"error": f"there is no {path}; there is {known}"}, HTTPStatus.NOT_FOUND)
+        if method not in ("GET", "HEAD"):
+            return as_json({"error": "expected GET"}, HTTPStatus.METHOD_NOT_ALLOWED)
+        page = self._pages[path]()
+        return page if method == "GET" else page._replace(content=b"")
+
+
+def _written(page: Page) -> bytes:
+    head = (
+        f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\n"
+        f"Content-Type: {page.kind}\r\n"
+        f"Content-Length: {len(page.content)}\r\n"
+        "Cache-Control: no-store\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode("latin-1") + page.content

@@ -1,0 +1,284 @@
+"""The agent program: read the config, find out who this machine is, watch, and stop when told to."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from forewarn.agent import status
+from forewarn.agent.cases import Case
+from forewarn.agent.config import Config
+from forewarn.agent.desk import Desk
+from forewarn.agent.endpoints import Endpoints
+from forewarn.agent.journal import Journal, Notebook, read
+from forewarn.agent.meter import Meter
+from forewarn.agent.options import Options
+from forewarn.agent.probes import Page, Probes, as_json
+from forewarn.agent.runs import Runs
+from forewarn.agent.runtime import Agent
+from forewarn.agent.systemd import Systemd
+from forewarn.agent.voice import Voice, speak
+from forewarn.agent.words import problems
+from forewarn.clock import SystemClock
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.sdk import platform
+from forewarn.sdk.answers import backoff
+from forewarn.sdk.errors import GuestError
+from forewarn.sdk.instances import Instance
+
+STATUS_SECONDS = 30.0
+METRICS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def run(options: Options) -> None:
+    """Run until SIGTERM or SIGINT."""
+    config = options.load()
+    voice = speak(config.agent.log, secrets=config.secrets)
+    with contextlib.ExitStack() as stack:
+        if not options.dry_run:
+            stack.enter_context(_alone(config.agent.journal))
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(Program(options, config, voice).run())
+
+
+@contextlib.contextmanager
+def _alone(journal: Path) -> Any:
+    """Be the only agent on a journal."""
+    lock = journal.with_name(f"{journal.name}.lock")
+    try:
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        held = platform.hold_file(lock)
+    except OSError as error:
+        raise Invalid(f"journal {journal} cannot be written: {error.strerror}") from None
+    if held is None:
+        raise Conflict(f"another agent runs with the journal {journal}")
+    with held:
+        yield
+
+
+class Program:
+    """One run of the agent."""
+
+    def __init__(self, options: Options, config: Config, voice: Voice) -> None:
+        self._options = options
+        self._config = config
+        self._voice = voice
+        self._clock = SystemClock()
+        self._began = self._clock.now()
+        self._systemd = Systemd(os.environ, pid=os.getpid())
+        self._meter = Meter()
+        self._endpoints = Endpoints(config.agent.endpoint, speed=options.speed)
+        self._memory: Journal | Notebook = Notebook()
+        self._agent: Agent | None = None
+        self._desk: Desk | None = None
+        self._early: str | None = None  # what is awaited before it can watch
+
+    async def run(self) -> None:
+        """Serve until told to stop."""
+        stopping = asyncio.Event()
+        _on_signal("SIGTERM", stopping.set)
+        _on_signal("SIGINT", stopping.set)
+        _on_signal("SIGHUP", self._reload)
+        async with AsyncExitStack() as stack:
+            await self._listen(stack)
+            tasks = [asyncio.create_task(each) for each in (self._watch(), self._report(), stopping.wait())]
+            self._systemd.ready("starting")
+            try:
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                self._systemd.stopping()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await self._endpoints.close()
+                self._memory.close()
+            for task in done:
+                task.result()
+        self._voice.say("stopped; what is prepared stays so, and handlers that run go on")
+
+    async def _watch(self) -> None:
+        agent = self._config.agent
+        self._peek()
+        dry = " (dry run: nothing is done)" if self._options.dry_run else ""
+        self._voice.say(
+            f"started{dry}", handlers=len(self._config.handlers), config=str(self._options.config)
+        )
+        for problem in problems(self._config):
+            self._voice.warn(problem)
+        await self._endpoints.find(trouble=self._waits)
+        instance = await self._identity()
+        if not self._options.dry_run:
+            self._memory = Journal(agent.journal, vm_id=instance.vm_id, warn=self._voice.warn)
+        runs = Runs(agent.journal.with_name(f"{agent.journal.name}.runs"))
+        runs.forget(lambda name: name.partition(".")[0] not in self._memory.cases)
+        self._desk = Desk(
+            config=self._config,
+            machine=instance.name,
+            memory=self._memory,
+            endpoint=self._endpoints,
+            runs=runs,
+            voice=self._voice,
+            now=self._clock.now,
+            meter=self._meter,
+            dry=self._options.dry_run,
+            speed=self._options.speed,
+        )
+        self._agent = Agent(self._desk, self._endpoints)
+        self._voice.say(
+            "watching", machine=instance.name, endpoint=self._endpoints.url, open=len(self._memory.cases)
+        )
+        await self._agent.run()
+
+    async def _identity(self) -> Instance:
+        """Find out who this machine is; one that was given a name needs no more, if nobody tells."""
+        name, failures = self._config.agent.machine, 0
+        while True:
+            try:
+                instance = await self._told_who(name)
+            except GuestError as error:
+                failures += 1
+                self._waits(error)
+                await asyncio.sleep(backoff(failures))
+            else:
+                self._waits(None)
+                return instance if name is None else replace(instance, name=name)
+
+    async def _told_who(self, name: str | None) -> Instance:
+        try:
+            return await self._endpoints.instance()
+        except GuestError as error:
+            if name is None:
+                raise
+            await self._endpoints.hear()
+            self._voice.warn(f"this machine's id is not known, the journal is not bound to it: {error}")
+            return Instance(name=name)
+
+    def _waits(self, error: GuestError | None) -> None:
+        """Say once what is awaited before it can watch."""
+        if error is not None and self._early is None:
+            self._voice.warn(f"waiting: {error}")
+        self._early = None if error is None else str(error)
+
+    def _peek(self) -> None:
+        """Know what was prepared before the endpoint answers: a load balancer asks before that."""
+        with contextlib.suppress(OSError):
+            self._memory.cases = read(self._config.agent.journal.read_bytes())[1]
+
+    async def _report(self) -> None:
+        """Tell systemd that the loop goes on, and what it does."""
+        seconds = self._systemd.watchdog_seconds or STATUS_SECONDS
+        while True:
+            self._systemd.alive()
+            self._systemd.status(self._in_words())
+            await asyncio.sleep(seconds)
+
+    def _reload(self) -> None:
+        """Read the config again; one that is not sound changes nothing."""
+        self._systemd.reloading()
+        try:
+            config = self._options.load()
+        except Invalid as refusal:
+            self._voice.warn(f"the config stays as it was: {refusal}")
+        else:
+            self._take(config)
+        self._systemd.ready(self._in_words())
+
+    def _take(self, config: Config) -> None:
+        old, new = self._config.agent, config.agent
+        for name in ("endpoint", "machine", "journal", "listen"):
+            if getattr(old, name) != getattr(new, name):
+                self._voice.warn(f"agent.{name} takes effect when the agent is started again")
+        self._config = config
+        self._voice = speak(new.log, secrets=config.secrets)
+        if self._agent is not None:
+            self._agent.reload(config)
+        self._voice.say("the config was read again", handlers=len(config.handlers))
+        for problem in problems(config):
+            self._voice.warn(problem)
+
+    # What others see
+
+    async def _listen(self, stack: AsyncExitStack) -> None:
+        if self._config.agent.listen is None:
+            return
+        pages = {
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+            "/metrics": self._metrics,
+            "/status": lambda: as_json(self._status()),
+        }
+        probes = Probes(pages)
+        host, port = self._config.agent.listen
+        try:
+            host, port = await probes.start(host, port)
+        except OSError as error:
+            raise Conflict(f"agent.listen: {host}:{port} cannot be opened: {error.strerror}") from None
+        stack.push_async_callback(probes.stop)
+        self._voice.say("metrics and probes", listen=f"{host}:{port}")
+
+    def _healthz(self) -> Page:
+        if trouble := self._memory.trouble:
+            return as_json(
+                {"status": f"the journal cannot be written: {trouble}"}, HTTPStatus.SERVICE_UNAVAILABLE
+            )
+        return as_json({"status": "ok"})
+
+    def _readyz(self) -> Page:
+        draining = self._draining()
+        if not draining:
+            return as_json({"status": "ready"})
+        said = {"status": "draining", "events": [str(case.event.type) for case in draining]}
+        return as_json(said, HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def _metrics(self) -> Page:
+        present = {
+            "open_events": len(self._memory.cases),
+            "draining": bool(self._draining()),
+            "endpoint_answers": self._trouble() is None,
+            "journal_writable": self._memory.trouble is None,
+        }
+        return Page(HTTPStatus.OK, self._meter.text({k: float(v) for k, v in present.items()}), METRICS)
+
+    def _status(self) -> dict[str, Any]:
+        now = self._clock.now()
+        return {
+            "machine": None if self._desk is None else self._desk.machine,
+            "endpoint": self._endpoints.url,
+            "trouble": self._trouble(),
+            "draining": bool(self._draining()),
+            "dry_run": self._options.dry_run,
+            "pid": os.getpid(),
+            "since": self._began.isoformat(),
+            "for_seconds": round((now - self._began).total_seconds(), 1),
+            "events": status.of_cases(self._memory.cases, now=now),
+        }
+
+    def _in_words(self) -> str:
+        if trouble := self._trouble():
+            return f"the endpoint gives no document: {trouble}"
+        cases = self._memory.cases.values()
+        return ", ".join(f"{case.event.type}: {status.doing(case)}" for case in cases) or "watching"
+
+    def _trouble(self) -> str | None:
+        return self._early if self._agent is None else self._agent.trouble
+
+    def _draining(self) -> list[Case]:
+        return status.draining(self._memory.cases, self._config)
+
+
+def _on_signal(name: str, act: Callable[[], None]) -> None:
+    """Do something when a signal comes; some systems lack some signals, some loops cannot take any."""
+    number = getattr(signal, name, None)
+    if number is None:
+        return
+    loop = asyncio.get_running_loop()
+    try:
+        loop.add_signal_handler(number, act)
+    except NotImplementedError:
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(act))

@@ -1,0 +1,180 @@
+"""Programs that handlers run: they outlive the agent, the next one finds them, and they are ended whole."""
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forewarn.agent.cases import ProcessId
+from forewarn.sdk import platform
+
+KEEPER = Path(__file__).with_name("keeper.py")
+# How often a program is looked at. It may be another agent's child, of whose end nobody is told.
+LOOK_EVERY = 0.05
+# For a program to end when it is asked to.
+GRACE_SECONDS = 5.0
+# As much of a line as is worth a log entry.
+LONGEST_LINE = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is to be run."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
+    user: str | None
+    input: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """It ended by itself, with this code; negative for a signal."""
+
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """It could not be started."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """It is gone, and nobody knows how it ended."""
+
+
+class Run:
+    """A program that runs."""
+
+    def __init__(
+        self, base: Path, process: ProcessId, child: "subprocess.Popen[bytes] | None" = None, *, told: int = 0
+    ) -> None:
+        self.process = process
+        self._base = base
+        self._child = child
+        self._told = told  # how much of its output was passed on
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        if self._child is not None:
+            return self._child.poll() is None
+        return platform.process_started(self.process.pid) == self.process.started
+
+    @property
+    def has_result(self) -> bool:
+        """Whether it is known how it ended."""
+        return not isinstance(self._result(), Lost)
+
+    async def wait(self, hear: Callable[[str], None]) -> Exited | NotRun | Lost:
+        """Wait for its end, and pass on what it says."""
+        while self.runs:
+            self._listen(hear)
+            await asyncio.sleep(LOOK_EVERY)
+        self._listen(hear, to_the_end=True)
+        return self._result()
+
+    async def end(self, hear: Callable[[str], None] = lambda _: None) -> None:
+        """End it, and all it has started."""
+        for force in (False, True):
+            platform.end_tree(self.process.pid, force=force)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.wait(hear), GRACE_SECONDS)
+                break
+        platform.end_tree(self.process.pid, force=True)  # what it has left behind
+        if self._child is not None:
+            self._child.wait()
+
+    def leave(self) -> None:
+        """Let it run on without this agent."""
+        if self._child is not None:
+            self._child.returncode = 0  # so that nobody complains that its end was not awaited
+
+    def _listen(self, hear: Callable[[str], None], *, to_the_end: bool = False) -> None:
+        try:
+            with _file(self._base, "output").open("rb") as output:
+                output.seek(self._told)
+                said = output.read()
+        except OSError:
+            return
+        whole = len(said) if to_the_end else said.rfind(b"\n") + 1
+        self._told += whole
+        for line in said[:whole].splitlines():
+            hear(line.decode(errors="replace")[:LONGEST_LINE])
+
+    def _result(self) -> Exited | NotRun | Lost:
+        try:
+            result = json.loads(_file(self._base, "result").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return Lost()
+        return NotRun(result["error"]) if "error" in result else Exited(int(result["code"]))
+
+
+class Runs:
+    """All programs, and the folder with what they say."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def start(self, name: str, order: Order, *, written_down: Callable[[ProcessId], None]) -> Run:
+        """Start a program: it begins when the process that stays with it is written down."""
+        platform.make_private_folder(self._folder)
+        base = self._folder / name
+        _remove(base)
+        with _file(base, "output").open("wb") as output:
+            child = subprocess.Popen(  # noqa: S603 - our own script
+                [sys.executable, "-I", "-S", str(KEEPER)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                **platform.own_group(),
+            )
+        process = ProcessId(child.pid, platform.process_started(child.pid) or "")
+        written_down(process)
+        _send(child, {**_plain(order), "result": str(_file(base, "result"))})
+        return Run(base, process, child)
+
+    def find(self, name: str, process: ProcessId) -> Run:
+        """Find a program again that another agent has started; its output was told up to no line."""
+        return Run(self._folder / name, process)
+
+    def forget(self, wanted: Callable[[str], bool] = lambda _: True) -> None:
+        """Remove what programs have left."""
+        with contextlib.suppress(OSError):
+            for file in self._folder.iterdir():
+                if wanted(file.name):
+                    file.unlink(missing_ok=True)
+
+
+def _plain(order: Order) -> dict[str, Any]:
+    return {
+        "words": list(order.words),
+        "environment": dict(order.environment),
+        "user": order.user,
+        "input": order.input,
+    }
+
+
+def _send(child: "subprocess.Popen[bytes]", order: Mapping[str, Any]) -> None:
+    # A keeper that is gone already shows as a program that is lost.
+    with contextlib.suppress(OSError):
+        if child.stdin is not None:
+            child.stdin.write(json.dumps(order).encode() + b"\n")
+            child.stdin.close()
+
+
+def _file(base: Path, kind: str) -> Path:
+    return base.with_name(f"{base.name}.{kind}")
+
+
+def _remove(base: Path) -> None:
+    for kind in ("output", "result"):
+        _file(base, kind).unlink(missing_ok=True)

@@ -1,0 +1,174 @@
+"""The agent's loop: see a document, compare, send errands. It never stops watching while they run."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Protocol
+
+from forewarn.agent import diff
+from forewarn.agent.cases import Changed, Left, TakenUp, key
+from forewarn.agent.config import Config
+from forewarn.agent.desk import Desk, Endpoint, Told
+from forewarn.agent.diff import Sight
+from forewarn.agent.errand import Errand
+from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.errors import GuestError, Unavailable
+
+# Before an endpoint is asked again that has said that asking again will not help: somebody may have mended
+# it.
+REFUSED_SECONDS = 30.0
+
+
+class Watched(Endpoint, Protocol):
+    """The metadata endpoint."""
+
+    def watch(self, *, trouble: Told | None = ...) -> AsyncIterator[Document]:
+        """Yield documents as they change."""
+        ...
+
+
+class Agent:
+    """Watches, and takes care of what concerns this machine."""
+
+    def __init__(self, desk: Desk, endpoint: Watched) -> None:
+        self._desk = desk
+        self._endpoint = endpoint
+        self._errands: dict[str, Errand] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._document: Document | None = None
+        self._sight: Sight | None = None
+        self._again: asyncio.TimerHandle | None = None
+        self.trouble: str | None = None  # why the endpoint does not answer
+        self.trouble_since: datetime | None = None
+
+    async def run(self) -> None:
+        """Watch until cancelled; programs of handlers are left running then."""
+        try:
+            while True:
+                try:
+                    async for document in self._endpoint.watch(trouble=self._troubled):
+                        self._see(document)
+                except GuestError as error:
+                    self._troubled(error)
+                await asyncio.sleep(REFUSED_SECONDS)
+        finally:
+            await self._stop()
+
+    def reload(self, config: Config) -> None:
+        """Go on by another config."""
+        self._desk.config = config
+        for errand in self._errands.values():
+            errand.changed()
+
+    def _see(self, document: Document) -> None:
+        if self.trouble is not None:
+            self._troubled(None)
+        self._desk.meter.count("documents")
+        self._document = document
+        self._sight = diff.look(self._sight, document, now=self._desk.monotonic())
+        self._compare()
+
+    def _compare(self) -> None:
+        """Do what the present document asks for; doing it twice changes nothing."""
+        if self._document is None or self._sight is None or self._desk.leaving:
+            return
+        difference = diff.compare(
+            self._desk.memory.cases,
+            self._document,
+            machine=self._desk.machine,
+            doubted_for=self._sight.doubted_for(self._desk.monotonic()),
+        )
+        for event in difference.take_up:
+            self._take_up(event)
+        for event in difference.change:
+            self._change(event)
+        for id_, why in difference.leave.items():
+            self._leave(id_, why)
+        for id_ in self._desk.memory.cases:
+            self._care_for(id_)
+        self._look_again(difference.look_again_in)
+
+    def _take_up(self, event: Event) -> None:
+        self._desk.memory.write(TakenUp(event=event, at=self._desk.now()))
+        self._desk.meter.count("events", str(event.type))
+        self._desk.voice.say(
+            f"{event.type} is {event.status}",
+            event=key(event),
+            type=str(event.type),
+            source=str(event.source),
+            resources=",".join(event.resources),
+            seconds_left=_whole(self._endpoint.seconds_left(event)),
+            description=event.description or None,
+        )
+
+    def _change(self, event: Event) -> None:
+        before = self._desk.case(key(event)).event
+        self._desk.memory.write(Changed(event=event))
+        if before.status != event.status:
+            self._desk.voice.say(f"{event.type} is {event.status}", event=key(event), type=str(event.type))
+        elif before.not_before != event.not_before:
+            left = _whole(self._endpoint.seconds_left(event))
+            self._desk.voice.say(
+                f"{event.type} has moved", event=key(event), type=str(event.type), seconds_left=left
+            )
+        if errand := self._errands.get(key(event)):
+            errand.changed()
+
+    def _leave(self, id_: str, why: str) -> None:
+        self._desk.memory.write(Left(event=id_, at=self._desk.now(), why=why))
+        event = self._desk.case(id_).event
+        self._desk.voice.say(f"{event.type} has left: {why}", event=id_, type=str(event.type))
+        if errand := self._errands.get(id_):
+            errand.left()
+
+    def _care_for(self, id_: str) -> None:
+        if id_ in self._errands:
+            return
+        errand = self._errands[id_] = Errand(id_, self._desk)
+        task = self._tasks[id_] = asyncio.create_task(errand.run(), name=f"event {id_}")
+        task.add_done_callback(lambda done: self._done(id_, done))
+
+    def _done(self, id_: str, task: "asyncio.Task[None]") -> None:
+        del self._errands[id_], self._tasks[id_]
+        if task.cancelled():
+            return
+        if error := task.exception():
+            # A fault of ours. What was begun is in the journal, and is taken up again at the next comparison.
+            self._desk.voice.warn(
+                f"the care for an event has failed: {type(error).__name__}: {error}", event=id_
+            )
+            self._look_again(REFUSED_SECONDS)
+            return
+        self._desk.runs.forget(lambda name: name.startswith(f"{id_}."))
+        self._compare()
+
+    def _look_again(self, seconds: float | None) -> None:
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+        if seconds is not None:
+            self._again = asyncio.get_running_loop().call_later(seconds, self._compare)
+
+    def _troubled(self, error: GuestError | None) -> None:
+        """Say once that the endpoint does not answer, and once that it does again."""
+        if error is None:
+            self._desk.voice.say("the endpoint answers again")
+            self.trouble = self.trouble_since = None
+            return
+        if self.trouble is None:
+            self.trouble, self.trouble_since = str(error), self._desk.now()
+            self._desk.meter.count("troubles")
+            passing = "; what is prepared stays so meanwhile" if isinstance(error, Unavailable) else ""
+            self._desk.voice.warn(f"the endpoint gives no document: {error}{passing}")
+
+    async def _stop(self) -> None:
+        self._desk.leaving = True
+        self._look_again(None)
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds)

@@ -1,0 +1,50 @@
+"""What systemd is told: that the agent is ready, that it lives, what it is doing."""
+
+import contextlib
+import socket
+from collections.abc import Mapping
+
+from forewarn.clock import monotonic
+
+# Twice for each time that systemd looks, as sd_watchdog_enabled(3) advises.
+LOOKS = 2
+
+
+class Systemd:
+    """Speaks to systemd, if it has started this process and wants to hear."""
+
+    def __init__(self, environment: Mapping[str, str], *, pid: int) -> None:
+        self._address = environment.get("NOTIFY_SOCKET", "")
+        wanted = environment.get("WATCHDOG_USEC", "")
+        mine = environment.get("WATCHDOG_PID", str(pid)) == str(pid)
+        self.watchdog_seconds = (
+            int(wanted) / 1e6 / LOOKS if mine and wanted.isdigit() and int(wanted) else None
+        )
+
+    def ready(self, status: str) -> None:
+        """Say that it is up."""
+        self._tell("READY=1", f"STATUS={status}")
+
+    def status(self, status: str) -> None:
+        """Say what it is doing."""
+        self._tell(f"STATUS={status}")
+
+    def alive(self) -> None:
+        """Say that it lives."""
+        self._tell("WATCHDOG=1")
+
+    def reloading(self) -> None:
+        """Say that it reads its config again; `ready` ends that."""
+        self._tell("RELOADING=1", f"MONOTONIC_USEC={int(monotonic() * 1e6)}")
+
+    def stopping(self) -> None:
+        """Say that it ends."""
+        self._tell("STOPPING=1")
+
+    def _tell(self, *lines: str) -> None:
+        if not self._address or not hasattr(socket, "AF_UNIX"):
+            return
+        # A name that begins with @ is none of a file.
+        address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as speaker:
+            speaker.sendto("\n".join(lines).encode(), address)

@@ -1,0 +1,94 @@
+"""What the agent says: a line for each thing that happened, readable or JSON, never with a secret in it."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import IO, Any
+
+LOGGER = "forewarn.agent"
+HIDDEN = "***"
+
+
+class LogForm(StrEnum):
+    """How lines look."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Voice:
+    """Speaks to the log, with names as fields."""
+
+    def __init__(self, logger: logging.Logger | None = None, **fields: Any) -> None:
+        self._logger = logger or logging.getLogger(LOGGER)
+        self._fields = fields
+
+    def about(self, **fields: Any) -> "Voice":
+        """Make a voice that names these with every line."""
+        return Voice(self._logger, **{**self._fields, **fields})
+
+    def say(self, message: str, **fields: Any) -> None:
+        """Tell that something happened."""
+        self._log(logging.INFO, message, fields)
+
+    def warn(self, message: str, **fields: Any) -> None:
+        """Tell that something is not as it should be."""
+        self._log(logging.WARNING, message, fields)
+
+    def _log(self, level: int, message: str, fields: dict[str, Any]) -> None:
+        self._logger.log(level, "%s", message, extra={"said": {**self._fields, **fields}})
+
+
+class Form(logging.Formatter):
+    """Writes a line."""
+
+    def __init__(self, form: LogForm, secrets: Iterable[str]) -> None:
+        super().__init__()
+        self._form = form
+        # The longest first: one secret may be part of another.
+        self._secrets = sorted(secrets, key=len, reverse=True)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record as one line."""
+        at = datetime.fromtimestamp(record.created, UTC)
+        fields = {name: value for name, value in getattr(record, "said", {}).items() if value is not None}
+        message = self._hidden(record.getMessage())
+        if record.exc_info:
+            message += self._hidden(f"\n{self.formatException(record.exc_info)}")
+        shown = {name: self._hidden(value) for name, value in fields.items()}
+        if self._form is LogForm.JSON:
+            head = {"at": at.isoformat(timespec="milliseconds"), "level": record.levelname.lower()}
+            return json.dumps({**head, "message": message, **shown}, ensure_ascii=False)
+        told = "".join(f" {name}={_bare(value)}" for name, value in shown.items())
+        level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
+        return f"{at:%Y-%m-%d %H:%M:%S} {level}{message}{told}"
+
+    def _hidden(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        for secret in self._secrets:
+            value = value.replace(secret, HIDDEN)
+        return value
+
+
+def speak(form: LogForm, *, secrets: Iterable[str] = (), stream: IO[str] | None = None) -> Voice:
+    """Log to stderr, or to another stream; again, to change how."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(Form(form, secrets))
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    # What an HTTP client says about its requests names their addresses.
+    for chatty in ("httpx", "httpcore", "asyncio"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    return Voice()
+
+
+def _bare(value: Any) -> str:
+    said = str(value)
+    return json.dumps(said, ensure_ascii=False) if not said or any(each in said for each in ' "=\n') else said

@@ -1,0 +1,282 @@
+"""`forewarn agent`: the program in a machine that runs handlers and approves."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forewarn.cli import console, words
+from forewarn.cli.commands import Commands
+from forewarn.cli.session import Session, with_session
+
+if TYPE_CHECKING:
+    from forewarn.agent.config import Config
+    from forewarn.rehearsal.agents import AgentReport
+
+DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
+HELP = "The agent in a machine: it gets ready for events, approves them, and comes back."
+TIMEOUT_SECONDS = 5.0
+
+app = Commands(help=HELP, invoke_without_command=True)
+app.info.short_help = HELP
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help=f"The config. Else {DEFAULT_CONFIG}.", show_default=False),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+
+
+@app.callback()
+def agent(ctx: typer.Context, config: ConfigFile = None, dry_run: DryRun = False) -> None:
+    """Run the agent in this machine; or look after it, with one of the commands."""
+    if ctx.invoked_subcommand is None:
+        _run(config=config or DEFAULT_CONFIG, dry_run=dry_run)
+    elif config is not None or dry_run:
+        raise typer.BadParameter(f"give options after the command: forewarn agent {ctx.invoked_subcommand} …")
+
+
+@app.command("run")
+def run(
+    config: ConfigFile = None,
+    dry_run: DryRun = False,
+    log: Annotated[
+        str | None, typer.Option(metavar="FORM", help="text or json, over the config.", show_default=False)
+    ] = None,
+    endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="Over the config.", show_default=False)
+    ] = None,
+    machine: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Over the config.", show_default=False)
+    ] = None,
+    journal: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Over the config.", show_default=False)
+    ] = None,
+    listen: Annotated[bool, typer.Option(help="Whether to serve metrics and probes.")] = True,
+    speed: Annotated[float, typer.Option(hidden=True, min=0.001)] = 1.0,
+) -> None:
+    """Run the agent."""
+    if log not in (None, "text", "json"):
+        raise typer.BadParameter("expected text or json", param_hint="--log")
+    _run(
+        config=config or DEFAULT_CONFIG,
+        dry_run=dry_run,
+        log=log,
+        endpoint=endpoint,
+        machine=machine,
+        journal=journal,
+        listen=listen,
+        speed=speed,
+    )
+
+
+def _run(**options: Any) -> None:
+    """Become the agent: the same process, without what the command line has loaded."""
+    import json
+    import os
+    import sys
+
+    from forewarn.sdk import platform
+
+    written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
+    # -P: what lies in the working directory is no part of it.
+    words = [sys.executable, "-P", "-m", "forewarn.agent", written]
+    if platform.WINDOWS:
+        # There that would be another process, which nobody waits for.
+        from forewarn.agent.__main__ import main
+
+        main(written)
+    else:
+        os.execv(sys.executable, words)  # noqa: S606 - ourselves
+
+
+@app.command("check")
+@with_session
+def check(session: Session, config: ConfigFile = None) -> None:
+    """Validate a config, and say what it would do for each type of event."""
+    from dataclasses import asdict
+
+    from forewarn.agent.words import explain, problems
+
+    path, found = _loaded(config)
+    explained, wrong = explain(found), problems(found)
+    session.answer(
+        {"config": str(path), "types": [asdict(each) for each in explained], "problems": wrong},
+        lambda: _show_check(path, found, wrong),
+    )
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _show_check(path: Path, config: "Config", wrong: list[str]) -> None:
+    from forewarn.agent.words import explain, surroundings
+
+    console.say(f"{path} is sound.")
+    for line in surroundings(config.agent):
+        console.say(line)
+    for each in explain(config):
+        console.say(f"\n{each.type}")
+        for told in each.prepare or ("nothing",):
+            console.say(f"  prepare  {told}")
+        console.say(f"  approve  {each.approve}")
+        for told in each.recover or ("nothing",):
+            console.say(f"  recover  {told}")
+    if wrong:
+        console.say("\nIn this machine stands in the way:")
+        for problem in wrong:
+            console.say(f"  {problem}")
+
+
+@app.command("status")
+@with_session
+def status(session: Session, config: ConfigFile = None) -> None:
+    """Show what the agent is doing, and for how long."""
+    _, found = _loaded(config)
+    told = _asked(found) or _from_journal(found)
+    session.answer(told, lambda: _show_status(told))
+
+
+def _asked(config: "Config") -> dict[str, Any] | None:
+    """Ask the running agent, if it listens."""
+    if config.agent.listen is None:
+        return None
+    import httpx
+
+    host, port = config.agent.listen
+    try:
+        shown = f"[{host}]" if ":" in host else host
+        answer = httpx.get(f"http://{shown}:{port}/status", timeout=TIMEOUT_SECONDS, trust_env=False)
+        return dict(answer.raise_for_status().json())
+    except (httpx.HTTPError, ValueError):
+        return None
+
+
+def _from_journal(config: "Config") -> dict[str, Any]:
+    """Read what an agent that cannot be asked has written down."""
+    from forewarn.agent.journal import read
+    from forewarn.agent.status import of_cases
+    from forewarn.clock import SystemClock
+
+    try:
+        cases = read(config.agent.journal.read_bytes())[1]
+    except FileNotFoundError:
+        cases = {}
+    except OSError as error:
+        console.complain(f"journal {config.agent.journal} cannot be read: {error.strerror}")
+        raise typer.Exit(1) from None
+    return {"journal": str(config.agent.journal), "events": of_cases(cases, now=SystemClock().now())}
+
+
+def _show_status(told: dict[str, Any]) -> None:
+    if "journal" in told:
+        console.say(f"The agent cannot be asked (it does not run, or has no `listen`); by {told['journal']}:")
+    else:
+        trouble = f" The endpoint gives no document: {told['trouble']}" if told["trouble"] else ""
+        console.say(
+            f"{told['machine'] or 'This machine'}: running for {words.span(told['for_seconds'])}, "
+            f"{'draining' if told['draining'] else 'ready for work'}.{trouble}"
+        )
+    layout = console.Layout(columns=("event", "status", "doing", "for", "handler", "state", "took", "why"))
+    rows = [row for event in told["events"] for row in _rows(event)]
+    console.table(layout, rows, empty="No event for this machine.")
+
+
+def _rows(event: dict[str, Any]) -> Iterator[tuple[object, ...]]:
+    head = (event["type"], event["status"], event["doing"], words.span(event["for_seconds"]))
+    if not event["handlers"]:
+        yield (*head, None, None, None, None)
+    for each in event["handlers"]:
+        state = each["state"] if each["attempt"] == 1 else f"{each['state']} ({each['attempt']}.)"
+        took = words.span(each["for_seconds"])
+        yield (*head, f"{each['handler']} {each['side']}", state, took, each["why"])
+        head = ("", "", "", "")
+
+
+@app.command("init")
+@with_session
+def init(
+    session: Session,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=True)
+    ] = Path("agent.toml"),
+    recipe: Annotated[
+        str, typer.Option(metavar="NAME", help="What to start from; --list shows all.")
+    ] = "log",
+    list_: Annotated[bool, typer.Option("--list", help="Show the recipes.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Write a config to start from."""
+    from forewarn.agent.recipe import about, names, text
+
+    if list_:
+        found = [{"name": name, "about": about(name)} for name in names()]
+        layout = console.Layout(columns=("name", "about"), wraps=("about",))
+        rows = [(each["name"], each["about"]) for each in found]
+        session.answer({"recipes": found}, lambda: console.table(layout, rows, empty="No recipes."))
+        return
+    with _refusals():
+        content = text(recipe)
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as target:
+            target.write(content)
+    except OSError as error:
+        hint = "; --force writes over it" if isinstance(error, FileExistsError) else ""
+        console.complain(f"{file} cannot be written: {error.strerror}{hint}")
+        raise typer.Exit(1) from None
+    session.answer(
+        {"file": str(file), "recipe": recipe},
+        lambda: console.say(f"Written to {file}. Next: `{session.command(f'agent check --config {file}')}`."),
+    )
+
+
+@app.command("rehearse")
+@with_session
+def rehearse(
+    session: Session,
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO", help="As redeploy; `forewarn rehearse --list` shows all.", show_default=False
+        ),
+    ],
+    config: ConfigFile = None,
+    speed: Annotated[float, typer.Option(metavar="N", min=0.001, help="How fast time runs.")] = 60.0,
+    kill: Annotated[bool, typer.Option(help="Do it again, with the agent killed half-way.")] = True,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the agent says.")] = False,
+) -> None:
+    """Run this machine's own config through an event, in a private service; handlers really run."""
+    from forewarn.cli.agent_rehearsal import as_json, show, stories
+
+    path, _ = _loaded(config)
+    reports: list[AgentReport] = []
+    with _refusals():
+        for killed in (False, True) if kill else (False,):
+            report = stories(scenario, config=path, speed=speed, killed=killed, verbose=verbose)
+            reports.append(report)
+            if not session.json:
+                show(report)
+    if session.json:
+        console.print_json({"rehearsals": [as_json(report) for report in reports]})
+    if any(report.failures for report in reports):
+        raise typer.Exit(1)
+
+
+def _loaded(path: Path | None) -> "tuple[Path, Config]":
+    from forewarn.agent.config import load
+
+    with _refusals():
+        return path or DEFAULT_CONFIG, load(path or DEFAULT_CONFIG)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """End as a program should that was refused."""
+    from forewarn.core.errors import ForewarnError, Invalid
+
+    try:
+        yield
+    except ForewarnError as error:
+        console.complain(str(error))
+        raise typer.Exit(2 if isinstance(error, Invalid) else 1) from None

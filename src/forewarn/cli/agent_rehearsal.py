@@ -1,0 +1,55 @@
+"""How the rehearsal of an agent is shown."""
+
+import sys
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from forewarn.cli import console, words
+
+if TYPE_CHECKING:
+    from forewarn.rehearsal.agents import AgentReport
+
+
+def stories(scenario: str, *, config: Path, speed: float, killed: bool, verbose: bool) -> "AgentReport":
+    """Rehearse; shows on stderr how far it is."""
+    try:
+        from forewarn.rehearsal.agents import rehearse_agent
+        from forewarn.rehearsal.reading import with_speed
+        from forewarn.rehearsal.shipped import find
+    except ModuleNotFoundError as error:
+        console.complain(
+            f"a rehearsal runs a private service, and the server is not installed ({error.name} is missing)\n"
+            "Install it with `pip install 'forewarn[server]'`, here or on a laptop with the same config."
+        )
+        raise typer.Exit(1) from None
+
+    def note(at: timedelta, who: str, what: str) -> None:
+        if verbose or not what.startswith("|"):
+            print(f"{words.span(at.total_seconds()):>10}  {who:10}  {what}", file=sys.stderr, flush=True)
+
+    found = with_speed(find(scenario), "system" if speed == 1 else f"x{speed:g}")
+    return rehearse_agent(found, config=config.absolute(), killed=killed, note=note)
+
+
+def show(report: "AgentReport") -> None:
+    """Say what happened when."""
+    console.say()
+    console.say(
+        "With the agent killed half-way:" if report.killed else "What happened, after the announcement:"
+    )
+    for story in report.stories:
+        console.say(f"{story.machine}, {story.type}")
+        for moment in story.moments:
+            console.say(f"{words.span(moment.at):>10}  {moment.what}")
+    for failure in report.failures:
+        console.say(f"  {failure}")
+    console.say("Not as it should be." if report.failures else "As it should be.")
+
+
+def as_json(report: "AgentReport") -> dict[str, Any]:
+    """Write what happened for a program."""
+    return {**asdict(report), "as_expected": not report.failures}

@@ -1,0 +1,45 @@
+"""`forewarn project`: show the tenants, and what they have declared."""
+
+from typing import Annotated, Any
+
+import typer
+
+from forewarn.cli import console, words
+from forewarn.cli.session import Session, noun, with_session
+
+app = noun("Show the tenants, and when maintenance may disturb them.")
+
+LIST = console.Layout(
+    columns=("PROJECT", "REHEARSAL", "TIME ZONE", "WINDOWS", "BLACKOUT"), wraps=("WINDOWS", "BLACKOUT")
+)
+
+
+@app.command("list")
+@with_session
+def list_(session: Session) -> None:
+    """List projects."""
+    answer = session.client.all("projects")
+    rows = (_row(each) for each in answer["projects"])
+    session.answer(answer, lambda: console.table(LIST, rows, empty="No projects."))
+
+
+@app.command()
+@with_session
+def show(
+    session: Session, name: Annotated[str, typer.Argument(metavar="PROJECT", show_default=False)]
+) -> None:
+    """Show a project."""
+    answer = session.client.get(f"/v1/projects/{name}")
+    shown = zip(
+        ("name", "rehearsal", "time zone", "windows", "blackout"), _row(answer["project"]), strict=True
+    )
+    session.answer(answer, lambda: console.details(shown))
+
+
+def _row(project: dict[str, Any]) -> tuple[object, ...]:
+    windows = [_window(each) for each in project["windows"]]
+    return (project["name"], project["rehearsal"], project["time_zone"], windows, project["blackout"])
+
+
+def _window(window: dict[str, Any]) -> str:
+    return f"{' '.join(window['days'])} {window['start']} for {words.span(window['length'])}"

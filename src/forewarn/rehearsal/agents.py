@@ -1,0 +1,168 @@
+"""A machine's own agent, rehearsed: what its config makes of an event, and what a crash half-way changes."""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from forewarn.agent.cases import (
+    Approved,
+    Begun,
+    Changed,
+    Ended,
+    Ending,
+    Entry,
+    Left,
+    Over,
+    Running,
+    TakenUp,
+    key,
+    replayed,
+)
+from forewarn.agent.errand import GONE
+from forewarn.clock import clock_of
+from forewarn.rehearsal import killer
+from forewarn.rehearsal.ledger import Account
+from forewarn.rehearsal.program import Opening, Wishes, rehearse
+from forewarn.rehearsal.reading import with_command
+from forewarn.rehearsal.report import Report, Sight
+from forewarn.rehearsal.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Something that happened, in seconds from the announcement, by the service's time."""
+
+    at: float
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What became of one event in one machine."""
+
+    machine: str
+    type: str
+    moments: tuple[Moment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReport:
+    """What came of a rehearsal."""
+
+    killed: bool
+    stories: tuple[Story, ...]
+    failures: tuple[str, ...]
+
+
+class _Audience:
+    """Passes on what happens, and waits until every agent has come back."""
+
+    def __init__(self, journals: Mapping[str, Path], note: Callable[[timedelta, str, str], None]) -> None:
+        self._journals = journals
+        self._note = note
+
+    def opened(
+        self, opening: Opening, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
+    ) -> None:
+        """Need nothing of it: the agents are told where to poll."""
+
+    def noted(self, at: timedelta, who: str, what: str) -> None:
+        """Pass it on."""
+        self._note(at, who, what)
+
+    def satisfied(self) -> bool:
+        """Wait until nothing is prepared any more."""
+        return not any(replayed(killer.entries_of(journal)) for journal in self._journals.values())
+
+
+def rehearse_agent(
+    scenario: Scenario, *, config: Path, killed: bool, note: Callable[[timedelta, str, str], None]
+) -> AgentReport:
+    """Run agents with a config through a scenario, on journals of their own."""
+    with tempfile.TemporaryDirectory(prefix="forewarn-agent-") as folder:
+        journals = {name: Path(folder) / f"{name}.journal" for name in scenario.expect.machines}
+        command = _command(config, Path(folder), speed=clock_of(scenario.clock).speed, killed=killed)
+        # Whether it should approve is for its config to say.
+        expect = replace(scenario.expect, approved=None, within=None)
+        played = with_command(replace(scenario, expect=expect), command)
+        report = rehearse(Wishes(scenario=played), _Audience(journals, note))
+        return _reported(report, journals, speed=clock_of(scenario.clock).speed, killed=killed)
+
+
+def _command(config: Path, folder: Path, *, speed: float, killed: bool) -> list[str]:
+    journal = str(folder / "{machine}.journal")
+    agent = [
+        *(sys.executable, "-m", "forewarn", "agent", "run", "--config", str(config)),
+        *("--endpoint", "{endpoint}", "--machine", "auto", "--journal", journal),
+        *("--no-listen", "--speed", f"{speed:g}"),
+    ]
+    return [sys.executable, "-m", killer.__name__, journal, *agent] if killed else agent
+
+
+def _reported(report: Report, journals: Mapping[str, Path], *, speed: float, killed: bool) -> AgentReport:
+    stories: list[Story] = []
+    failures = list(report.failures)
+    for guest in report.guests:
+        if guest.machine not in journals:
+            continue
+        entries = killer.entries_of(journals[guest.machine])
+        failures += [f"{guest.machine}: {why}" for why in _failures(entries)]
+        crash = _crash(journals[guest.machine])
+        for sight in guest.events:
+            own = [entry for entry in entries if key(entry.event) == sight.event.upper()]
+            if own:
+                moments = tuple(sorted(_moments(own, sight, speed, crash), key=lambda each: each.at))
+                stories.append(Story(machine=guest.machine, type=sight.type, moments=moments))
+    return AgentReport(killed=killed, stories=tuple(stories), failures=tuple(failures))
+
+
+def _crash(journal: Path) -> datetime | None:
+    mark = killer.mark(journal)
+    return datetime.fromisoformat(mark.read_text(encoding="ascii")) if mark.exists() else None
+
+
+def _failures(entries: Sequence[Entry]) -> Iterator[str]:
+    for entry in entries:
+        if isinstance(entry, Ended) and entry.ending is Ending.NEVER and entry.why != GONE:
+            yield f"{entry.handler} could not {entry.side}: {entry.why}"
+    for case in replayed(entries).values():
+        yield f"it has not come back from the {case.event.type}"
+
+
+def _moments(
+    entries: Sequence[Entry], sight: Sight, speed: float, crash: datetime | None
+) -> Iterator[Moment]:
+    (seen,) = [entry.at for entry in entries if isinstance(entry, TakenUp)][:1]
+    seen_after = 0.0 if sight.seen is None else sight.seen - sight.announced
+
+    def moment(at: datetime, what: str) -> Moment:
+        return Moment(at=seen_after + (at - seen).total_seconds() * speed, what=what)
+
+    if sight.started is not None:
+        yield Moment(at=sight.started - sight.announced, what="the event starts")
+    if crash is not None:
+        yield moment(crash, "the agent is killed, and started again")
+    for entry in entries:
+        if not isinstance(entry, Changed | Running):
+            yield moment(entry.at, _told(entry))
+
+
+def _told(entry: TakenUp | Begun | Ended | Approved | Left | Over) -> str:
+    match entry:
+        case TakenUp():
+            return "seen"
+        case Begun():
+            again = f" (attempt {entry.attempt})" if entry.attempt > 1 else ""
+            return f"{entry.handler}: {entry.side} begins{again}"
+        case Ended():
+            why = f": {entry.why}" if entry.why else ""
+            return f"{entry.handler}: {entry.side} {entry.ending}{why}"
+        case Approved():
+            return "approved"
+        case Left():
+            return f"over: {entry.why}"
+        case Over():
+            return "recovered"

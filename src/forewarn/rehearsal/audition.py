@@ -1,0 +1,131 @@
+"""Finds on a running server the machines and hosts that can play a scenario, and refuses all others."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.rehearsals import how_to_mark
+from forewarn.rehearsal.casting import cast, hosts_of, machines_on, roles
+from forewarn.rehearsal.message import EVENTS
+from forewarn.rehearsal.operator import Operator
+from forewarn.rehearsal.scenario import Scenario
+
+PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """A scenario with the machines and hosts of a project in it."""
+
+    scenario: Scenario
+    project: str
+    places: Mapping[str, str]  # where the guest of each machine polls, in words
+
+
+async def audition(
+    server: Operator, scenario: Scenario, *, project: str | None, players: Mapping[str, str]
+) -> Company:
+    """Find who plays whom, by name where nothing else is said; refused unless all are for rehearsals."""
+    _check(scenario, players)
+    chosen = await _project(server, project)
+    found = {
+        role: await _machine(server, players.get(role, role), role=role, project=chosen)
+        for role in roles(scenario)
+    }
+    names = {role: str(machine["name"]) for role, machine in found.items()}
+    _check_once(names)
+    hosts = {host: _carrier(scenario, host, found) for host in hosts_of(scenario)}
+    if hosts:
+        await _check_hosts(server, hosts.values())
+    return Company(
+        scenario=cast(scenario, machines=names, hosts=hosts),
+        project=chosen,
+        places={machine["name"]: _place(machine) for machine in found.values()},
+    )
+
+
+def _check(scenario: Scenario, players: Mapping[str, str]) -> None:
+    if scenario.faults:
+        raise Conflict(
+            f"{scenario.name} has faults, and on a running server nothing stands between it and its guests: "
+            "rehearse faults in a private service, without --server and --project"
+        )
+    for role in players:
+        if role not in scenario.machines:
+            raise NotFound(f"{scenario.name} has no machine {role}, only {', '.join(scenario.machines)}")
+
+
+def _check_once(names: Mapping[str, str]) -> None:
+    for role, name in names.items():
+        twice = [other for other in names if names[other] == name and other != role]
+        if twice:
+            raise Conflict(f"machine {name} cannot play both {role} and {twice[0]}")
+
+
+async def _project(server: Operator, name: str | None) -> str:
+    """Choose the project: the one that is named, or the only one there is for whoever asks."""
+    if name is None:
+        known = await _projects(server)
+        if len(known) != 1:
+            ready = ", ".join(each["name"] for each in known if each["rehearsal"]) or "none yet"
+            raise Conflict(f"say in which project with --project; those for rehearsals: {ready}")
+        name = str(known[0]["name"])
+    shown = (await server.call("GET", f"/v1/projects/{name}"))["project"]
+    if not shown["rehearsal"]:
+        raise Conflict(f"project {name} is not for rehearsals: {how_to_mark(name)}")
+    return name
+
+
+async def _projects(server: Operator) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    after = ""
+    while True:
+        page = await server.call("GET", "/v1/projects", params={"after": after, "limit": PAGE})
+        found += page["projects"]
+        if page["next"] is None:
+            return found
+        after = page["next"]
+
+
+async def _machine(server: Operator, name: str, *, role: str, project: str) -> dict[str, Any]:
+    try:
+        shown = await server.call("GET", f"/v1/machines/{name}", params={"project": project})
+    except NotFound:
+        who = f"--machine {role}=NAME says which machine plays {role}"
+        raise NotFound(f'project {project} has no machine "{name}": {who}') from None
+    return dict(shown["machine"])
+
+
+def _place(machine: Mapping[str, Any]) -> str:
+    if machine["port"] is not None:
+        return f"http://127.0.0.1:{machine['port']}{EVENTS}, on the server's machine"
+    if machine["address"] is not None:
+        return f"{EVENTS} of the server's guest endpoint, from {machine['address']}"
+    return "nowhere: the fleet gives it neither an address nor a port"
+
+
+def _carrier(scenario: Scenario, host: str, found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Find the host that carries those who play the machines of a scenario's host."""
+    players = [found[role] for role in machines_on(scenario, host)]
+    hosts = sorted({str(machine["host"]) for machine in players if machine["host"]})
+    if len(hosts) != 1:
+        where = ", ".join(f"{machine['name']} on {machine['host'] or 'no host'}" for machine in players)
+        raise Conflict(
+            f"{scenario.name} does something to all that {host} carries, but here that is not on one host: "
+            f"{where or 'it carries nothing'}"
+        )
+    return hosts[0]
+
+
+async def _check_hosts(server: Operator, hosts: Iterable[str]) -> None:
+    """Refuse at once what the server would refuse when the order is due."""
+    agreed = {each["name"] for each in await _projects(server) if each["rehearsal"]}
+    for host in hosts:
+        shown = (await server.call("GET", f"/v1/hosts/{host}"))["host"]
+        others = [name for name in shown["projects"] if name not in agreed]
+        if others:
+            raise Conflict(
+                f"host {host} carries machines of {', '.join(others)} too, and an order on a host touches "
+                "all of them: rehearse on one whose machines are all of projects for rehearsals"
+            )

@@ -1,0 +1,77 @@
+"""Who plays whom: a scenario written for one fleet, played by the machines of another."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from forewarn.core.policy import EVENT_TYPES, WORK, Policy
+from forewarn.core.words import Action, HostName, MachineName
+from forewarn.rehearsal.scenario import OrderStep, Scenario, Step
+
+
+def machines_on(scenario: Scenario, host: str) -> tuple[str, ...]:
+    """Name the machines that a scenario's fleet has on a host."""
+    return tuple(machine.name for machine in scenario.fleet.machines if machine.host == host)
+
+
+def hosts_of(scenario: Scenario) -> tuple[str, ...]:
+    """Name the hosts that a scenario orders something to be done to."""
+    return tuple(sorted({order.host for order in _orders(scenario) if order.host}))
+
+
+def roles(scenario: Scenario) -> tuple[str, ...]:
+    """Name the machines that a scenario cannot do without: others of its fleet need not exist elsewhere."""
+    orders = _orders(scenario)
+    needed = {*scenario.expect.machines, *(order.machine for order in orders)}
+    hosts = {order.host for order in orders}
+    return tuple(each.name for each in scenario.fleet.machines if each.name in needed or each.host in hosts)
+
+
+def cast(scenario: Scenario, *, machines: Mapping[str, str], hosts: Mapping[str, str]) -> Scenario:
+    """Put other names for machines and hosts; only the machines named here remain."""
+    fleet = replace(
+        scenario.fleet,
+        hosts=tuple(HostName(hosts.get(host, host)) for host in scenario.fleet.hosts),
+        machines=tuple(
+            replace(each, name=MachineName(machines[each.name]))
+            for each in scenario.fleet.machines
+            if each.name in machines
+        ),
+    )
+    expect = replace(scenario.expect, machines=tuple(machines[name] for name in scenario.expect.machines))
+    steps = tuple(_step(step, machines, hosts) for step in scenario.steps)
+    return replace(scenario, fleet=fleet, expect=expect, steps=steps, guests=())
+
+
+def unanswered(scenario: Scenario) -> timedelta:
+    """Estimate how long a scenario takes if nobody approves; a server may give more notice than it must."""
+    policy = Policy()
+    ends = [step.at for step in scenario.steps]
+    ends += [
+        step.at + _notice(step.does, policy) + policy.linger
+        for step in scenario.steps
+        if isinstance(step.does, OrderStep)
+    ]
+    return min(max(ends, default=timedelta()), scenario.limit)
+
+
+def _notice(order: OrderStep, policy: Policy) -> timedelta:
+    work = order.work or WORK.get(order.action)
+    if order.action is Action.DEGRADE:
+        return policy.degrade_notice
+    if order.action is Action.FAIL or work is None or work not in EVENT_TYPES:
+        return timedelta()
+    return policy.notice(EVENT_TYPES[work])
+
+
+def _orders(scenario: Scenario) -> list[OrderStep]:
+    return [step.does for step in scenario.steps if isinstance(step.does, OrderStep)]
+
+
+def _step(step: Step, machines: Mapping[str, str], hosts: Mapping[str, str]) -> Step:
+    order = step.does
+    if not isinstance(order, OrderStep):
+        return step
+    machine = None if order.machine is None else machines[order.machine]
+    host = None if order.host is None else hosts[order.host]
+    return replace(step, does=replace(order, machine=machine, host=host))

@@ -1,0 +1,186 @@
+"""An agent whose endpoint and handlers are the test's: documents come and handlers answer as it wants."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from forewarn.agent.cases import Entry
+from forewarn.agent.config import Config, Settings
+from forewarn.agent.desk import Desk, Told
+from forewarn.agent.handler import Handler
+from forewarn.agent.handling import Outcome, Ready, Side, Task
+from forewarn.agent.journal import Journal
+from forewarn.agent.runs import Runs
+from forewarn.agent.runtime import Agent
+from forewarn.agent.voice import Voice
+from forewarn.core.words import EventStatus, EventType, Source
+from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.errors import GuestError
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+MACHINE = "web-0"
+VM_ID = "3c9f0f4a-0000-4000-8000-000000000001"
+
+
+def event(id_: str = "A", **more: Any) -> Event:
+    """An event of this machine alone, in fifteen minutes."""
+    told = {
+        "type": EventType.REBOOT,
+        "status": EventStatus.SCHEDULED,
+        "resources": (MACHINE,),
+        "not_before": NOW + timedelta(minutes=15),
+        "source": Source.PLATFORM,
+    }
+    return Event(**{"id": id_, **told, **more})  # type: ignore[arg-type]
+
+
+def started(id_: str = "A", **more: Any) -> Event:
+    return event(id_, status=EventStatus.STARTED, not_before=None, **more)
+
+
+class Endpoint:
+    """Shows the documents it is given."""
+
+    def __init__(self) -> None:
+        self.approved: list[str] = []
+        self.on_approve: Callable[[str], None] = lambda id_: None
+        self.now = NOW
+        self.fault: GuestError | None = None
+        self._documents: asyncio.Queue[Document] = asyncio.Queue()
+        self.told: Told | None = None
+
+    def show(self, *events: Event, incarnation: int) -> None:
+        self._documents.put_nowait(Document(incarnation=incarnation, events=events))
+
+    async def watch(self, *, trouble: Told | None = None) -> AsyncIterator[Document]:
+        self.told = trouble
+        while True:
+            yield await self._documents.get()
+
+    async def approve(self, *events: Event | str) -> None:
+        if self.fault is not None:
+            raise self.fault
+        for each in events:
+            id_ = each if isinstance(each, str) else each.id
+            self.on_approve(id_)
+            self.approved.append(id_)
+
+    def seconds_left(self, event: Event) -> float | None:
+        return event.seconds_left(self.now)
+
+
+class Doing:
+    """A handler that answers what the test wants, and remembers what it was asked."""
+
+    def __init__(self, answer: Callable[[Task], Outcome] = lambda task: Ready()) -> None:
+        self.answer = answer
+        self.calls: list[tuple[Side, str, int]] = []
+        self.running = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def prepare(self, task: Task) -> Outcome:
+        return await self._do(task)
+
+    async def recover(self, task: Task) -> Outcome:
+        return await self._do(task)
+
+    async def _do(self, task: Task) -> Outcome:
+        self.calls.append((task.side, task.event.id, task.attempt))
+        self.running += 1
+        try:
+            await self.gate.wait()
+            return self.answer(task)
+        finally:
+            self.running -= 1
+
+    def describe(self, side: Side) -> str:
+        return f"would {side}"
+
+    def problems(self) -> Sequence[str]:
+        return ()
+
+
+class Stage:
+    """An agent at work, in this loop."""
+
+    def __init__(self, folder: Path, *handlers: Handler, **settings: Any) -> None:
+        self.folder = folder
+        self.config = Config(agent=Settings(**settings), handlers=handlers)
+        self.endpoint = Endpoint()
+        self.machine = MACHINE
+        self.monotonic = 1000.0
+        self.said: list[str] = []
+        self.entries: list[Entry] = []
+        self._incarnation = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start as a new process would, on the same journal."""
+        self.journal = Journal(self.folder / "agent.journal", vm_id=VM_ID, warn=self.said.append)
+        self.desk = Desk(
+            config=self.config,
+            machine=self.machine,
+            memory=_Noting(self.journal, self.entries),
+            endpoint=self.endpoint,
+            runs=Runs(self.folder / "runs"),
+            voice=_Ear(self.said),
+            now=lambda: NOW,
+            monotonic=lambda: self.monotonic,
+        )
+        self.agent = Agent(self.desk, self.endpoint)
+        self._task = asyncio.create_task(self.agent.run())
+
+    async def stop(self) -> None:
+        """End it; nothing is written any more."""
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self.journal.close()
+
+    async def show(self, *events: Event, incarnation: int | None = None) -> None:
+        """Show a document, and let the agent do what it does about it."""
+        self._incarnation = self._incarnation + 1 if incarnation is None else incarnation
+        self.endpoint.show(*events, incarnation=self._incarnation)
+        await settled()
+
+
+class _Noting:
+    """A journal, and all that was ever written to it."""
+
+    def __init__(self, journal: Journal, entries: list[Entry]) -> None:
+        self._journal = journal
+        self._entries = entries
+
+    @property
+    def cases(self) -> Any:
+        return self._journal.cases
+
+    def write(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        self._journal.write(entry)
+
+
+class _Ear(Voice):
+    """Hears what is said."""
+
+    def __init__(self, said: list[str]) -> None:
+        super().__init__()
+        self._said = said
+
+    def about(self, **fields: Any) -> Voice:
+        return self
+
+    def say(self, message: str, **fields: Any) -> None:
+        self._said.append(message)
+
+    def warn(self, message: str, **fields: Any) -> None:
+        self._said.append(message)
+
+
+async def settled() -> None:
+    """Let everything run that can run now. Far more turns than anything here takes."""
+    for _ in range(60):
+        await asyncio.sleep(0)

@@ -1,0 +1,151 @@
+"""`forewarn agent check`, `init` and `rehearse`, as people type them."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.process import FOREWARN, run
+
+UNIT = Path(__file__).parents[2] / "packaging/systemd/forewarn-agent.service"
+HOOK = """#!/bin/sh
+echo "$FOREWARN_SIDE $FOREWARN_ATTEMPT" >> {folder}/ran
+sleep 0.3
+"""
+CONFIG = """
+[agent]
+journal = "{folder}/own.journal"
+machine = "some-machine"
+endpoint = "http://169.254.169.254"
+approver = "any"
+
+[[handlers]]
+name = "drain"
+kind = "exec"
+prepare = ["{folder}/hook"]
+recover = ["{folder}/hook"]
+"""
+
+
+def write(folder: Path, config: str = CONFIG) -> Path:
+    (folder / "hook").write_text(HOOK.replace("{folder}", str(folder)))
+    (folder / "hook").chmod(0o755)
+    path = folder / "agent.toml"
+    path.write_text(config.replace("{folder}", str(folder)))
+    return path
+
+
+def test_a_recipe_becomes_a_config_that_is_sound(tmp_path: Path) -> None:
+    made = run(tmp_path, "agent", "init", "--recipe", "log")
+    assert made.returncode == 0, made.stderr
+    assert "agent check --config agent.toml" in made.stdout
+    checked = run(tmp_path, "agent", "check", "--config", "agent.toml")
+    assert checked.returncode == 0, checked.stdout
+    assert "agent.toml is sound." in checked.stdout
+    assert re.search(r"Terminate\n  prepare  log: logs a line", checked.stdout)
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("mine")
+    refused = run(tmp_path, "agent", "init", "mine.toml")
+    assert refused.returncode == 1
+    assert "mine.toml cannot be written: File exists; --force writes over it" in refused.stderr
+    assert (tmp_path / "mine.toml").read_text() == "mine"
+    assert run(tmp_path, "agent", "init", "mine.toml", "--force").returncode == 0
+
+
+def test_the_recipes_are_listed(tmp_path: Path) -> None:
+    told = json.loads(run(tmp_path, "agent", "init", "--list", "--json").stdout)
+    assert "haproxy" in [each["name"] for each in told["recipes"]]
+    unknown = run(tmp_path, "agent", "init", "--recipe", "cake")
+    assert unknown.returncode == 1
+    assert "recipe 'cake' does not exist" in unknown.stderr
+
+
+def test_a_check_says_what_is_wrong_with_line_and_field(tmp_path: Path) -> None:
+    (tmp_path / "agent.toml").write_text('[agent]\napprove = "yes"\n')
+    ran = run(tmp_path, "agent", "check", "--config", "agent.toml")
+    assert ran.returncode == 2
+    expected = (
+        'forewarn: agent.toml line 2: agent.approve: expected never, when-ready or user-events, got "yes"\n'
+    )
+    assert ran.stderr == expected
+    running = run(tmp_path, "agent", "--config", "agent.toml")
+    assert (running.returncode, running.stderr) == (2, expected)
+
+
+def test_a_check_says_what_stands_in_the_way(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (tmp_path / "hook").chmod(0o777)
+    ran = run(tmp_path, "agent", "check", "--config", path)
+    assert ran.returncode == 1
+    assert f"drain: others can write {tmp_path}/hook: `chmod go-w {tmp_path}/hook`" in ran.stdout
+    told = json.loads(run(tmp_path, "agent", "check", "--config", path, "--json").stdout)
+    assert len(told["problems"]) == 1
+    assert [each["type"] for each in told["types"]][:2] == ["Freeze", "Reboot"]
+
+
+def test_a_config_that_is_nowhere_says_what_to_do(tmp_path: Path) -> None:
+    ran = run(tmp_path, "agent", "run", "--config", "nowhere.toml")
+    assert ran.returncode == 2
+    assert "nowhere.toml cannot be read" in ran.stderr
+    assert "forewarn agent init" in ran.stderr
+
+
+def test_options_before_a_command_are_not_lost_in_silence(tmp_path: Path) -> None:
+    ran = run(tmp_path, "agent", "--config", "a.toml", "check")
+    assert ran.returncode == 2
+    assert "give options after the command" in re.sub(r"[│\n ]+", " ", ran.stderr)
+
+
+def test_ones_own_config_is_rehearsed_and_again_with_the_agent_killed(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    ran = run(tmp_path, "agent", "rehearse", "redeploy", "--speed", "120", "--config", path, "--json")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    sound, killed = json.loads(ran.stdout)["rehearsals"]
+    assert (sound["killed"], sound["as_expected"], killed["as_expected"]) == (False, True, True)
+    told = [moment["what"] for moment in sound["stories"][0]["moments"]]
+    wanted = ["seen", "drain: prepare ready", "approved", "drain: recover ready", "recovered"]
+    assert [what for what in told if what in wanted] == wanted
+    assert "the event starts" in told
+    crashed = [moment["what"] for moment in killed["stories"][0]["moments"]]
+    assert "the agent is killed, and started again" in crashed
+    assert crashed[-1] == "recovered"
+    # Nothing ran twice, although the agent was killed when it had begun.
+    sides = [line.split()[0] for line in (tmp_path / "ran").read_text().splitlines()]
+    assert sides == ["prepare", "recover"] * 2
+    # A rehearsal leaves the machine's own journal alone.
+    assert not (tmp_path / "own.journal").exists()
+
+
+def test_a_rehearsal_in_which_a_handler_fails_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (tmp_path / "hook").write_text("#!/bin/sh\nexit 4\n")
+    command = ("agent", "rehearse", "user-restart", "--speed", "600", "--no-kill", "--config", path)
+    ran = run(tmp_path, *command)
+    assert ran.returncode == 1
+    assert "web-0: drain could not prepare: exit code 4" in ran.stdout
+    assert "Not as it should be." in ran.stdout
+
+
+def test_without_the_server_a_rehearsal_says_what_is_missing(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    # As on a machine with the base install: what the server needs cannot be found.
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['uvloop'] = None\n")
+    environment = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2] / 'src'}"}
+    ran = run(tmp_path, "agent", "rehearse", "redeploy", "--config", path, environment=environment)
+    assert ran.returncode == 1
+    assert "the server is not installed (uvloop is missing)" in ran.stderr
+    assert "pip install 'forewarn[server]'" in ran.stderr
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is absent")
+def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
+    copy = tmp_path / UNIT.name
+    copy.write_text(UNIT.read_text().replace("/usr/local/bin/forewarn", FOREWARN))
+    ran = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False)
+    complaints = [line for line in ran.stderr.splitlines() if UNIT.name in line]
+    assert complaints == []

@@ -1,0 +1,41 @@
+"""The how-to about the agent runs as printed, and its reference is about this agent."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from forewarn.agent import facts
+from forewarn.agent.config import _AGENT, _HANDLER, _WHEN, parse
+from forewarn.agent.handlers import kinds
+from tests.process import FOREWARN
+
+DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE = (DOCS / "reference/agent.md").read_text()
+
+
+def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
+    text = (DOCS / "how-to/run-the-agent.md").read_text()
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", f'umask 022; forewarn() {{ {FOREWARN} "$@"; }}\n{script}'],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "agent.toml is sound." in ran.stdout
+    assert ran.stdout.count("As it should be.") == 2
+
+
+def test_the_config_of_the_reference_is_sound() -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", REFERENCE, re.DOTALL)
+    assert parse(text, environment={}).handlers[0].name == "drain"
+
+
+def test_every_field_is_in_the_reference() -> None:
+    own = [name for kind in kinds.BUILT_IN for name in kinds.readers_of(kind) or ()]
+    for name in (*_AGENT, *_HANDLER, *_WHEN, *own):
+        assert f"`{name.replace('_', '-')}`" in REFERENCE, name
+    for name in facts.NAMES:
+        assert f"`${{{name}}}`" in REFERENCE

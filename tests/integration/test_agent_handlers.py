@@ -1,0 +1,807 @@
+"""What each kind of handler really does: programs, requests, mail, load balancers, processes."""
+
+import asyncio
+import json
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from forewarn.agent.config import parse
+from forewarn.agent.handler import Handler
+from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
+from forewarn.sdk import platform
+from tests.agents import MACHINE, Stage, event, settled
+from tests.process import PATIENCE, until
+from tests.receiver import receiving
+
+T = TypeVar("T")
+
+
+def handlers(text: str, **environment: str) -> list[Handler]:
+    return list(parse(text, environment=environment).handlers)
+
+
+def toml(**fields: Any) -> str:
+    """Declare a handler."""
+    lines = (f"{key.replace('_', '-')} = {written(value)}" for key, value in fields.items())
+    return "\n".join(["[[handlers]]", *lines, ""])
+
+
+def written(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {written(each)}" for key, each in value.items()) + "}"
+    return f"[{', '.join(map(written, value))}]" if isinstance(value, list) else json.dumps(value)
+
+
+def script(folder: Path, body: str, *, name: str = "hook", mode: int = 0o755) -> str:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(mode)
+    return str(path)
+
+
+async def awaited(condition: Callable[[], T]) -> T:
+    """Wait for something that real processes bring about."""
+    async with asyncio.timeout(PATIENCE):
+        while not (found := condition()):  # noqa: ASYNC110 - nobody announces what processes do
+            await asyncio.sleep(0.01)
+    return found
+
+
+def play(scene: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scene)
+
+
+async def over(stage: Stage) -> None:
+    """Take the event off the list, and wait until all is undone."""
+    await stage.show()
+    await awaited(lambda: not stage.journal.cases)
+    await stage.stop()
+
+
+def asked(handler: Handler, side: Side = Side.PREPARE, *, left: float | None = 900.0) -> Outcome:
+    """Ask a handler that runs no program."""
+
+    async def run(command: Command) -> Outcome:
+        raise AssertionError(f"it runs {command.words}")
+
+    async def ask() -> Outcome:
+        task = Task(
+            side=side,
+            event=event(),
+            machine=MACHINE,
+            seconds_left=lambda: left,
+            run=run,
+            say=lambda line: None,
+        )
+        return await (handler.does.prepare(task) if side is Side.PREPARE else handler.does.recover(task))
+
+    return asyncio.run(ask())
+
+
+# Programs
+
+
+def test_a_program_is_told_everything(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(
+            tmp_path,
+            f"cd {tmp_path}; env | grep ^FOREWARN_ | grep -v TEST > env; cat > stdin; echo $1 said",
+        )
+        stage = Stage(
+            tmp_path,
+            *handlers(toml(name="drain", kind="exec", prepare=[hook, "one"], environment={"MORE": "x"})),
+        )
+        stage.start()
+        await stage.show(event(description="Host server is undergoing maintenance."))
+        await awaited(lambda: stage.endpoint.approved)
+        told = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines())
+        assert told == {
+            "FOREWARN_ATTEMPT": "1",
+            "FOREWARN_EVENT_DESCRIPTION": "Host server is undergoing maintenance.",
+            "FOREWARN_EVENT_DURATION": "-1",
+            "FOREWARN_EVENT_ID": "A",
+            "FOREWARN_EVENT_NOT_BEFORE": "2026-01-05T12:15:00Z",
+            "FOREWARN_EVENT_RESOURCES": "web-0",
+            "FOREWARN_EVENT_SOURCE": "Platform",
+            "FOREWARN_EVENT_STATUS": "Scheduled",
+            "FOREWARN_EVENT_TYPE": "Reboot",
+            "FOREWARN_MACHINE": "web-0",
+            "FOREWARN_SECONDS_LEFT": "900",
+            "FOREWARN_SIDE": "prepare",
+        }
+        written = json.loads((tmp_path / "stdin").read_text())
+        assert (written["EventId"], written["NotBefore"]) == ("A", "Mon, 05 Jan 2026 12:15:00 GMT")
+        assert "drain | one said" in stage.said
+        await over(stage)
+
+    play(scene())
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("exit 3", "drain: prepare failed: exit code 3"),
+        ("kill -9 $$", "drain: prepare failed: ended by signal 9"),
+        ("", "drain: prepare ready"),
+    ],
+)
+def test_the_exit_code_is_the_outcome(tmp_path: Path, body: str, said: str) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, body)])))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: said in stage.said)
+        await over(stage)
+
+    play(scene())
+
+
+def test_exit_code_75_means_try_again(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(tmp_path, 'test "$FOREWARN_ATTEMPT" = 2 || exit 75')
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], retry=1)))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: "drain: prepare will try again: exit code 75" in stage.said)
+        await stage.show(event(description="news wakes whoever waits"))
+        await awaited(lambda: stage.endpoint.approved)
+        await over(stage)
+
+    play(scene())
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+    async def scene() -> None:
+        deaf = "trap '' TERM"
+        body = f"cd {tmp_path}; {deaf}; ({deaf}; sleep 600) & echo $! > child; echo $$ > pid; wait; sleep 600"
+        hook = script(tmp_path, body)
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], timeout=1)))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: any("it was not done within 1 s, and was ended" in line for line in stage.said))
+        for file in ("pid", "child"):
+            pid = int((tmp_path / file).read_text())
+            await awaited(lambda pid=pid: platform.process_started(pid) is None)  # type: ignore[misc]
+        await over(stage)
+
+    play(scene())
+
+
+def test_a_program_is_ended_when_its_event_vanishes(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 600")
+        back = script(tmp_path, f"touch {tmp_path}/back", name="back")
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], recover=[back])))
+        stage.start()
+        await stage.show(event())
+        pid = int(await awaited(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
+        await over(stage)
+        assert platform.process_started(pid) is None
+        assert (tmp_path / "back").exists()
+
+    play(scene())
+
+
+def test_a_program_outlives_the_agent_and_the_next_one_waits_for_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(
+            tmp_path, f"echo run >> {tmp_path}/ran; while ! test -e {tmp_path}/go; do sleep 0.02; done"
+        )
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        stage.start()
+        await stage.show(event())
+        await awaited((tmp_path / "ran").exists)
+        await stage.stop()
+        stage.start()
+        await stage.show(event())
+        assert stage.endpoint.approved == []
+        (tmp_path / "go").touch()
+        await awaited(lambda: stage.endpoint.approved)
+        assert (tmp_path / "ran").read_text() == "run\n"
+        await over(stage)
+
+    play(scene())
+
+
+def test_how_a_program_ended_meanwhile_is_known(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(
+            tmp_path,
+            f"while ! test -e {tmp_path}/go; do sleep 0.02; done; echo run >> {tmp_path}/ran; exit 3",
+        )
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        stage.start()
+        await stage.show(event())
+        attempt = stage.journal.cases["A"].attempt(Side.PREPARE, "drain")
+        assert attempt is not None
+        assert attempt.process is not None
+        await stage.stop()
+        (tmp_path / "go").touch()
+        await awaited(lambda: platform.process_started(attempt.process.pid) is None)  # type: ignore[union-attr]
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: "drain: prepare failed: exit code 3" in stage.said)
+        assert (tmp_path / "ran").read_text() == "run\n"
+        await over(stage)
+
+    play(scene())
+
+
+def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(
+            tmp_path, f'echo $FOREWARN_ATTEMPT >> {tmp_path}/ran; test "$FOREWARN_ATTEMPT" = 2 || sleep 600'
+        )
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        stage.start()
+        await stage.show(event())
+        await awaited((tmp_path / "ran").exists)
+        attempt = stage.journal.cases["A"].attempt(Side.PREPARE, "drain")
+        await stage.stop()
+        assert attempt is not None
+        assert attempt.process is not None
+        os.killpg(attempt.process.pid, signal.SIGKILL)  # as a reboot would
+        await awaited(lambda: platform.process_started(attempt.process.pid) is None)  # type: ignore[union-attr]
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        assert (tmp_path / "ran").read_text().split() == ["1", "2"]
+        await over(stage)
+
+    play(scene())
+
+
+def test_a_program_may_be_ended_and_run_again_instead(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(
+            tmp_path, f'echo $FOREWARN_ATTEMPT >> {tmp_path}/ran; test "$FOREWARN_ATTEMPT" = 2 || sleep 600'
+        )
+        declared = toml(name="drain", kind="exec", prepare=[hook], on_restart="again")
+        stage = Stage(tmp_path, *handlers(declared))
+        stage.start()
+        await stage.show(event())
+        await awaited((tmp_path / "ran").exists)
+        attempt = stage.journal.cases["A"].attempt(Side.PREPARE, "drain")
+        await stage.stop()
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        assert (tmp_path / "ran").read_text().split() == ["1", "2"]
+        assert attempt is not None
+        assert attempt.process is not None
+        assert platform.process_started(attempt.process.pid) is None
+        await over(stage)
+
+    play(scene())
+
+
+def test_another_process_with_the_same_number_is_not_taken_for_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(tmp_path, f"echo run >> {tmp_path}/ran")
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        # Written by an agent before a reboot, with the number that this very process has now.
+        entries = [
+            {"journal": 1, "vm_id": ""},
+            {
+                "entry": "taken-up",
+                "event": {
+                    "EventId": "A",
+                    "EventStatus": "Scheduled",
+                    "EventType": "Reboot",
+                    "Resources": ["web-0"],
+                },
+                "at": "2026-01-05T12:00:00+00:00",
+            },
+            {
+                "entry": "begun",
+                "event": "A",
+                "side": "prepare",
+                "handler": "drain",
+                "attempt": 1,
+                "at": "2026-01-05T12:00:00+00:00",
+            },
+            {
+                "entry": "running",
+                "event": "A",
+                "side": "prepare",
+                "handler": "drain",
+                "pid": os.getpid(),
+                "started": "another-boot:1",
+            },
+        ]
+        (tmp_path / "agent.journal").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        assert (tmp_path / "ran").read_text() == "run\n"
+        assert "drain: prepare begins, attempt 2" in stage.said
+        await over(stage)
+
+    play(scene())
+
+
+def test_a_program_whose_event_is_gone_after_a_restart_is_ended_before_it_comes_back(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 600")
+        back = script(
+            tmp_path, f"kill -0 $(cat {tmp_path}/pid) && touch {tmp_path}/early; exit 0", name="back"
+        )
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], recover=[back])))
+        stage.start()
+        await stage.show(event())
+        pid = int(await awaited(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
+        await stage.stop()
+        assert platform.process_started(pid) is not None
+        stage.start()
+        await over(stage)
+        assert platform.process_started(pid) is None
+        assert not (tmp_path / "early").exists()
+        assert "drain: recover ready" in stage.said
+
+    play(scene())
+
+
+def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:
+    """An agent that is killed before it has sent the order leaves a keeper that ends by itself."""
+    from forewarn.agent.runs import KEEPER
+
+    keeper = subprocess.Popen([sys.executable, "-I", "-S", str(KEEPER)], stdin=subprocess.PIPE)
+    assert keeper.stdin is not None
+    order = {
+        "words": ["touch", str(tmp_path / "ran")],
+        "environment": {},
+        "user": None,
+        "input": "",
+        "result": str(tmp_path / "r"),
+    }
+    keeper.stdin.write(json.dumps(order).encode())  # and is killed before the end of the line
+    keeper.stdin.close()
+    assert keeper.wait(PATIENCE) == 0
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+def test_a_program_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+    async def scene() -> None:
+        hook = script(tmp_path, f"touch {tmp_path}/ran", mode=mode)
+        (one,) = handlers(toml(name="drain", kind="exec", prepare=[hook]))
+        assert one.does.problems() == [f"others can write {hook}: `chmod go-w {hook}`"]
+        stage = Stage(tmp_path, one)
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: any("drain: prepare failed: others can write" in line for line in stage.said))
+        assert not (tmp_path / "ran").exists()
+        await over(stage)
+
+    play(scene())
+
+
+def test_a_program_in_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=[script(folder, "")]))
+    assert one.does.problems() == [f"others can write the folder {folder}: `chmod o-w {folder}`"]
+
+
+def test_a_name_in_a_folder_that_others_can_write_is_refused_too(tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    (folder / "link").symlink_to(script(tmp_path, ""))
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=[str(folder / "link")]))
+    assert one.does.problems() == [f"others can write the folder {folder}: `chmod o-w {folder}`"]
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=["/no/such/hook"]))
+    assert one.does.problems() == ["/no/such/hook does not exist"]
+    assert asked(one) == Never("/no/such/hook does not exist")
+    path = script(tmp_path, "", mode=0o644)
+    (two,) = handlers(toml(name="drain", kind="exec", prepare=[path]))
+    assert asked(two) == Never(f"{path} is not executable: `chmod +x {path}`")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs as others")
+def test_a_program_runs_as_another_user(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out").chmod(0o777)
+    for folder in (tmp_path, *tmp_path.parents):
+        if not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o055)
+
+    async def scene() -> None:
+        hook = script(tmp_path, f"id -un > {tmp_path}/out/who; echo $HOME >> {tmp_path}/out/who")
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], user="nobody")))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        told = (tmp_path / "out" / "who").read_text().split()
+        assert told == ["nobody", pwd.getpwnam("nobody").pw_dir]
+        await over(stage)
+
+    play(scene())
+
+
+def test_a_user_whom_nobody_knows_is_a_failure(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hook = script(tmp_path, "")
+        stage = Stage(
+            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
+        )
+        stage.start()
+        await stage.show(event())
+        await awaited(
+            lambda: any("drain: prepare failed" in line and "no-such-user" in line for line in stage.said)
+        )
+        await over(stage)
+
+    play(scene())
+
+
+def test_the_hooks_of_a_folder_run_by_name_and_come_back_in_reverse(tmp_path: Path) -> None:
+    async def scene() -> None:
+        hooks = tmp_path / "hooks"
+        hooks.mkdir()
+        for name in ("10-drain", "20-stop"):
+            script(hooks, f"echo {name} $1 >> {tmp_path}/order", name=name)
+        stage = Stage(tmp_path, *handlers(toml(name="hooks", kind="exec", hooks=str(hooks))))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        await over(stage)
+        assert (tmp_path / "order").read_text().splitlines() == [
+            "10-drain prepare",
+            "20-stop prepare",
+            "20-stop recover",
+            "10-drain recover",
+        ]
+
+    play(scene())
+
+
+def test_what_programs_leave_behind_is_removed(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(
+            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, "echo hi")]))
+        )
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        assert list((tmp_path / "runs").iterdir())
+        await over(stage)
+        await settled()
+        assert list((tmp_path / "runs").iterdir()) == []
+
+    play(scene())
+
+
+# Requests
+
+
+def webhook(**fields: Any) -> Handler:
+    (made,) = handlers(toml(name="hook", kind="webhook", **fields), SECRET="hush-hush")
+    return made
+
+
+def test_a_webhook_tells_of_the_event() -> None:
+    with receiving() as receiver:
+        assert asked(webhook(url=receiver.url)) == Ready("127.0.0.1 answered 204")
+        (told,) = receiver.taken
+        assert (told["machine"], told["side"], told["seconds_left"]) == ("web-0", "prepare", "900")
+        assert told["event"]["EventId"] == "A"
+
+
+def test_a_webhook_is_filled_in() -> None:
+    with receiving() as receiver:
+        one = webhook(
+            url=receiver.url + "/${machine}?what=${resources}",
+            headers={"Authorization": "Bearer ${env:SECRET}"},
+            body={"text": '${type} of "${machine}"', "more": [1, "${side}"]},
+            recover_body={"text": "over"},
+        )
+        asked(one)
+        asked(one, Side.RECOVER)
+        (headers, body), (_, second) = receiver.calls
+        assert headers["authorization"] == "Bearer hush-hush"
+        assert json.loads(body) == {"text": 'Reboot of "web-0"', "more": [1, "prepare"]}
+        assert json.loads(second) == {"text": "over"}
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (503, Again("127.0.0.1 answered 503")),
+        (429, Again("127.0.0.1 answered 429")),
+        (400, Never("127.0.0.1 answered 400")),
+    ],
+)
+def test_who_cannot_now_is_tried_again_and_who_refuses_is_not(status: int, outcome: Outcome) -> None:
+    with receiving() as receiver:
+        receiver.answer = lambda count: status
+        assert asked(webhook(url=receiver.url)) == outcome
+
+
+def test_nobody_there_is_tried_again_and_the_address_is_not_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    said = asked(webhook(url=f"http://127.0.0.1:{port}/secret-path"))
+    assert said == Again("127.0.0.1 cannot be reached (ConnectError)")
+
+
+def test_a_webhook_may_be_for_one_side() -> None:
+    one = webhook(url="http://127.0.0.1:9/", sides=["prepare"])
+    assert asked(one, Side.RECOVER) == Ready()
+    assert one.does.describe(Side.RECOVER) == ""
+
+
+def test_a_chat_is_written_to() -> None:
+    with receiving() as receiver:
+        (chat,) = handlers(toml(name="chat", kind="notify", url=receiver.url, text="${type} soon"))
+        assert asked(chat) == Ready("127.0.0.1 answered 204")
+        assert receiver.taken == [{"text": "Reboot soon"}]
+
+
+# Mail
+
+
+class MailServer:
+    """Takes mail, by the rules of SMTP."""
+
+    def __init__(self) -> None:
+        self.mails: list[str] = []
+        self.refuses = False
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rwb") as stream:
+                self._talk(stream)
+
+    def _talk(self, stream: Any) -> None:
+        def say(line: str) -> None:
+            stream.write(f"{line}\r\n".encode())
+            stream.flush()
+
+        say("220 mail")
+        for line in stream:
+            match line.split()[0].upper():
+                case b"QUIT":
+                    say("221 bye")
+                    return
+                case b"DATA":
+                    say("354 go on")
+                    self.mails.append("".join(each.decode() for each in iter(stream.readline, b".\r\n")))
+                    say("250 taken")
+                case b"RCPT" if self.refuses:
+                    say("550 nobody of that name")
+                case _:
+                    say("250 fine")
+
+
+@contextmanager
+def mail_server() -> Iterator[MailServer]:
+    server = MailServer()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def test_an_administrator_gets_mail() -> None:
+    with mail_server() as server:
+        (mail,) = handlers(toml(name="admin", kind="notify", to="admin@example.com", smtp=server.place))
+        assert asked(mail) == Ready("mail to admin@example.com")
+        assert asked(mail, Side.RECOVER) == Ready("mail to admin@example.com")
+        first, second = server.mails
+        assert "Subject: web-0: Reboot is Scheduled" in first
+        assert "at the earliest at 2026-01-05T12:15:00Z" in first.replace("=\r\n", "")
+        assert "Subject: web-0: Reboot is over" in second
+
+
+def test_a_mail_that_nobody_takes_is_a_failure_and_no_server_is_tried_again() -> None:
+    with mail_server() as server:
+        server.refuses = True
+        (mail,) = handlers(toml(name="admin", kind="notify", to="admin@example.com", smtp=server.place))
+        assert asked(mail) == Never("mail server 127.0.0.1 does not deliver to admin@example.com")
+    assert asked(mail) == Again("mail server 127.0.0.1 cannot take the mail now (ConnectionRefusedError)")
+
+
+# Load balancers
+
+
+class Balancer:
+    """Speaks HAProxy's runtime API, as its documentation says."""
+
+    def __init__(self, path: Path) -> None:
+        self.commands: list[str] = []
+        self.sessions = [2, 1, 0]
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection:
+                command = connection.recv(1000).decode().strip()
+                self.commands.append(command)
+                connection.sendall(self._answer(command).encode())
+
+    def _answer(self, command: str) -> str:
+        if command == "show stat":
+            left = self.sessions.pop(0) if len(self.sessions) > 1 else self.sessions[0]
+            return f"# pxname,svname,qcur,scur,\nweb,FRONTEND,,9,\nweb,web-0,0,{left},\nweb,web-1,0,7,\n\n"
+        return "\n" if " web/web-0 " in command else "No such server.\n\n"
+
+
+@contextmanager
+def balancer(folder: Path) -> Iterator[tuple[Balancer, str]]:
+    # Not in the test's own folder: the path of such a socket may only be short.
+    path = Path(f"/tmp/forewarn-{os.getpid()}.sock")
+    path.unlink(missing_ok=True)
+    made = Balancer(path)
+    try:
+        yield made, str(path)
+    finally:
+        made.close()
+        path.unlink()
+
+
+def drain(path: str, *servers: str, **more: Any) -> Handler:
+    (made,) = handlers(toml(name="drain", kind="haproxy", socket=path, servers=list(servers), **more))
+    return made
+
+
+def test_a_server_is_drained_until_its_sessions_have_ended(tmp_path: Path) -> None:
+    with balancer(tmp_path) as (lb, path):
+        assert asked(drain(path, "web/${machine}")) == Ready("no session is left")
+        assert lb.commands == ["set server web/web-0 state drain", *["show stat"] * 3]
+
+
+def test_draining_ends_with_the_time(tmp_path: Path) -> None:
+    with balancer(tmp_path) as (lb, path):
+        lb.sessions = [4]
+        assert asked(drain(path, "web/${machine}"), left=3.0) == Ready("4 sessions are left, and no time")
+
+
+def test_a_server_is_made_ready_again(tmp_path: Path) -> None:
+    with balancer(tmp_path) as (lb, path):
+        assert asked(drain(path, "web/${machine}"), Side.RECOVER) == Ready()
+        assert lb.commands == ["set server web/web-0 state ready"]
+
+
+def test_a_server_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+    with balancer(tmp_path) as (_, path):
+        assert asked(drain(path, "web/db")) == Never(f"HAProxy at {path}: No such server.")
+
+
+def test_a_balancer_that_is_away_is_tried_again(tmp_path: Path) -> None:
+    one = drain("/no/such.sock", "web/web-0")
+    assert asked(one) == Again("HAProxy at /no/such.sock does not answer: No such file or directory")
+    assert one.does.problems()
+
+
+# Processes
+
+
+def test_the_process_of_a_pid_file_is_ended_and_started(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    start = script(tmp_path, f"sleep 600 & echo $! > {pid_file}", name="start")
+    subprocess.run([start], check=True)
+
+    async def scene() -> None:
+        declared = toml(name="app", kind="process", pid_file=str(pid_file), start=[start])
+        first = int(pid_file.read_text())
+        stage = Stage(tmp_path, *handlers(declared))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        assert platform.process_started(first) is None
+        await over(stage)
+        second = int(pid_file.read_text())
+        assert second != first
+        assert platform.process_started(second) is not None
+        os.kill(second, signal.SIGKILL)
+
+    play(scene())
+
+
+def test_what_does_not_run_is_ready(tmp_path: Path) -> None:
+    (app,) = handlers(toml(name="app", kind="process", pid_file=str(tmp_path / "none")))
+    assert asked(app) == Ready("it does not run")
+
+
+def test_a_unit_is_stopped_and_started_by_systemd() -> None:
+    (app,) = handlers(toml(name="app", kind="process", unit="nginx.service"))
+    ran: list[Command] = []
+
+    async def run(command: Command) -> Outcome:
+        ran.append(command)
+        return Ready()
+
+    async def both() -> None:
+        for side in Side:
+            task = Task(side=side, event=event(), machine="", seconds_left=lambda: None, run=run, say=print)
+            await (app.does.prepare(task) if side is Side.PREPARE else app.does.recover(task))
+
+    asyncio.run(both())
+    assert [list(command.words) for command in ran] == [
+        ["systemctl", "stop", "--", "nginx.service"],
+        ["systemctl", "start", "--", "nginx.service"],
+    ]
+
+
+# Plug-ins
+
+
+def test_a_plug_in_is_found_by_its_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "siren-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Name: siren\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[forewarn.handlers]\nsiren = siren:Siren\n")
+    (tmp_path / "siren.py").write_text(
+        "from forewarn.agent.handling import Ready\n"
+        "class Siren:\n"
+        "    def __init__(self, options):\n"
+        "        self.volume = options['volume']\n"
+        "    async def prepare(self, task):\n"
+        "        return Ready(f'{self.volume} dB')\n"
+        "    recover = prepare\n"
+        "    def describe(self, side):\n"
+        "        return 'wails'\n"
+        "    def problems(self):\n"
+        "        return ()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (siren,) = handlers(toml(name="loud", kind="siren", volume=120))
+    assert asked(siren) == Ready("120 dB")
+    with pytest.raises(Exception, match=r"line 1: .*the plug-in siren:Siren refuses this: 'volume'"):
+        handlers(toml(name="loud", kind="siren"))
+
+
+def test_nothing_is_left_running() -> None:
+    """The keepers of all these tests are gone."""
+    from forewarn.agent.runs import KEEPER
+
+    def keepers() -> list[str]:
+        found = subprocess.run(
+            ["ps", "-eo", "ppid=,args="], capture_output=True, text=True, check=True
+        ).stdout
+        mine = [line for line in found.splitlines() if str(KEEPER) in line and f"{os.getpid()} " in line]
+        return [line for line in mine if "defunct" not in line]
+
+    until(lambda: not keepers(), what="the last keeper to be gone")

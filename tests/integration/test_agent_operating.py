@@ -1,0 +1,225 @@
+"""Operating the agent: probes, metrics, status, reload, dry runs, logs, systemd."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from forewarn.agent.cases import Approved, Ended, Over, Running
+from forewarn.agent.handling import Side
+from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, serving
+from tests.process import Program, free_port, run, until
+from tests.receiver import receiving
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Program]:
+    with serving(tmp_path) as program:
+        yield program
+
+
+def test_probes_metrics_and_status_show_what_it_does(service: Program, tmp_path: Path) -> None:
+    (tmp_path / "hold").touch()
+    with agent_of(service, "web-0", tmp_path, more='listen = "127.0.0.1:0"') as agent:
+        url = f"http://{agent.out.wait_for('metrics and probes listen=')}"
+        assert httpx.get(f"{url}/readyz").json() == {"status": "ready"}
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Running)
+        ready = httpx.get(f"{url}/readyz")
+        assert (ready.status_code, ready.json()) == (503, {"status": "draining", "events": ["Reboot"]})
+        assert httpx.get(f"{url}/healthz").status_code == 200
+        status = httpx.get(f"{url}/status").json()
+        assert (status["machine"], status["draining"], status["trouble"]) == ("web-0", True, None)
+        (shown,) = status["events"]
+        assert (shown["type"], shown["doing"]) == ("Reboot", "preparing")
+        assert [(each["handler"], each["state"]) for each in shown["handlers"]] == [
+            ("tell", "ready"),
+            ("drain", "running"),
+        ]
+        (tmp_path / "go").touch()
+        agent.wait_for(Approved)
+        service.advance(900)
+        agent.wait_for(Over)
+        until(lambda: httpx.get(f"{url}/readyz").status_code == 200, what="it to be ready for work again")
+        metrics = httpx.get(f"{url}/metrics").text
+        assert 'forewarn_agent_events_total{type="Reboot"} 1.0' in metrics
+        assert 'forewarn_agent_handlers_total{ending="ready",handler="drain",side="prepare"} 1.0' in metrics
+        assert "forewarn_agent_approvals_total 1.0" in metrics
+        assert "forewarn_agent_draining 0.0" in metrics
+        assert httpx.get(f"{url}/nothing").status_code == 404
+        assert httpx.post(f"{url}/readyz").status_code == 405
+
+
+def test_status_reads_the_journal_of_an_agent_that_does_not_listen(service: Program, tmp_path: Path) -> None:
+    (tmp_path / "hold").touch()
+    with agent_of(service, "web-0", tmp_path) as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Running)
+        ran = run(tmp_path, "agent", "status", "--config", agent.config)
+        assert ran.returncode == 0, ran.stderr
+        assert "The agent cannot be asked" in ran.stdout
+        assert re.search(r"Reboot +Scheduled +preparing", ran.stdout)
+        told = json.loads(run(tmp_path, "agent", "status", "--json", "--config", agent.config).stdout)
+        assert told["events"][0]["handlers"][1]["state"] == "running"
+        (tmp_path / "go").touch()
+        agent.wait_for(Approved)
+
+
+def test_status_asks_an_agent_that_listens(service: Program, tmp_path: Path) -> None:
+    port = free_port()
+    with agent_of(service, "web-0", tmp_path, more=f'listen = "127.0.0.1:{port}"') as agent:
+        ran = run(tmp_path, "agent", "status", "--config", agent.config)
+        assert ran.stdout.startswith("web-0: running for ")
+        assert "No event for this machine." in ran.stdout
+
+
+def test_a_bad_config_keeps_the_old_one(service: Program, tmp_path: Path) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        agent.configure('[agent]\n\napprove = "maybe"\n')
+        agent.signal(signal.SIGHUP)
+        said = agent.out.wait_for("the config stays as it was: ")
+        assert "line 3: agent.approve: expected never, when-ready or user-events" in said
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+        assert lines_of(tmp_path / "ran") == ["prepare Reboot 1"]
+
+
+def test_a_dry_run_says_what_it_would_do(service: Program, tmp_path: Path) -> None:
+    with agent_of(service, "web-0", tmp_path, "--dry-run") as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.out.wait_for(f"drain: prepare ready: would have: runs {tmp_path}/hook")
+        agent.out.wait_for("would have approved the event")
+        assert not agent.journal.exists()
+        assert not service.get("/v1/events")["events"][0]["approved"]
+        assert lines_of(tmp_path / "ran") == []
+
+
+def test_a_second_agent_on_the_same_journal_is_refused(service: Program, tmp_path: Path) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        ran = run(tmp_path, "agent", "run", "--config", agent.config)
+        assert ran.returncode == 1
+        assert f"another agent runs with the journal {agent.journal}" in ran.stderr
+
+
+def test_logs_are_json_where_that_is_wanted_and_never_hold_a_secret(service: Program, tmp_path: Path) -> None:
+    with receiving() as receiver:
+        receiver.answer = lambda count: 503 if count == 1 else 204
+        secret = "tell-nobody-42"
+        (tmp_path / "leak").write_text(f"#!/bin/sh\necho the token is {secret}\n")
+        (tmp_path / "leak").chmod(0o755)
+        more = f"""
+[[handlers]]
+name = "call"
+kind = "webhook"
+url = "{receiver.url}/{secret}"
+headers = {{ Authorization = "Bearer ${{env:TOKEN}}" }}
+retry = 1
+
+[[handlers]]
+name = "leak"
+kind = "exec"
+prepare = ["{tmp_path}/leak"]
+"""
+        agent_of(service, "web-0", tmp_path)
+        agent = AgentProgram(
+            tmp_path, config(service, "web-0") + more, "--log", "json", environment={"TOKEN": secret}
+        )
+        with agent:
+            service.post("/v1/machines/web-0/restart")
+            agent.wait_for(Approved)
+            agent.stop()
+        assert receiver.calls[-1][0]["authorization"] == f"Bearer {secret}"
+        lines = json_lines(agent.said)
+        assert all({"at", "level", "message"} <= line.keys() for line in lines)
+        assert any(line["message"] == "leak | the token is ***" for line in lines)
+        assert any(line["message"].startswith("call: prepare will try again") for line in lines)
+        assert secret not in "\n".join(agent.said)
+
+
+def test_systemd_is_told(service: Program, tmp_path: Path) -> None:
+    path = f"/tmp/forewarn-notify-{os.getpid()}"
+    Path(path).unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(path)
+        systemd.settimeout(60)
+        environment = {"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000"}
+        agent_of(service, "web-0", tmp_path)
+        agent = AgentProgram(tmp_path, config(service, "web-0"), environment=environment)
+        heard: list[str] = []
+
+        def wait_for(line: str) -> None:
+            while not any(line in each for each in heard):
+                heard.append(systemd.recv(4096).decode())
+
+        with agent:
+            wait_for("READY=1")
+            wait_for("STATUS=watching")
+            heard.clear()
+            wait_for("WATCHDOG=1")
+            heard.clear()
+            wait_for("WATCHDOG=1")
+            agent.signal(signal.SIGHUP)
+            wait_for("RELOADING=1")
+            agent.signal(signal.SIGTERM)
+            wait_for("STOPPING=1")
+            assert agent.process.wait(60) == 0
+    Path(path).unlink()
+
+
+def test_the_hooks_do_not_speak_for_the_agent_to_systemd(service: Program, tmp_path: Path) -> None:
+    agent = AgentProgram(
+        tmp_path,
+        config(service, "web-0").replace(
+            'prepare = ["{folder}/hook"]', 'prepare = ["sh", "-c", "env > {folder}/env"]'
+        ),
+        environment={"NOTIFY_SOCKET": "/no/such/socket"},
+    )
+    with agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+    assert "NOTIFY_SOCKET" not in (tmp_path / "env").read_text()
+
+
+def test_a_journal_of_a_copied_disk_is_not_taken_for_ones_own(service: Program, tmp_path: Path) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+        agent.kill()
+        agent.configure(config(service, "web-1"))
+        agent.start()
+        agent.out.wait_for("is of another machine")
+        assert agent.is_clear()
+
+
+def test_the_first_of_three_speaks_for_all(service: Program, tmp_path: Path) -> None:
+    """Two machines of one host are named in one event: the second holds its tongue."""
+    agents = []
+    for name in ("web-0", "web-3"):
+        folder = tmp_path / name
+        folder.mkdir()
+        agent = agent_of(service, name, folder)
+        agent.configure(config(service, name).replace('"any"', '"first"'))
+        agents.append(agent)
+    with agents[0], agents[1]:
+        service.post("/v1/hosts/host-1/maintenance", json={"action": "reboot"})
+        agents[0].wait_for(Approved)
+        agents[1].wait_for(Ended, side=Side.PREPARE, handler="drain")
+        (event,) = [each for each in service.get("/v1/events")["events"] if "web-0" in each["resources"]]
+        assert event["resources"] == ["web-0", "web-3"]
+        assert len(event["approvals"]) == 1
+        assert not [entry for entry in agents[1].entries() if isinstance(entry, Approved)]
+
+
+def test_the_agent_loads_nothing_of_the_server() -> None:
+    heavy = ("fastapi", "pydantic", "sqlalchemy", "uvloop", "uvicorn", "prometheus_client", "smtplib")
+    code = "import sys; import forewarn.agent.program, forewarn.cli.main; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {name.partition(".")[0] for name in ran.stdout.split()} & set(heavy)

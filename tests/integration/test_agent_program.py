@@ -1,0 +1,250 @@
+"""The agent against the real service on a clock that the test turns: every event, from notice to recovery."""
+
+import re
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from forewarn.agent.cases import Approved, Changed, Ended, Left, Over, Running, TakenUp
+from forewarn.agent.handling import Side
+from forewarn.sdk import platform
+from tests.agent_program import NAMED, AgentProgram, agent_of, config, lines_of, port_of, serving
+from tests.process import Program, free_port, until
+from tests.scripted import answer, scripted
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Program]:
+    with serving(tmp_path) as program:
+        yield program
+
+
+@pytest.mark.parametrize(
+    ("machine", "path", "body", "type_"),
+    [
+        ("web-0", "/v1/machines/web-0/restart", {}, "Reboot"),
+        ("web-0", "/v1/machines/web-0/redeploy", {}, "Redeploy"),
+        ("web-0", "/v1/machines/web-0/freeze", {}, "Freeze"),
+        ("batch_0", "/v1/machines/batch_0/evict", {}, "Preempt"),
+        ("web-0", "/v1/hosts/host-1/maintenance", {"action": "freeze"}, "Freeze"),
+        ("web-0", "/v1/hosts/host-1/degrade", {}, "Redeploy"),
+    ],
+)
+def test_it_prepares_approves_and_comes_back(
+    service: Program, tmp_path: Path, machine: str, path: str, body: dict[str, str], type_: str
+) -> None:
+    with agent_of(service, machine, tmp_path) as agent:
+        service.post(path, json=body)
+        seen = agent.wait_for(TakenUp)
+        assert isinstance(seen, TakenUp)
+        assert seen.event.type == type_
+        agent.wait_for(Approved)
+        assert lines_of(tmp_path / "ran") == [f"prepare {type_} 1"]
+        (event,) = [each for each in service.get("/v1/events")["events"] if machine in each["resources"]]
+        assert len(event["approvals"]) == 1
+        # Others on the same host may not have approved: their time must pass.
+        service.advance(8 * 86400)
+        agent.wait_for(Over)
+        assert lines_of(tmp_path / "ran") == [f"prepare {type_} 1", f"recover {type_} 1"]
+
+
+def test_a_machine_that_is_deleted_gets_ready_for_that(service: Program, tmp_path: Path) -> None:
+    with agent_of(service, "web-1", tmp_path) as agent:
+        service.post("/v1/machines/web-1/terminate")
+        agent.wait_for(Approved)
+        assert lines_of(tmp_path / "ran") == ["prepare Terminate 1"]
+        service.advance(600)
+        # Nobody knows it any more: it is told nothing, which is not the same as that all is over.
+        agent.out.wait_for("the endpoint gives no document")
+        assert not agent.is_clear()
+
+
+def test_an_event_that_is_born_started_is_prepared_for_without_approval(
+    service: Program, tmp_path: Path
+) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        service.post("/v1/hosts/host-1/fail")
+        agent.wait_for(Ended, side=Side.PREPARE, handler="drain")
+        service.advance(3600)
+        agent.wait_for(Over)
+        assert not [entry for entry in agent.entries() if isinstance(entry, Approved)]
+
+
+def test_a_cancelled_event_is_come_back_from(service: Program, tmp_path: Path) -> None:
+    with agent_of(service, "web-0", tmp_path, more="") as agent:
+        agent.configure(config(service, "web-0").replace('"when-ready"', '"never"'))
+        agent.signal(signal.SIGHUP)
+        agent.out.wait_for("the config was read again")
+        order = service.post("/v1/machines/web-0/restart")["order"]["id"]
+        agent.wait_for(Ended, side=Side.PREPARE, handler="drain")
+        service.post(f"/v1/orders/{order}/cancel")
+        left = agent.wait_for(Left)
+        assert isinstance(left, Left)
+        assert left.why == "it is no longer listed"
+        agent.wait_for(Over)
+
+
+def test_killed_while_a_handler_runs_it_waits_for_it_and_runs_nothing_twice(
+    service: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "hold").touch()
+    with agent_of(service, "web-0", tmp_path) as agent:
+        service.post("/v1/machines/web-0/restart")
+        running = agent.wait_for(Running)
+        until(lambda: lines_of(tmp_path / "ran"), what="the hook to run")
+        agent.kill()
+        assert isinstance(running, Running)
+        assert platform.process_started(running.pid) == running.started
+        agent.start()
+        (tmp_path / "go").touch()
+        agent.wait_for(Approved)
+        service.advance(900)
+        agent.wait_for(Over)
+        assert lines_of(tmp_path / "ran") == ["prepare Reboot 1", "recover Reboot 1"]
+
+
+def test_it_comes_back_although_it_was_down_when_the_event_ended(service: Program, tmp_path: Path) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+        assert agent.stop() == 0
+        service.advance(900)
+        agent.start()
+        agent.wait_for(Over)
+        assert lines_of(tmp_path / "ran") == ["prepare Reboot 1", "recover Reboot 1"]
+
+
+def test_an_event_that_is_put_off_is_followed(service: Program, tmp_path: Path) -> None:
+    service.stop()
+    fleet = Path(service.flags[-1])
+    policy = '[groups.web.policy]\ndefer = "1h"\n\n[groups.shop]'
+    fleet.write_text(fleet.read_text().replace("[groups.shop]", policy))
+    service.start()
+    with agent_of(service, "web-0", tmp_path) as agent:
+        agent.configure(config(service, "web-0").replace('"when-ready"', '"never"'))
+        agent.stop()
+        agent.start()
+        event = service.post("/v1/machines/web-0/restart")["event"]
+        agent.wait_for(TakenUp)
+        url = f"http://127.0.0.1:{port_of(service, 'web-0')}/metadata/scheduledevents/defer"
+        asked = httpx.post(
+            url,
+            params={"api-version": "2020-07-01"},
+            headers={"Metadata": "true"},
+            json={"DeferRequests": [{"EventId": event["id"], "Seconds": 1800}]},
+        )
+        assert asked.status_code == 200, asked.text
+        moved = agent.wait_for(Changed)
+        assert isinstance(moved, Changed)
+        agent.out.wait_for("Reboot has moved")
+
+
+# The endpoint
+
+
+def test_an_endpoint_that_goes_away_and_answers_rubbish_is_told_of_once(
+    service: Program, tmp_path: Path
+) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+        service.kill()
+        agent.out.wait_for("the endpoint gives no document")
+        port = port_of(service, "web-0")
+        with _rubbish(port):
+            until(lambda: _rubbish.calls > 1, what="the agent to meet rubbish")
+        service.start()
+        agent.out.wait_for("the endpoint answers again")
+        service.advance(900)
+        agent.wait_for(Over)
+        assert len([line for line in agent.out.lines if "the endpoint gives no document" in line]) == 1
+
+
+class _rubbish:  # noqa: N801 - it is used as a function is
+    """Listens where the service did, and answers nonsense."""
+
+    calls = 0
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def __enter__(self) -> None:
+        type(self).calls = 0
+        self._listener = socket.create_server(("127.0.0.1", self._port), reuse_port=False)
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        replies = [
+            answer(200, b"<html>"),
+            answer(200, b""),
+            answer(404, b"{}"),
+            answer(500),
+            answer(200, b'{"Events":7}'),
+        ]
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(4096)
+                connection.sendall(
+                    replies[self.calls % len(replies)].replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+                )
+            type(self).calls += 1
+
+
+def test_an_agent_that_starts_before_its_endpoint_waits_for_it(tmp_path: Path) -> None:
+    port = free_port()
+    text = f'[agent]\nendpoint = "http://127.0.0.1:{port}"\njournal = "{{journal}}"\nlisten = "127.0.0.1:0"\n'
+    agent = AgentProgram(tmp_path, text)
+    agent.spawn()
+    try:
+        agent.out.wait_for("waiting: ")
+        place = agent.out.wait_for("metrics and probes listen=")
+        assert httpx.get(f"http://{place}/readyz").status_code == 200
+        shown = httpx.get(f"http://{place}/status").json()
+        assert "nothing listens there" in shown["trouble"]
+    finally:
+        assert agent.stop() == 0
+
+
+def test_of_several_endpoints_the_one_that_answers_is_used(service: Program, tmp_path: Path) -> None:
+    dead = free_port()
+    text = config(service, "web-0").replace('endpoint = "', f'endpoint = ["http://127.0.0.1:{dead}", "')
+    text = re.sub(r'(endpoint = \[.*")$', r"\1]", text, flags=re.MULTILINE)
+    agent = agent_of(service, "web-0", tmp_path)
+    agent.configure(text)
+    with agent:
+        assert f"endpoint=http://127.0.0.1:{port_of(service, 'web-0')}" in agent.out.text
+
+
+def test_a_closed_endpoint_is_told_of_and_asked_again(tmp_path: Path) -> None:
+    with scripted(answer(403, b"closed")) as endpoint:
+        agent = AgentProgram(tmp_path, NAMED.replace("{url}", endpoint.url))
+        agent.spawn()
+        assert agent.out.wait_for("waiting: ").startswith("403")
+        until(lambda: len(endpoint.requests) > 2, what="it to ask again")
+        assert agent.stop() == 0
+
+
+def test_a_machine_that_is_not_told_who_it_is_needs_a_name(tmp_path: Path) -> None:
+    document = b'{"DocumentIncarnation":1,"Events":[]}'
+    with (
+        scripted(answer(404, b"{}"), answer(200, document)) as endpoint,
+        AgentProgram(tmp_path, NAMED.replace("{url}", endpoint.url)) as agent,
+    ):
+        assert "machine=m" in agent.out.wait_for("watching")
+        agent.out.wait_for("this machine's id is not known")
+        assert agent.stop() == 0

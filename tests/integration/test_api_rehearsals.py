@@ -1,0 +1,106 @@
+"""Projects as the API shows them, and orders of a rehearsal, which only projects marked for it may meet."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from forewarn.wire.fleet import read_fleet
+from tests.harness import Service, sqlite_url
+from tests.served import Api, app_of
+
+FLEET = {
+    "projects": {
+        "lab": {"rehearsal": True},
+        "shop": {
+            "time_zone": "Europe/Berlin",
+            "windows": [{"days": ["sat"], "start": "22:00", "length": "4h"}],
+            "blackout": ["2026-12-24/2026-12-25"],
+        },
+    },
+    "hosts": {"own": {}, "shared": {}, "empty": {}},
+    "machines": [
+        {"name": "lab-0", "project": "lab", "host": "own"},
+        {"name": "lab-1", "project": "lab", "host": "shared"},
+        {"name": "shop-0", "project": "shop", "host": "shared"},
+    ],
+}
+REHEARSAL = {"rehearsal": "mine"}
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(read_fleet(FLEET))
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def api(service: Service) -> Api:
+    return Api(app_of(service))
+
+
+def test_a_project_is_shown_with_what_it_declares_and_what_it_does_not(api: Api) -> None:
+    assert api("GET", "/v1/projects/shop").json()["project"] == {
+        "name": "shop",
+        "time_zone": "Europe/Berlin",
+        "windows": [{"days": ["sat"], "start": "22:00", "length": 14400.0}],
+        "blackout": ["2026-12-24", "2026-12-25"],
+        "rehearsal": False,
+    }
+    assert api("GET", "/v1/projects/lab").json()["project"] == {
+        "name": "lab",
+        "time_zone": "UTC",
+        "windows": [],
+        "blackout": [],
+        "rehearsal": True,
+    }
+    assert api("GET", "/v1/projects/none").status_code == 404
+
+
+def test_projects_are_listed_page_by_page(api: Api) -> None:
+    first = api("GET", "/v1/projects?limit=2").json()
+    assert [each["name"] for each in first["projects"]] == ["default", "lab"]
+    rest = api("GET", f"/v1/projects?limit=2&after={first['next']}").json()
+    assert ([each["name"] for each in rest["projects"]], rest["next"]) == (["shop"], None)
+
+
+def test_a_host_shows_whose_machines_it_carries(api: Api) -> None:
+    assert api("GET", "/v1/hosts/shared").json()["host"]["projects"] == ["lab", "shop"]
+
+
+def test_an_order_of_a_rehearsal_is_known_for_one(service: Service, api: Api) -> None:
+    placed = api("POST", "/v1/machines/lab-0/freeze", json={**REHEARSAL, "reason": "exercise"}).json()
+    assert placed["order"]["rehearsal"] == "mine"
+    assert api("GET", f"/v1/orders/{placed['order']['id']}").json()["order"]["rehearsal"] == "mine"
+    record = next(each for each in service.history() if each.kind == "order-placed")
+    assert record.reason == "freeze (rehearsal of mine): exercise"
+    host = api("POST", "/v1/hosts/own/maintenance", json={**REHEARSAL, "action": "reboot"}).json()
+    assert host["order"]["rehearsal"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        (
+            "machines/shop-0/freeze",
+            'machine "shop-0" is of project shop, which is not for rehearsals: declare `rehearsal = true` '
+            "in [projects.shop] of the fleet file, and apply it",
+        ),
+        (
+            "hosts/shared/fail",
+            'host "shared" carries machines of projects that are not for rehearsals: shop-0 (shop)',
+        ),
+        ("hosts/shared/cordon", "shop-0 (shop)"),
+        ("hosts/empty/cordon", 'host "empty" carries no machine of a project for rehearsals'),
+    ],
+)
+def test_a_rehearsal_elsewhere_is_refused_and_changes_nothing(
+    service: Service, api: Api, path: str, why: str
+) -> None:
+    before = service.history()
+    answer = api("POST", f"/v1/{path}", json=REHEARSAL)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "Conflict")
+    assert why in answer.json()["error"]["message"]
+    assert service.history() == before

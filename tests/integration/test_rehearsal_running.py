@@ -1,0 +1,282 @@
+"""`forewarn rehearse` on a running server: in a project marked for it, and nowhere else."""
+
+import json
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from tests.process import FOREWARN, PATIENCE, Output, Program, ending, free_port, run, started
+
+CURL = Path(__file__).with_name("curl-guest.sh")
+
+FLEET = """
+[projects.lab]
+rehearsal = true
+[projects.shop]
+
+[groups.front]
+kind = "availability-set"
+update-domains = 2
+project = "lab"
+
+[hosts.rack-1]
+[hosts.rack-2]
+[hosts.shared]
+
+[[machines]]
+name = "front-0"
+group = "front"
+host = "rack-1"
+port = {front}
+
+[[machines]]
+name = "front-1"
+group = "front"
+host = "shared"
+update-domain = 1
+address = "127.0.0.51"
+
+[[machines]]
+name = "batch_0"
+project = "lab"
+host = "rack-2"
+priority = "spot"
+port = {batch}
+
+[[machines]]
+name = "till"
+project = "shop"
+host = "shared"
+"""
+
+
+class Site:
+    """A server with a project for rehearsals and another, and guests that are made of curl."""
+
+    def __init__(self, folder: Path, stack: ExitStack, clock: str) -> None:
+        self.ports = {"front-0": free_port(), "batch_0": free_port()}
+        fleet = FLEET.format(front=self.ports["front-0"], batch=self.ports["batch_0"])
+        (folder / "fleet.toml").write_text(fleet)
+        self.folder = folder
+        self._stack = stack
+        self.program = stack.enter_context(Program(folder, "--fleet", "fleet.toml", clock=clock))
+
+    def guest(self, machine: str) -> None:
+        """Start a guest that approves whatever it sees."""
+        command = [str(CURL), f"http://127.0.0.1:{self.ports[machine]}", "approve"]
+        process = self._stack.enter_context(ending(started(command, self.folder)))
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            Output(stream)
+
+    def command(self, scenario: str, *more: str | Path, project: str | None = "lab") -> list[str | Path]:
+        where = ("--project", project) if project else ()
+        return ["rehearse", scenario, "--server", self.program.operators, *where, *more]
+
+    def rehearse(
+        self, scenario: str, *more: str | Path, project: str | None = "lab"
+    ) -> CompletedProcess[str]:
+        return run(self.folder, *self.command(scenario, *more, project=project))
+
+    def orders(self) -> list[dict[str, Any]]:
+        return self.program.all("orders")
+
+
+@contextmanager
+def site_with(folder: Path, *, clock: str) -> Iterator[Site]:
+    with ExitStack() as stack:
+        yield Site(folder, stack, clock)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with site_with(tmp_path, clock="manual") as built:
+        yield built
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Give a site on which nothing is to happen."""
+    with site_with(tmp_path_factory.mktemp("quiet"), clock="manual") as built:
+        yield built
+
+
+needs_curl = pytest.mark.skipif(
+    shutil.which("curl") is None, reason="curl, the guest of these tests, is absent"
+)
+
+
+# What it does
+
+
+@needs_curl
+def test_an_eviction_is_rehearsed_by_the_guests_that_are_there(site: Site) -> None:
+    site.guest("batch_0")
+    ran = site.rehearse("spot-eviction", "--json")
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    (guest,) = json.loads(ran.stdout)["guests"]
+    (event,) = guest["events"]
+    assert (guest["machine"], event["type"]) == ("batch_0", "Preempt")
+    assert event["announced_seconds"] <= event["seen_seconds"] <= event["approved_seconds"]
+    assert event["used_seconds"] < event["notice_seconds"]
+    (order,) = site.orders()
+    assert (order["rehearsal"], order["by"], order["state"]) == ("spot-eviction", "operator", "done")
+    placed = next(each for each in site.program.history() if each["kind"] == "order-placed")
+    assert placed["reason"] == "evict (rehearsal of spot-eviction)"
+
+
+@needs_curl
+def test_other_machines_play_it_and_hosts_are_those_that_carry_them(site: Site) -> None:
+    site.guest("front-0")
+    ran = site.rehearse("host-update", "--machine", "web-0=front-0")
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    assert "maintenance rack-1 (reboot)" in ran.stdout
+    assert "host-update: as expected" in ran.stdout
+    (order,) = site.orders()
+    assert (order["host"], order["rehearsal"]) == ("rack-1", "host-update")
+
+
+@needs_curl
+def test_a_machine_that_is_terminated_has_played_its_part(site: Site) -> None:
+    site.guest("front-0")
+    ran = site.rehearse("terminate", "--machine", "web-0=front-0")
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    assert site.program.call("GET", "/v1/machines/front-0").status_code == 404
+
+
+@needs_curl
+def test_a_server_that_keeps_its_own_time_is_left_to_it(tmp_path: Path) -> None:
+    with site_with(tmp_path, clock="x60") as site:
+        site.guest("front-0")
+        ran = site.rehearse("user-restart", "--machine", "web-0=front-0")
+        assert ran.returncode == 0, ran.stderr + ran.stdout
+        assert "(clock x60)" in ran.stdout
+        # Ten seconds, fifteen minutes of notice, and ninety seconds in which it stays listed.
+        assert "If nobody approves, it takes about 17 s from then on." in ran.stdout
+        refused = site.rehearse("user-restart", "--machine", "web-0=front-0", "--speed", "9")
+        assert refused.returncode == 1
+        assert "the server's clock is x60, and keeps its own time: leave --speed out" in refused.stderr
+
+
+@needs_curl
+def test_what_is_interrupted_is_called_off(site: Site) -> None:
+    (site.folder / "slow.toml").write_text(
+        '[scenario]\nname = "slow"\nclock = "x10"\nstart = "now"\n'
+        '[[steps]]\norder = { host = "host-1", action = "degrade" }\n[expect]\n'
+    )
+    command = [FOREWARN, *map(str, site.command("slow.toml", "--machine", "web-0=front-0"))]
+    with ending(started(command, site.folder)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        out, _ = Output(process.stdout), Output(process.stderr)
+        out.wait_for("Redeploy of front-0 is announced")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 1
+        out.finish()
+    assert "it was interrupted" in out.text
+    (order,) = site.orders()
+    assert order["state"] == "cancelled"
+    assert f"order {order['id']} is called off" in out.text
+
+
+@needs_curl
+def test_a_user_rehearses_in_the_only_project_they_see(tmp_path: Path) -> None:
+    with site_with(tmp_path, clock="x120") as site:
+        site.guest("front-0")
+        operator = token(site, "--name", "olga", "--role", "operator")
+        user = token(site, "--name", "lea", "--role", "user", "--project", "lab", "--token", operator)
+        play = ("--machine", "web-0=front-0", "--token", user)
+        ran = site.rehearse("user-restart", *play, project=None)
+        assert ran.returncode == 0, ran.stderr + ran.stdout
+        assert "Rehearsing user-restart in project lab" in ran.stdout
+        refused = site.rehearse("live-migration", *play, project=None)
+        assert refused.returncode == 1
+        assert "freeze front-0 was refused: lea (user of lab) may not do this" in refused.stdout
+
+
+def token(site: Site, *given: str) -> str:
+    made = run(site.folder, "token", "create", *given, "--server", site.program.operators, "--json")
+    assert made.returncode == 0, made.stderr
+    return str(json.loads(made.stdout)["secret"])
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize(
+    ("scenario", "more", "project", "why"),
+    [
+        (
+            "spot-eviction",
+            (),
+            "shop",
+            "project shop is not for rehearsals: declare `rehearsal = true` in [projects.shop] of the fleet",
+        ),
+        ("spot-eviction", (), "none", 'project "none" does not exist'),
+        ("spot-eviction", (), None, "say in which project with --project; those for rehearsals: lab"),
+        ("user-restart", (), "lab", 'project lab has no machine "web-0": --machine web-0=NAME says which'),
+        (
+            "user-restart",
+            ("--machine", "web-9=front-0"),
+            "lab",
+            "user-restart has no machine web-9, only web-0",
+        ),
+        (
+            "host-update",
+            ("--machine", "web-0=front-1"),
+            "lab",
+            "host shared carries machines of shop too, and an order on a host touches all of them",
+        ),
+        (
+            "rolling-host-update",
+            ("--machine", "web-0=front-0", "--machine", "web-1=front-0", "--machine", "web-2=batch_0"),
+            "lab",
+            "machine front-0 cannot play both web-0 and web-1",
+        ),
+        ("rough.toml", (), "lab", "rough has faults, and on a running server nothing stands between"),
+    ],
+)
+def test_it_is_refused_elsewhere_before_anything_happens(
+    quiet: Site, scenario: str, more: tuple[str, ...], project: str | None, why: str
+) -> None:
+    (quiet.folder / "rough.toml").write_text(
+        '[scenario]\nname = "rough"\n[[steps]]\nfault = { kind = "503" }\n[expect]\nmachines = ["batch_0"]\n'
+    )
+    before = quiet.program.history(), quiet.program.get("/v1/clock")
+    ran = quiet.rehearse(scenario, *more, project=project)
+    assert ran.returncode == 1
+    assert why in ran.stderr
+    assert (quiet.program.history(), quiet.program.get("/v1/clock")) == before
+
+
+@pytest.mark.parametrize(
+    "more", [("--", "true"), ("--client-url-file", "urls.json"), ("--machine", "web-0"), ("--wait", "soon")]
+)
+def test_what_makes_no_sense_on_a_running_server_is_wrong_usage(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    ran = run(tmp_path, "rehearse", "user-restart", "--server", "http://127.0.0.1:1", *more)
+    assert ran.returncode == 2
+
+
+def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
+    ran = run(tmp_path, "rehearse", "user-restart", "--project", "lab", "--server", "http://127.0.0.1:1")
+    assert ran.returncode == 3
+    assert "no server answers at http://127.0.0.1:1" in ran.stderr
+
+
+def test_a_rehearsal_that_nobody_answers_ends_and_says_where_to_poll(site: Site) -> None:
+    play = ("--machine", "web-0=front-1", "--wait", "0.5")
+    ran = site.rehearse("user-restart", *play)
+    assert ran.returncode == 1
+    assert (
+        "front-1 did not poll within 0.5 s: its guest polls /metadata/scheduledevents of the server's guest "
+        "endpoint, from 127.0.0.51"
+    ) in ran.stdout
+    assert site.orders() == []

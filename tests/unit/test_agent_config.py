@@ -1,0 +1,219 @@
+"""The agent's config: what it takes, and what it says about what it does not."""
+
+from pathlib import Path
+
+import pytest
+
+from forewarn.agent import recipe
+from forewarn.agent.approval import Approve, Approver
+from forewarn.agent.config import Config, Settings, load, parse
+from forewarn.agent.handler import OnFailure, OnRestart
+from forewarn.agent.handling import Side
+from forewarn.agent.toml_lines import line_of
+from forewarn.agent.words import explain
+from forewarn.core.errors import Invalid, NotFound
+from forewarn.core.words import EventType, Source
+
+FULL = """
+[agent]
+endpoint = "auto"
+machine = "auto"
+journal = "agent.journal"
+approve = "when-ready"
+approver = "self"
+listen = "127.0.0.1:8171"
+
+[[handlers]]
+name = "drain"
+kind = "exec"
+types = ["Reboot", "Redeploy", "Preempt", "Terminate"]
+prepare = ["/etc/forewarn/drain"]
+recover = ["/etc/forewarn/undrain"]
+timeout = 300
+on-failure = "hold"
+"""
+
+
+def read(text: str, **environment: str) -> Config:
+    return parse(text, name="agent.toml", environment=environment)
+
+
+def refusal(text: str, **environment: str) -> str:
+    with pytest.raises(Invalid) as caught:
+        read(text, **environment)
+    return str(caught.value)
+
+
+def test_the_config_of_the_design_is_read() -> None:
+    config = read(FULL)
+    assert config.agent == Settings(listen=("127.0.0.1", 8171))
+    (drain,) = config.handlers
+    assert (drain.name, drain.kind, drain.timeout) == ("drain", "exec", 300)
+    assert (drain.on_failure, drain.on_restart, drain.drains) == (OnFailure.HOLD, OnRestart.WAIT, True)
+    assert drain.when.types == (EventType.REBOOT, EventType.REDEPLOY, EventType.PREEMPT, EventType.TERMINATE)
+    assert drain.does.describe(Side.RECOVER) == "runs /etc/forewarn/undrain"
+
+
+def test_an_empty_config_is_one() -> None:
+    assert read("").agent == Settings(
+        approve=Approve.WHEN_READY, approver=Approver.SELF, journal=Path("agent.journal")
+    )
+
+
+def test_an_endpoint_may_be_one_url_or_several() -> None:
+    assert read('[agent]\nendpoint = "http://10.0.0.1/"').agent.endpoint == ("http://10.0.0.1",)
+    several = read('[agent]\nendpoint = ["http://10.0.0.1:80", "https://b"]').agent.endpoint
+    assert several == ("http://10.0.0.1:80", "https://b")
+
+
+def test_filters_are_read() -> None:
+    (one,) = read(
+        '[[handlers]]\nname = "a"\nkind = "log"\nsources = ["User"]\nmin-duration = "10s"\n'
+        'max-duration = 60\nmin-seconds-left = "1m"\nmax_seconds_left = "10m"\n'
+    ).handlers
+    when = one.when
+    assert when.sources == (Source.USER,)
+    assert (when.min_duration, when.max_duration) == (10, 60)
+    assert (when.min_seconds_left, when.max_seconds_left) == (60, 600)
+    assert not one.drains, "a line in a log drains nothing"
+
+
+HANDLER = '\n[[handlers]]\nname = "a"\nkind = "log"\n\n[[handlers]]\nname = "b"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[agent\n",
+            "agent.toml is not TOML: Expected ']' at the end of a table declaration (at line 1, column 7)",
+        ),
+        (
+            '[agent]\n\napprove = "sometimes"',
+            'line 3: agent.approve: expected never, when-ready or user-events, got "sometimes"',
+        ),
+        ('[agent]\naprove = "never"', "line 2: agent.aprove: there is no such field; did you mean approve?"),
+        ("[agnt]\nx = 1", "line 1: agnt: there is no such field; did you mean agent?"),
+        (
+            '[agent]\nlisten = "8171"',
+            'line 2: agent.listen: expected HOST:PORT, as 127.0.0.1:8171, got "8171"',
+        ),
+        (
+            "[agent]\nendpoint = 7",
+            'line 2: agent.endpoint: expected "auto", a URL or a list of URLs, got 7',
+        ),
+        (
+            HANDLER + 'kind = "log"\ntimeout = "soon"',
+            'line 9: handlers[1] "b": timeout: expected a time from 0:00:01 to 1 day, 0:00:00,',
+        ),
+        (
+            HANDLER + 'kind = "log"\ntimeot = 3',
+            'line 9: handlers[1] "b": timeot: there is no such field; did you mean timeout?',
+        ),
+        (HANDLER + "timeout = 3", 'line 6: handlers[1] "b": kind: expected it, but it is missing'),
+        (
+            HANDLER + 'kind = "exce"',
+            'line 8: handlers[1] "b": kind: expected one of exec, webhook, haproxy, process, notify, log',
+        ),
+        (
+            HANDLER + 'kind = "log"\ntypes = ["Reboot", "Restart"]',
+            'line 9: handlers[1] "b": types: expected Freeze, Reboot, Redeploy, Preempt or Terminate, got',
+        ),
+        (
+            HANDLER + 'kind = "log"\non-failure = "retry"',
+            'line 9: handlers[1] "b": on-failure: expected hold or continue, got "retry"',
+        ),
+        (
+            HANDLER.replace('"b"', '"a"') + 'kind = "log"',
+            "line 7: handlers[1] \"a\": name: another handler is called 'a' already",
+        ),
+        (
+            HANDLER + 'kind = "exec"',
+            'line 6: handlers[1] "b": prepare: expected a command there, in recover or in hooks,',
+        ),
+        (
+            HANDLER + 'kind = "exec"\nprepare = "/etc/drain"',
+            'line 9: handlers[1] "b": prepare: expected a list of texts, as ["/etc/forewarn/drain", "--now"]',
+        ),
+        (
+            HANDLER + 'kind = "webhook"\nurl = "http://a/${typ}"',
+            'line 9: handlers[1] "b": url: ${typ} is not known; expected one of id, type, ',
+        ),
+        (
+            HANDLER + 'kind = "webhook"\nheaders = { A = "${env:TOKEN}" }\nurl = "http://a"',
+            'line 9: handlers[1] "b": headers: ${env:TOKEN} is not set in the agent\'s environment',
+        ),
+        (HANDLER + 'kind = "notify"', 'handlers[1] "b": expected either to (mail addresses) or url'),
+        (HANDLER + 'kind = "process"', 'handlers[1] "b": expected either unit or pid-file'),
+        ("handlers = 3", "line 1: handlers: expected a list, got 3"),
+    ],
+)
+def test_a_bad_config_names_line_field_and_what_was_expected(text: str, said: str) -> None:
+    assert said in refusal(text)
+
+
+def test_a_key_inside_a_text_is_not_taken_for_one() -> None:
+    text = '[agent]\njournal = """\nmachine = 1\n"""\nmachine = 7\n'
+    assert line_of(text, ("agent", "machine")) == 5
+
+
+def test_a_field_inside_a_line_is_found_by_what_is_around_it() -> None:
+    assert line_of("[a]\nb = { c = 1 }\n[[x.y]]\n[[x.y]]\nz = 1", ("a", "b", "c")) == 2
+    assert line_of("[[x]]\n[[x]]\n[[x.y]]\nz = 1", ("x", 1, "y", 0, "z")) == 4
+    assert line_of("", ("a",)) is None
+
+
+def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match=r"agent.toml cannot be read: No such file or directory\nSay where"):
+        load(tmp_path / "agent.toml")
+
+
+def test_secrets_come_from_outside_and_are_known(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("https://chat.example/hook/abc\n")
+    text = (
+        '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "https://a.example/x"\n'
+        'headers = { Authorization = "Bearer ${env:TOKEN}" }\n'
+        f'[[handlers]]\nname = "b"\nkind = "notify"\nurl = "${{file:{tmp_path / "url"}}}"\n'
+    )
+    config = read(text, TOKEN="tell-nobody")
+    assert {"tell-nobody", "Bearer tell-nobody", "https://chat.example/hook/abc"} <= config.secrets
+    assert "tell-nobody" not in " ".join(handler.does.describe(Side.PREPARE) for handler in config.handlers)
+
+
+def test_a_secret_is_not_shown_in_a_refusal() -> None:
+    text = '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "ftp://user:hush@host/"\n'
+    assert "hush" not in refusal(text)
+
+
+@pytest.mark.parametrize("name", recipe.names())
+def test_every_recipe_is_sound(name: str) -> None:
+    config = read(recipe.text(name))
+    assert config.handlers
+    assert recipe.about(name).endswith(".")
+    assert all(each.approve for each in explain(config))
+
+
+def test_an_unknown_recipe_is_named() -> None:
+    with pytest.raises(NotFound, match="recipe 'cake' does not exist: there is checkpoint, haproxy"):
+        recipe.text("cake")
+
+
+def test_hooks_become_a_handler_each(tmp_path: Path) -> None:
+    for name, mode in (("20-app", 0o755), ("10-drain", 0o755), ("30-off", 0o644), ("40-old.bak", 0o755)):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(mode)
+    config = read(f'[[handlers]]\nname = "hooks"\nkind = "exec"\nhooks = "{tmp_path}"\ntimeout = 9\n')
+    assert [handler.name for handler in config.handlers] == ["hooks/10-drain", "hooks/20-app"]
+    assert [handler.timeout for handler in config.handlers] == [9, 9]
+    assert config.handlers[0].does.describe(Side.RECOVER) == f"runs {tmp_path}/10-drain recover"
+
+
+def test_what_it_would_do_is_said_in_words() -> None:
+    freeze, reboot, *_ = explain(read(FULL))
+    assert (freeze.type, freeze.prepare, freeze.recover) == (EventType.FREEZE, (), ())
+    assert freeze.approve == "at once, if it names this machine alone"
+    assert reboot.prepare == (
+        "drain: runs /etc/forewarn/drain (at most 300 s; a failure keeps it from being approved)",
+    )
+    assert reboot.approve == "once all of these are ready, if it names this machine alone"
+    assert reboot.recover == ("drain: runs /etc/forewarn/undrain",)

@@ -1,0 +1,488 @@
+"""What an agent does about events: handlers in order, approval when they are ready, and coming back."""
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from forewarn.agent.approval import Approve, Approver
+from forewarn.agent.cases import Ended, Over
+from forewarn.agent.diff import SETTLING_SECONDS
+from forewarn.agent.handler import Handler, OnFailure
+from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.when import When
+from forewarn.core.words import EventType, Source
+from forewarn.sdk.errors import Refused, Unavailable
+from tests.agents import NOW, Doing, Stage, event, settled, started
+
+PREPARE, RECOVER = Side.PREPARE, Side.RECOVER
+
+
+def handler(name: str, does: Doing, **more: Any) -> Handler:
+    return Handler(name=name, kind="test", does=does, **{"retry": 0.0, **more})
+
+
+def play(scene: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scene)
+
+
+def test_handlers_run_in_order_then_it_approves_and_comes_back_in_reverse(tmp_path: Path) -> None:
+    async def scene() -> None:
+        order: list[tuple[str, str]] = []
+
+        def noting(name: str) -> Doing:
+            def answer(task: Task) -> Outcome:
+                order.append((name, task.side.value))
+                return Ready()
+
+            return Doing(answer)
+
+        stage = Stage(tmp_path, handler("drain", noting("drain")), handler("stop", noting("stop")))
+        stage.start()
+        await stage.show(event())
+        assert order == [("drain", "prepare"), ("stop", "prepare")]
+        assert stage.endpoint.approved == ["A"]
+        await stage.show(started())
+        assert len(order) == 2
+        await stage.show()
+        assert order[2:] == [("stop", "recover"), ("drain", "recover")]
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())
+
+
+def test_nothing_is_approved_while_a_handler_runs(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        does.gate.clear()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event())
+        assert does.running == 1
+        assert stage.endpoint.approved == []
+        does.gate.set()
+        await settled()
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_failure_holds_the_approval_and_the_others_run_all_the_same(tmp_path: Path) -> None:
+    async def scene() -> None:
+        failing, other = Doing(lambda task: Never("no")), Doing()
+        stage = Stage(tmp_path, handler("drain", failing), handler("stop", other))
+        stage.start()
+        await stage.show(event())
+        assert other.calls == [(PREPARE, "A", 1)]
+        assert stage.endpoint.approved == []
+        assert "not approved: drain failed" in stage.said
+        await stage.show()
+        assert failing.calls[-1] == (RECOVER, "A", 1)
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_failure_that_does_not_matter_holds_nothing(tmp_path: Path) -> None:
+    async def scene() -> None:
+        failing = handler("drain", Doing(lambda task: Never("no")), on_failure=OnFailure.CONTINUE)
+        stage = Stage(tmp_path, failing)
+        stage.start()
+        await stage.show(event())
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_handler_may_ask_to_be_tried_again(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Ready() if task.attempt == 3 else Again("not yet", 0.0))
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event())
+        for _ in range(5):
+            await settled()
+        assert does.calls == [(PREPARE, "A", 1), (PREPARE, "A", 2), (PREPARE, "A", 3)]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_once_it_has_started_nothing_is_tried_again(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Again("not yet", 0.0))
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(started())
+        assert does.calls == [(PREPARE, "A", 1)]
+        assert any("and the event has started" in line for line in stage.said)
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_plug_in_that_fails_in_any_way_has_failed(tmp_path: Path) -> None:
+    async def scene() -> None:
+        def crash(task: Task) -> Outcome:
+            raise ZeroDivisionError("by nothing")
+
+        stage = Stage(tmp_path, handler("drain", Doing(crash)))
+        stage.start()
+        await stage.show(event())
+        assert any(
+            "drain: prepare failed: it failed: ZeroDivisionError: by nothing" in each for each in stage.said
+        )
+        await stage.show()
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_handler_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        does.gate.clear()
+        stage = Stage(tmp_path, handler("drain", does, timeout=0.0))
+        stage.start()
+        await stage.show(event())
+        assert does.running == 0
+        assert any("it was not done within 0 s, and was ended" in line for line in stage.said)
+        await stage.stop()
+
+    play(scene())
+
+
+def test_an_event_that_vanishes_ends_what_runs_and_is_come_back_from(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does, later = Doing(), Doing()
+        does.gate.clear()
+        stage = Stage(tmp_path, handler("drain", does), handler("stop", later))
+        stage.start()
+        await stage.show(event())
+        assert does.running == 1
+        await stage.show()
+        assert [side for side, *_ in does.calls] == [PREPARE, RECOVER]
+        assert does.running == 1, "one is ended, the other has begun"
+        does.gate.set()
+        await settled()
+        assert later.calls == []
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())
+
+
+def test_this_machines_name_leaving_is_enough(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event(resources=("web-0", "web-1")))
+        await stage.show(event(resources=("web-1",)))
+        assert [side for side, *_ in does.calls] == [PREPARE, RECOVER]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_it_comes_back_after_its_own_reboot(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event())
+        await stage.stop()
+        stage.start()
+        await stage.show()
+        assert [side for side, *_ in does.calls] == [PREPARE, RECOVER]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_after_a_restart_what_has_ended_is_not_run_again_and_what_has_not_is(tmp_path: Path) -> None:
+    async def scene() -> None:
+        first, second = Doing(), Doing()
+        second.gate.clear()
+        stage = Stage(tmp_path, handler("drain", first), handler("stop", second))
+        stage.start()
+        await stage.show(event())
+        await stage.stop()
+        second.gate.set()
+        stage.start()
+        await stage.show(event())
+        assert first.calls == [(PREPARE, "A", 1)]
+        assert second.calls == [(PREPARE, "A", 1), (PREPARE, "A", 2)]
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_an_approval_is_not_sent_again_after_a_restart(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path)
+        stage.start()
+        await stage.show(event())
+        await stage.stop()
+        stage.start()
+        await stage.show(event())
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_handler_that_is_too_early_waits_and_plans_anew_when_the_event_moves(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        late = handler("drain", does, when=When(max_seconds_left=60))
+        stage = Stage(tmp_path, late)
+        stage.start()
+        await stage.show(event())
+        assert does.calls == []
+        assert stage.endpoint.approved == []
+        await stage.show(event(not_before=NOW + timedelta(seconds=30)))
+        assert does.calls == [(PREPARE, "A", 1)]
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_handler_that_had_no_time_gets_it_when_the_event_moves(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        long = handler("copy", does, when=When(min_seconds_left=3600))
+        stage = Stage(tmp_path, long, approve=Approve.NEVER)
+        stage.start()
+        await stage.show(event())
+        assert does.calls == []
+        await stage.show(event(not_before=NOW + timedelta(hours=2)))
+        assert does.calls == [(PREPARE, "A", 1)]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_only_those_that_have_begun_are_undone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        other = Doing()
+        stage = Stage(tmp_path, handler("evict", other, when=When(types=(EventType.PREEMPT,))))
+        stage.start()
+        await stage.show(event())
+        await stage.show()
+        assert other.calls == []
+        await stage.stop()
+
+    play(scene())
+
+
+def test_what_another_event_needs_is_undone_once(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event("A"), event("B"))
+        await stage.show(event("B"))
+        assert [call for call in does.calls if call[0] is RECOVER] == []
+        assert list(stage.journal.cases) == ["B"]
+        await stage.show()
+        assert [call for call in does.calls if call[0] is RECOVER] == [(RECOVER, "B", 1)]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_handler_prepares_for_an_event_after_it_has_come_back_from_another(tmp_path: Path) -> None:
+    async def scene() -> None:
+        order: list[str] = []
+        coming_back = asyncio.Event()
+
+        class Slow(Doing):
+            async def recover(self, task: Task) -> Outcome:
+                await coming_back.wait()
+                order.append(f"recovered {task.event.id}")
+                return Ready()
+
+            async def prepare(self, task: Task) -> Outcome:
+                order.append(f"prepared {task.event.id}")
+                return Ready()
+
+        stage = Stage(tmp_path, handler("drain", Slow()))
+        stage.start()
+        await stage.show(event("A"))
+        await stage.show()
+        await stage.show(event("B"))
+        assert order == ["prepared A"]
+        coming_back.set()
+        await settled()
+        assert order == ["prepared A", "recovered A", "prepared B"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_an_event_that_is_listed_again_is_taken_up_again(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        for shown in ((event(),), (), (event(),), ()):
+            await stage.show(*shown)
+        assert [side for side, *_ in does.calls] == [PREPARE, RECOVER, PREPARE, RECOVER]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_restarted_incarnation_is_not_the_end_of_an_event(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event(), incarnation=7)
+        await stage.show(incarnation=1)
+        await stage.show(event(), incarnation=2)
+        assert [side for side, *_ in does.calls] == [PREPARE]
+        await stage.show(incarnation=1)
+        stage.monotonic += SETTLING_SECONDS
+        await stage.show(incarnation=2)
+        assert [side for side, *_ in does.calls] == [PREPARE, RECOVER]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_handler_that_left_the_config_is_told_of(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path, handler("drain", Doing()))
+        stage.start()
+        await stage.show(event())
+        stage.agent.reload(Stage(tmp_path).config)
+        await stage.show()
+        assert any("drain: recover failed: it is no longer in the config" in line for line in stage.said)
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_handler_that_is_new_in_the_config_runs_for_an_event_that_is_listed(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        stage = Stage(tmp_path, approve=Approve.NEVER)
+        stage.start()
+        await stage.show(event())
+        stage.agent.reload(Stage(tmp_path, handler("drain", does)).config)
+        await settled()
+        assert does.calls == [(PREPARE, "A", 1)]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_the_second_machine_speaks_when_the_first_is_silent(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path, approver=Approver.FIRST)
+        stage.start()
+        both = event(resources=("a-0", "web-0"))
+        await stage.show(both)
+        assert stage.endpoint.approved == []
+        stage.monotonic += 30.0
+        await stage.show(event(resources=("a-0", "web-0"), description="still"))
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_user_events_alone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path, approve=Approve.USER_EVENTS)
+        stage.start()
+        await stage.show(event("A"), event("B", source=Source.USER))
+        assert stage.endpoint.approved == ["B"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_an_approval_that_cannot_be_delivered_is_told_once_and_kept(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path)
+        stage.endpoint.fault = Unavailable("nobody answers")
+        stage.start()
+        await stage.show(event())
+        stage.endpoint.fault = None
+        await stage.show(event(description="moved"))
+        assert stage.endpoint.approved == ["A"]
+        assert len([line for line in stage.said if "the approval cannot be delivered" in line]) == 1
+        await stage.stop()
+
+    play(scene())
+
+
+def test_an_approval_that_is_refused_is_not_sent_again(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path)
+        stage.endpoint.fault = Refused("400: no")
+        stage.start()
+        await stage.show(event())
+        stage.endpoint.fault = None
+        await stage.show(event(description="moved"))
+        assert stage.endpoint.approved == []
+        assert "the approval is refused: 400: no" in stage.said
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        stage.desk.dry = True
+        await stage.show(event())
+        await stage.show()
+        assert does.calls == []
+        assert stage.endpoint.approved == []
+        assert "drain: prepare ready: would have: would prepare" in stage.said
+        assert "would have approved the event" in stage.said
+        await stage.stop()
+
+    play(scene())
+
+
+def test_everything_that_began_has_ended_by_the_time_it_is_over(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path, handler("drain", Doing()), handler("stop", Doing()))
+        stage.start()
+        await stage.show(event())
+        await stage.show()
+        kinds = [type(entry) for entry in stage.entries]
+        assert kinds.count(Ended) == 4
+        assert kinds[-1] is Over
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_handler_that_waits_to_be_tried_again_is_not_when_the_event_is_gone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Again("not yet") if task.side is PREPARE else Ready())
+        stage = Stage(tmp_path, handler("drain", does, retry=3600.0))
+        stage.start()
+        await stage.show(event())
+        await stage.show()
+        assert does.calls == [(PREPARE, "A", 1), (RECOVER, "A", 1)]
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())

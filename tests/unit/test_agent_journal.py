@@ -1,0 +1,187 @@
+"""The journal: nothing that was written is forgotten, wherever a crash tears it."""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.agent.cases import (
+    Approved,
+    Begun,
+    Changed,
+    Ended,
+    Ending,
+    Entry,
+    Left,
+    Over,
+    Running,
+    TakenUp,
+    as_json,
+    entries_of,
+    from_json,
+    replayed,
+)
+from forewarn.agent.handling import Side
+from forewarn.agent.journal import COMPACT_BYTES, Journal, read
+from forewarn.core.errors import Invalid
+from tests.agents import NOW, VM_ID, event, started
+
+SHARE = {"event": "A", "side": Side.PREPARE, "handler": "drain"}
+BACK = {**SHARE, "side": Side.RECOVER}
+LIFE: Sequence[Entry] = (
+    TakenUp(event=event("A", description='say "hello"\n—'), at=NOW),
+    Begun(**SHARE, attempt=1, at=NOW),
+    Running(**SHARE, pid=77, started="boot:1234"),
+    Ended(**SHARE, ending=Ending.AGAIN, at=NOW, why="exit code 75"),
+    Begun(**SHARE, attempt=2, at=NOW),
+    Ended(**SHARE, ending=Ending.READY, at=NOW),
+    Approved(event="A", at=NOW),
+    Changed(event=started("A")),
+    Left(event="A", at=NOW, why="it is over"),
+    Begun(**BACK, attempt=1, at=NOW),
+    Ended(**BACK, ending=Ending.READY, at=NOW),
+    Over(event="A", at=NOW),
+)
+
+
+def opened(path: Path, *, vm_id: str = VM_ID, said: list[str] | None = None) -> Journal:
+    return Journal(path, vm_id=vm_id, warn=(said if said is not None else []).append)
+
+
+def written(path: Path, entries: Sequence[Entry]) -> bytes:
+    journal = opened(path)
+    for entry in entries:
+        journal.write(entry)
+    journal.close()
+    return path.read_bytes()
+
+
+def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "agent.journal"
+    written(path, LIFE[:-1])
+    again = opened(path)
+    assert again.cases == replayed(LIFE[:-1])
+    again.close()
+
+
+def test_torn_at_any_byte_it_knows_every_whole_line(tmp_path: Path) -> None:
+    whole = written(tmp_path / "whole", LIFE)
+    path = tmp_path / "torn"
+    for cut in range(len(whole) + 1):
+        lines = whole[:cut].count(b"\n")
+        expected = replayed(LIFE[: max(0, lines - 1)])
+        assert read(whole[:cut])[1] == expected
+        if cut % 7 == 0 or whole[cut - 1 : cut] == b"\n":
+            path.write_bytes(whole[:cut])
+            torn = opened(path)
+            assert torn.cases == expected
+            # And goes on from there.
+            torn.write(TakenUp(event=event("B"), at=NOW))
+            torn.close()
+            assert read(path.read_bytes())[1] == replayed(
+                [*LIFE[: max(0, lines - 1)], TakenUp(event=event("B"), at=NOW)]
+            )
+
+
+def test_every_entry_survives_being_written() -> None:
+    for entry in LIFE:
+        assert from_json(json.loads(json.dumps(as_json(entry)))) == entry
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(LIFE),
+            st.builds(
+                Begun,
+                event=st.sampled_from("AB"),
+                side=st.sampled_from(Side),
+                handler=st.sampled_from(["x", "y"]),
+                attempt=st.integers(1, 3),
+                at=st.just(NOW),
+            ),
+            st.just(TakenUp(event=event("B"), at=NOW + timedelta(seconds=1))),
+        ),
+        max_size=20,
+    )
+)
+def test_compacting_forgets_nothing(entries: list[Entry]) -> None:
+    known = replayed(entries)
+    assert replayed(entries_of(known)) == known
+
+
+def test_it_is_compacted_once_it_is_long_and_nothing_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "agent.journal"
+    long = TakenUp(event=event("A", description="x" * COMPACT_BYTES), at=NOW)
+    journal = opened(path)
+    journal.write(long)
+    assert path.stat().st_size > COMPACT_BYTES
+    journal.write(Over(event="A", at=NOW))
+    assert path.stat().st_size < 200
+    journal.write(TakenUp(event=event("B"), at=NOW))
+    journal.close()
+    assert list(read(path.read_bytes())[1]) == ["B"]
+
+
+def test_the_journal_of_another_machine_is_set_aside(tmp_path: Path) -> None:
+    path, said = tmp_path / "agent.journal", list[str]()
+    written(path, LIFE[:3])
+    other = opened(path, vm_id="another", said=said)
+    other.close()
+    assert other.cases == {}
+    assert "is of another machine" in said[0]
+    kept = tmp_path / f"agent.journal.{VM_ID}"
+    assert read(kept.read_bytes())[0] == VM_ID
+
+
+def test_a_machine_that_is_not_told_its_id_keeps_what_it_finds(tmp_path: Path) -> None:
+    path = tmp_path / "agent.journal"
+    written(path, LIFE[:3])
+    unnamed = opened(path, vm_id="")
+    unnamed.close()
+    assert list(unnamed.cases) == ["A"]
+    assert read(path.read_bytes())[0] == VM_ID
+
+
+def test_a_line_that_cannot_be_read_is_skipped_and_told(tmp_path: Path) -> None:
+    path, said = tmp_path / "agent.journal", list[str]()
+    lines = written(path, LIFE[:3]).splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], lines[1], b"\0\0 rubbish\n", *lines[2:]]))
+    journal = opened(path, said=said)
+    journal.close()
+    assert journal.cases == replayed(LIFE[:3])
+    assert said == [f"journal {path}: line 3 cannot be read, and is skipped"]
+
+
+def test_a_journal_of_a_later_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "agent.journal"
+    path.write_text('{"journal":2,"vm_id":""}\n')
+    with pytest.raises(Invalid, match="the journal has format 2, this agent reads 1"):
+        opened(path)
+
+
+def test_a_journal_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Invalid, match="cannot be written: File exists"):
+        opened(tmp_path / "file" / "agent.journal")
+
+
+def test_a_disk_that_fills_up_is_told_once_and_caught_up_with(tmp_path: Path) -> None:
+    folder, said = tmp_path / "disk", list[str]()
+    journal = opened(folder / "agent.journal", said=said)
+    journal.close()
+    journal._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 - in the place of the journal's own
+    journal.write(LIFE[0])
+    folder.rename(tmp_path / "away")
+    journal.write(LIFE[1])
+    assert journal.trouble is not None
+    assert len([line for line in said if "cannot be written" in line]) == 1
+    (tmp_path / "away").rename(folder)
+    journal.write(LIFE[2])
+    assert journal.trouble is None
+    journal.close()
+    assert read((folder / "agent.journal").read_bytes())[1] == replayed(LIFE[:3])

@@ -1,0 +1,42 @@
+"""Documents of the form of real responses, of all seven versions: the agent takes up what they announce."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from forewarn.agent.cases import Over, TakenUp
+from forewarn.agent.facts import as_wire, from_wire
+from forewarn.agent.handler import Handler
+from forewarn.agent.handling import Side
+from forewarn.sdk.documents import parse_document
+from tests.agents import Doing, Stage
+
+SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_every_event_of_a_sample_is_prepared_for_and_come_back_from(path: Path, tmp_path: Path) -> None:
+    document = parse_document(path.read_bytes(), version=path.name[:10])
+
+    async def scene() -> None:
+        does = Doing()
+        stage = Stage(tmp_path, Handler(name="drain", kind="test", does=does))
+        stage.machine = document.events[0].resources[0] if document.events else "web-0"
+        stage.start()
+        await stage.show(*document.events, incarnation=document.incarnation)
+        own = [event.id for event in document.naming(stage.machine)]
+        assert [entry.event.id for entry in stage.entries if isinstance(entry, TakenUp)] == own
+        assert does.calls == [(Side.PREPARE, id_, 1) for id_ in own]
+        await stage.show(incarnation=document.incarnation + 1)
+        assert len([entry for entry in stage.entries if isinstance(entry, Over)]) == len(own)
+        await stage.stop()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_an_event_is_written_down_without_loss(path: Path) -> None:
+    for event in parse_document(path.read_bytes(), version=path.name[:10]).events:
+        assert from_wire(json.loads(json.dumps(as_wire(event)))) == event
