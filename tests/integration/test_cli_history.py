@@ -15,6 +15,7 @@ from forewarn.cli import history_export
 from forewarn.cli.client import Client, Refused
 from forewarn.cli.main import app
 from forewarn.core.model import Project
+from forewarn.core.retention import Pruning
 from forewarn.core.words import ProjectName
 from tests.contract.samples import record, save
 from tests.harness import Service, sqlite_url
@@ -99,13 +100,79 @@ def test_a_file_is_gone_on_with(service: Service, tmp_path: Path, form: str) -> 
     assert found[-1]["reason"] == ("no 2\nof it" if form == "jsonl" else "no 2 of it")
 
 
-def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "milk\neggs\n",
+        "milk\neggs",
+        "milk",
+        "milk\n\n",
+        "\n",
+        '{"number": 7}\n{"n',
+        "1,2,3\n4",
+        "\udcff\n\udcff",
+    ],
+)
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path, text: str, form: str) -> None:
     file = tmp_path / "notes.txt"
-    file.write_text("milk\neggs\n")
-    assert "does not end with a record" in export("-o", file, "--resume", code=1).stderr
-    assert file.read_text() == "milk\neggs\n"
+    held = text.encode(errors="surrogateescape")
+    file.write_bytes(held)
+    refused = export("-o", file, "--resume", "--format", form, code=1)
+    assert f"does not end with a record as {form}" in refused.stderr
+    assert file.read_bytes() == held
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_an_export_in_the_other_form_is_left_alone(tmp_path: Path, form: str) -> None:
+    file = tmp_path / f"history.{form}"
+    export("-o", file)
+    held = file.read_text()
+    other = "csv" if form == "jsonl" else "jsonl"
+    assert f"a record as {other}" in export("-o", file, "--resume", "--format", other, code=1).stderr
+    assert file.read_text() == held
+
+
+@pytest.mark.parametrize("text", ["", f"{','.join(history_export.COLUMNS)}\n1,2026-0"])
+def test_a_file_without_records_is_begun(service: Service, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "history.csv"
+    file.write_text(text)
+    export("-o", file, "--resume")
+    found = csv.DictReader(file.read_text().splitlines())
+    assert [int(each["number"]) for each in found] == numbers(service)
+
+
+@pytest.mark.parametrize("tail", [150, 151])
+def test_where_the_end_of_a_file_is_taken_to_begin_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tail: int
+) -> None:
+    file = tmp_path / "history.jsonl"
+    lines = [
+        json.dumps({"number": n, "at": "2026-01-01T00:00:00Z", "reason": "ö" * 40}, ensure_ascii=False)
+        for n in (1, 2)
+    ]
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    monkeypatch.setattr(history_export, "TAIL_BYTES", tail)
+    assert history_export.last_number(file, "jsonl") == 2
+
+
+def test_a_file_that_cannot_be_is_refused(tmp_path: Path) -> None:
     assert "cannot be written" in export("-o", tmp_path / "no" / "where", code=1).stderr
     assert "needs a file" in export("--resume", code=2).stderr
+
+
+def test_who_goes_on_after_what_was_removed_is_warned(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_export, "PAGE", 1)
+    with service.store.write() as tx:
+        tx.remove_records([3, 4, 6])
+        tx.set_pruning(Pruning(up_to=6))
+    warned = export("--since", "2")
+    assert [each["number"] for each in lines(warned.stdout)] == numbers(service)[2:]
+    assert warned.stderr.count("records after 2 and up to 6 may be missing") == 1
+    assert "missing" not in export("--since", "6").stderr
+    assert "missing" not in export().stderr
 
 
 def test_no_file_is_made_when_there_is_no_server(tmp_path: Path) -> None:

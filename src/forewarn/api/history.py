@@ -29,7 +29,10 @@ async def list_records(query: Annotated[HistoryQuery, Query()], service: Service
     found = await service.run(lambda: service.views.only(project).history(wanted))
     shown = found[: query.limit]
     after = str(shown[-1].number) if len(found) > query.limit else None
-    return listed("records", shown, after, operator.record)
+    above = query.above
+    # Who asks for all from the very first knows of nothing that could be missing.
+    missing = await service.run(lambda: service.tail.missing(above)) if above else None
+    return listed("records", shown, after, operator.record, missing_up_to=missing)
 
 
 def _filter(query: HistoryQuery) -> HistoryFilter:

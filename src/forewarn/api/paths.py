@@ -55,9 +55,11 @@ def project_name(text: str | None) -> ProjectName | None:
     return None if text is None else ProjectName(known_name(text, "project"))
 
 
-def listed(what: str, page: Iterable[T], after: str | None, show: Callable[[T], object]) -> JSONResponse:
-    """Answer with a page of a list and the cursor of the next."""
-    return JSONResponse({what: [show(each) for each in page], "next": after})
+def listed(
+    what: str, page: Iterable[T], after: str | None, show: Callable[[T], object], **more: object
+) -> JSONResponse:
+    """Answer with a page of a list and the cursor of the next, and what else is to be said of it."""
+    return JSONResponse({what: [show(each) for each in page], "next": after, **more})
 
 
 def _guid(text: str, what: str) -> str:

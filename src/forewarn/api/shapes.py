@@ -2,7 +2,7 @@
 
 from datetime import date, datetime
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from forewarn.core.access import Role
 from forewarn.core.waves import RolloutState, WaveState
@@ -296,6 +296,9 @@ class Records(Page):
     """Records, newest first."""
 
     records: list[Record]
+    missing_up_to: int | None = Field(
+        description="Up to which number records after `above` may have been removed; null if none were."
+    )
 
 
 class Webhooks(Page):

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -44,8 +45,13 @@ def export(session: Session, file: Path | None, form: str, *, since: int, resume
 
 
 def _pages(client: Client, since: int, scope: dict[str, str]) -> Iterator[list[Record]]:
+    begin = since
     while True:
         page = client.get("/v1/history", above=since, limit=PAGE, **scope)
+        # Said of the first page: the others may begin among what is left of the old ones.
+        if since == begin and page["missing_up_to"] is not None:
+            gone = f"records after {since} and up to {page['missing_up_to']}"
+            console.complain(f"{gone} may be missing: the history is not kept so long")
         if page["records"]:
             yield page["records"]
             since = page["records"][-1]["number"]
@@ -83,30 +89,39 @@ def _one_line(text: str | None) -> str:
 
 
 def last_number(file: Path, form: str) -> int:
-    """Find the number of the last record in a file, 0 if it has none; cut off what was not written whole."""
+    """Find the number of the last record in a file, 0 if it has none; cut off what was not written whole.
+
+    Nothing is cut off but what follows a record or the header: a file that is something else stays as it is.
+    """
     if not file.exists():
         return 0
     try:
         with file.open("r+b") as stream:
-            size = stream.seek(0, 2)
-            start = stream.seek(max(0, size - TAIL_BYTES))
-            whole, newline, _ = stream.read().rpartition(b"\n")
-            stream.truncate(start + len(whole) + len(newline))
+            start = stream.seek(max(0, stream.seek(0, 2) - TAIL_BYTES))
+            tail = stream.read()
+            if not tail:
+                return 0
+            whole, _, begun = tail.rpartition(b"\n")
+            number = _number_in(whole.rpartition(b"\n")[2].decode(), form)
+            if begun:
+                stream.truncate(start + len(whole) + 1)
+            return number
     except OSError as error:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
-    try:
-        return _number_in(whole.decode(errors="replace"), form)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, csv.Error):
         raise Refused(f"{file} does not end with a record as {form}: give another file") from None
 
 
-def _number_in(text: str, form: str) -> int:
-    last = text.rpartition("\n")[2]
-    if not last or last == ",".join(COLUMNS):
-        return 0
+def _number_in(line: str, form: str) -> int:
+    """Read the number of the record in a line; an error if the line is none."""
     if form == "jsonl":
-        return int(json.loads(last)["number"])
-    return int(next(csv.reader([last]))[0])
+        record = json.loads(line)
+    elif line == ",".join(COLUMNS):
+        return 0
+    else:
+        record = dict(zip(COLUMNS, next(csv.reader([line])), strict=True))
+    datetime.fromisoformat(record["at"])
+    return int(record["number"])
 
 
 def _progress(text: str) -> None:
