@@ -2,11 +2,18 @@
 
 import json
 import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+from typer.testing import CliRunner
 
+from forewarn.cli.main import app as main
+from tests.harness import Service, sqlite_url
 from tests.process import FOREWARN, Program, sample_fleet, started, until
+from tests.served import app_of, sample, serving
 
 
 @pytest.fixture
@@ -55,6 +62,46 @@ def test_a_command_that_fails_fails_the_order_and_says_what_to_do(program: Progr
         assert order["state"] == "failed"
         assert order["waiting"][0]["reason"] == "failed: sh ended with code 7"
         assert f"order retry {order['id']}" in err
+
+
+# Nobody is waited for.
+GATE = ("gate", "host", "host-1", "--action", "freeze", "--emergency", "coolant leak")
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+def gate_here(app: ASGIApp, *words: str) -> str:
+    with serving(app) as url:
+        ran = CliRunner().invoke(main, ["--server", url, *GATE, *words])
+    assert ran.exit_code == 0, ran.output
+    return ran.stdout
+
+
+def test_a_gate_has_a_deadline_and_says_how_long_it_may_be_silent(service: Service) -> None:
+    said = gate_here(app_of(service), "--wait", "--deadline", "2030-01-31T12:00:00Z", "--heartbeat", "2m")
+    assert "silence for 2 m is a failure" in said
+    (order,) = service.everything().orders.values()
+    assert order.terms.deadline == datetime(2030, 1, 31, 12, tzinfo=UTC)
+    assert order.terms.heartbeat == timedelta(minutes=2)
+
+
+def test_a_gate_beats_often_enough_for_the_silence_it_was_given(service: Service, tmp_path: Path) -> None:
+    app, beaten = app_of(service), tmp_path / "beaten"
+
+    async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"].endswith("/heartbeat"):
+            beaten.touch()
+        await app(scope, receive, send)
+
+    # It ends well if a beat comes before its patience is over.
+    command = ("timeout", "30", "sh", "-c", f"until [ -e {beaten} ]; do sleep 0.05; done")
+    gate_here(noting, "--heartbeat", "1", "--", *command)
 
 
 def test_an_operator_can_hold_and_release_by_command(program: Program, tmp_path: Path) -> None:

@@ -1,6 +1,21 @@
 """Times as people type them."""
 
+from typing import Annotated
+
 import typer
+
+Deadline = Annotated[
+    str | None,
+    typer.Option(
+        "--deadline", metavar="TIME", help="From then on windows give way; as 2026-01-31T12:00:00Z."
+    ),
+]
+Heartbeat = Annotated[
+    str | None,
+    typer.Option(
+        "--heartbeat", metavar="DURATION", help="How long an external driver may be silent. Else 10m."
+    ),
+]
 
 
 def seconds(text: str, *, hint: str) -> float:

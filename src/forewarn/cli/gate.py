@@ -14,20 +14,22 @@ import typer
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused, Unreachable
 from forewarn.cli.complete import names
+from forewarn.cli.durations import Deadline, Heartbeat, seconds
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Announce, wait for the guests, then run your own command.")
 
 # As often as a guest polls.
 LOOK_EVERY = 1.0
+# As long as a server lets an external driver be silent, unless it is told otherwise.
+DEFAULT_SILENCE = 600.0
 # Well within the limit after which silence is a failure.
 BEATS_IN_LIMIT = 4
-DEFAULT_SILENCE = 600.0
 
 REPORTS = {
     "complete": "when it is done",
     "fail": "if it failed",
-    "heartbeat": "now and then: ten minutes of silence are a failure",
+    "heartbeat": "now and then: silence for {silence} is a failure",
 }
 
 HostName = Annotated[str, typer.Argument(metavar="HOST", show_default=False, autocompletion=names("hosts"))]
@@ -63,11 +65,15 @@ def host(
     wait: Wait = False,
     reason: Reason = "",
     emergency: Emergency = None,
+    deadline: Deadline = None,
+    heartbeat: Heartbeat = None,
 ) -> None:
     """Gate work on a host and all it carries."""
-    body = {"action": action, "driver": "external", "reason": reason, "emergency": emergency}
+    silence = _silence(heartbeat)
+    body = {"action": action, "driver": "external", "reason": reason, "heartbeat_seconds": silence}
+    body |= {"emergency": emergency, "deadline": deadline}
     order = session.client.post(f"/v1/hosts/{name}/maintenance", body)["order"]
-    _run(session, order, command, wait=wait)
+    _run(session, order, command, wait=wait, silence=silence)
 
 
 @app.command()
@@ -79,14 +85,24 @@ def machine(
     command: Command = None,
     wait: Wait = False,
     reason: Reason = "",
+    heartbeat: Heartbeat = None,
 ) -> None:
     """Gate work on one machine."""
-    body = {"driver": "external", "reason": reason}
+    silence = _silence(heartbeat)
+    body = {"driver": "external", "reason": reason, "heartbeat_seconds": silence}
     order = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)["order"]
-    _run(session, order, command, wait=wait)
+    _run(session, order, command, wait=wait, silence=silence)
 
 
-def _run(session: Session, order: dict[str, Any], command: list[str] | None, *, wait: bool) -> None:
+def _silence(heartbeat: str | None) -> float | None:
+    return None if heartbeat is None else seconds(heartbeat, hint="--heartbeat")
+
+
+def _run(
+    session: Session, order: dict[str, Any], command: list[str] | None, *, wait: bool, silence: float | None
+) -> None:
+    """See an order through; `silence` is how long whoever does the work may be silent, if that was said."""
+    silence = silence or DEFAULT_SILENCE
     if not command and not wait:
         session.client.post(f"/v1/orders/{order['id']}/cancel")
         console.complain("Nothing to run: give a command after --, or --wait.")
@@ -97,9 +113,10 @@ def _run(session: Session, order: dict[str, Any], command: list[str] | None, *, 
             if not command:
                 console.say(f"The work may begin on {words.listing(machines)}. Report how it goes:")
                 for report, when in REPORTS.items():
+                    when = when.format(silence=words.span(silence))
                     console.say(f"  {session.command(f'order {report} ' + order['id'])}   # {when}")
                 return
-            _carry_out(session, order["id"], command, machines)
+            _carry_out(session, order["id"], command, machines, silence=silence)
     except KeyboardInterrupt:
         _call_off(session, order["id"])
         raise typer.Exit(1) from None
@@ -153,11 +170,13 @@ def _progress(seen: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _carry_out(session: Session, order: str, command: list[str], machines: list[str]) -> None:
+def _carry_out(
+    session: Session, order: str, command: list[str], machines: list[str], *, silence: float
+) -> None:
     """Run the command, and report how it ended; a failure ends this program with the command's code."""
     console.say(f"The work may begin on {words.listing(machines)}: {' '.join(command)}")
     stop = threading.Event()
-    beats = threading.Thread(target=_beat, args=(session, order, stop), daemon=True)
+    beats = threading.Thread(target=_beat, args=(session, order, silence, stop), daemon=True)
     beats.start()
     try:
         environment = os.environ | {"FOREWARN_ORDER": order, "FOREWARN_MACHINES": ",".join(machines)}
@@ -181,9 +200,9 @@ def _carry_out(session: Session, order: str, command: list[str], machines: list[
     raise typer.Exit(code)
 
 
-def _beat(session: Session, order: str, stop: threading.Event) -> None:
+def _beat(session: Session, order: str, silence: float, stop: threading.Event) -> None:
     """Say now and then that the work goes on; a lost beat does no harm while the next one comes."""
-    while not stop.wait(DEFAULT_SILENCE / BEATS_IN_LIMIT):
+    while not stop.wait(silence / BEATS_IN_LIMIT):
         try:
             session.client.post(f"/v1/orders/{order}/heartbeat")
         except (Refused, Unreachable):

@@ -7,7 +7,7 @@ import typer
 from forewarn.cli import console
 from forewarn.cli.client import PAGE
 from forewarn.cli.complete import names
-from forewarn.cli.durations import seconds
+from forewarn.cli.durations import Deadline, seconds
 from forewarn.cli.placed import show_order_on_host
 from forewarn.cli.session import Session, noun, with_session
 
@@ -18,12 +18,6 @@ Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Wh
 Emergency = Annotated[
     str | None,
     typer.Option("--emergency", metavar="REASON", help="Give no notice; recorded as a broken promise."),
-]
-Deadline = Annotated[
-    str | None,
-    typer.Option(
-        "--deadline", metavar="TIME", help="From then on windows give way; as 2026-01-31T12:00:00Z."
-    ),
 ]
 Notice = Annotated[
     str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")

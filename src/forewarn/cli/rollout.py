@@ -8,7 +8,7 @@ import typer
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused
 from forewarn.cli.complete import names
-from forewarn.cli.durations import seconds
+from forewarn.cli.durations import Deadline, Heartbeat, seconds
 from forewarn.cli.find import whole_id
 from forewarn.cli.placed import show_waiting
 from forewarn.cli.rollout_follow import follow
@@ -29,10 +29,6 @@ Action = Annotated[
 ]
 AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
 Gap = Annotated[float, typer.Option("--gap", metavar="SECONDS", min=0, help="Between two waves.")]
-Deadline = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="From then on windows give way; as 2026-01-31T12:00:00Z."),
-]
 Health = Annotated[
     str | None,
     typer.Option(metavar="DURATION", help="How long a machine may take to be healthy again. Else 30m."),
@@ -43,10 +39,6 @@ RequirePoll = Annotated[
 Driver = Annotated[
     Literal["simulated", "external"],
     typer.Option(help="external: your own runbook does the work of each order, and reports."),
-]
-Heartbeat = Annotated[
-    str | None,
-    typer.Option(metavar="DURATION", help="How long an external driver may be silent. Else 10m."),
 ]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Detach = Annotated[
