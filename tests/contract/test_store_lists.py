@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.core.errors import Invalid
+from forewarn.core.model import Project
 from forewarn.core.words import GroupKind, GroupName, OrderState, ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, event, group, host, machine, order, save, save_fleet
@@ -50,6 +51,13 @@ def test_standalone_machines_are_no_listed_groups(store: SqlStore) -> None:
 def test_hosts_are_listed_by_name(store: SqlStore) -> None:
     save_fleet(store, hosts=["host-2", "host-1", "host-3"])
     assert pages(store, "hosts", limit=2) == [[host("host-1"), host("host-2")], [host("host-3")]]
+
+
+def test_projects_are_listed_by_name(store: SqlStore) -> None:
+    projects = [Project(name=ProjectName(name)) for name in ("a.b", "a-b", "b")]
+    save(store, projects=tuple(projects))
+    listed = pages(store, "page_of_projects", limit=2)
+    assert [[each.name for each in page] for page in listed] == [["a-b", "a.b"], ["b"]]
 
 
 def test_orders_are_listed_newest_first(store: SqlStore) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from forewarn.api import rights
 from forewarn.api.door import Door
@@ -256,6 +257,12 @@ def test_every_endpoint_is_in_the_table(app: FastAPI) -> None:
 
 def test_every_right_is_that_of_an_endpoint(app: FastAPI) -> None:
     assert rights.RIGHTS.keys() <= endpoints(app)
+
+
+def test_every_endpoint_is_guarded(app: FastAPI) -> None:
+    of_the_api = [route for route in app.routes if isinstance(route, Route) and route.path.startswith("/v1/")]
+    assert of_the_api
+    assert [route.path for route in of_the_api if not isinstance(route, rights.GuardedRoute)] == []
 
 
 def test_what_nobody_thought_of_is_not_for_a_projects_people() -> None:

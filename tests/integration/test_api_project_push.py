@@ -11,6 +11,7 @@ import pytest
 from forewarn.api.services import ApiSettings
 from forewarn.control.webhooks import MOST_OF_A_PROJECT
 from forewarn.core.access import Grant, Role
+from forewarn.core.webhooks import TRIES_BEFORE_SAYING
 from forewarn.core.words import DEFAULT_PROJECT
 from tests.follower import Follower
 from tests.harness import Service, sqlite_url
@@ -30,6 +31,7 @@ from tests.tenants import (
 )
 
 URL = "https://hooks.example/services/T0/x"
+INSIDE = "https://siem.inside.corp/"
 
 
 @pytest.fixture
@@ -196,6 +198,23 @@ def test_a_webhook_of_another_project_cannot_be_had(api: Api) -> None:
     assert there.text.replace('\\"b\\"', "") == nowhere.text.replace('\\"z\\"', "")
     # Nor all there are, by naming none.
     assert as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]["project"] == "a"
+
+
+def test_where_operators_have_a_projects_records_sent_is_not_in_its_history(
+    service: Service, api: Api
+) -> None:
+    theirs = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": INSIDE, "project": "a"})["webhook"]
+    for _ in range(TRIES_BEFORE_SAYING):
+        service.webhooks.failed(theirs["id"], "no answer", number=theirs["delivered"])
+    service.webhooks.delivered(theirs["id"], theirs["delivered"] + 1)
+    as_(api, OPERATOR, "DELETE", f"/v1/webhooks/{theirs['id']}")
+    mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
+    told = [each for each in history(api, A_USER) if each["kind"].startswith("webhook-")]
+    assert [(each["kind"], each["reason"]) for each in told] == [
+        ("webhook-added", f"webhook {mine['id']} to hooks.example")
+    ]
+    kinds = [each["kind"] for each in history(api, OPERATOR) if theirs["id"] in (each["reason"] or "")]
+    assert kinds == ["webhook-added", "webhook-failing", "webhook-recovered", "webhook-removed"]
 
 
 def test_a_webhook_is_behind_by_its_projects_records_alone(api: Api) -> None:

@@ -1,5 +1,6 @@
 """Projects as the API shows them, and orders of a rehearsal, which only projects marked for it may meet."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,18 @@ def service(tmp_path: Path) -> Iterator[Service]:
 @pytest.fixture
 def api(service: Service) -> Api:
     return Api(app_of(service))
+
+
+def test_projects_are_listed_page_by_page_with_cursors_as_documented(service: Service, api: Api) -> None:
+    service.apply(read_fleet({"projects": {"a.b": {}, "a.c": {}, "z": {}}}))
+    described = api("GET", "/openapi.json").json()["paths"]["/v1/projects"]["get"]["parameters"]
+    (after,) = (each["schema"]["anyOf"][0] for each in described if each["name"] == "after")
+    first = api("GET", "/v1/projects?limit=1").json()
+    assert re.fullmatch(after["pattern"], first["next"])
+    second = api("GET", "/v1/projects", params={"limit": 5, "after": first["next"]}).json()
+    assert [each["name"] for each in first["projects"] + second["projects"]] == ["a.b", "a.c", "default", "z"]
+    assert second["next"] is None
+    assert api("GET", "/v1/projects?after=a.b").status_code == 400
 
 
 def test_a_project_is_shown_with_what_it_declares_and_what_it_does_not(api: Api) -> None:

@@ -12,6 +12,7 @@ from forewarn.core.targets import is_plainly_inside, is_public
         "8.8.8.8",
         "172.15.0.1",
         "192.169.0.1",
+        *("168.63.129.15", "168.63.129.17"),
         "2606:4700:4700::1111",
         "::ffff:8.8.8.8",  # the same, through an IPv6 socket
         "64:ff9b::808:808",  # the same, behind a translator
@@ -33,6 +34,7 @@ def test_what_anybody_could_call_is_public(address: str) -> None:
         *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254"),  # in the clothes of IPv6
         *("::127.0.0.1", "::7f00:1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::1"),
         *("64:ff9b:1::1", "2001::1", "4000::1", "100::1"),
+        *("168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::a83f:8110"),  # Azure's own
         *("", "localhost", "0x7f.1", "2130706433", "1.2.3", "1.2.3.4.5", "::ffff:300.0.0.1"),
     ],
 )

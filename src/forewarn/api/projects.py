@@ -9,10 +9,11 @@ from forewarn.api import shapes
 from forewarn.api.bodies import PageQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed
+from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Service
 from forewarn.wire import operator
 
-router = APIRouter(tags=["projects"])
+router = APIRouter(route_class=GuardedRoute, tags=["projects"])
 
 
 @router.get("/v1/projects", summary="List projects", response_model=shapes.Projects, responses=documented())

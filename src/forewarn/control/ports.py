@@ -150,7 +150,11 @@ class Snapshot(Protocol):
         ...
 
     def projects(self) -> Sequence[Project]:
-        """List projects by name."""
+        """List all projects by name."""
+        ...
+
+    def page_of_projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
+        """List projects by name, and give the cursor of the next page."""
         ...
 
     def group(self, name: GroupName) -> Group | None:

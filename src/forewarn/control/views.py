@@ -127,11 +127,9 @@ class Views:
         return around.hosts[HostName(name)], sorted(carried, key=lambda machine: machine.name.casefold())
 
     def projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
-        """List projects by name; they are few, so all are read, and the name of one is the cursor."""
+        """List projects."""
         with self._store.read() as snapshot:
-            rest = [project for project in snapshot.projects() if after is None or project.name > after]
-        page = rest[:limit]
-        return page, page[-1].name if len(rest) > limit else None
+            return snapshot.page_of_projects(after=after, limit=limit)
 
     def project(self, name: str) -> Project:
         """Show one project."""

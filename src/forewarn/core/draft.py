@@ -147,8 +147,9 @@ class Draft:
                 return replace(line, project=project, group=group)
             case Host(name=host):
                 return replace(line, host=host)
-            case Webhook(project=project):
-                return replace(line, project=project)
+            case Webhook(owner=owner):
+                # Not the project whose records it is sent: where operators send them is not its business.
+                return replace(line, project=owner)
             case None:
                 return line
 

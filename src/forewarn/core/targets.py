@@ -11,6 +11,11 @@ _TRANSLATED = IPv6Network("64:ff9b::/96")
 # RFC 4291, 2.4 and the registry of IANA: the only part of IPv6 that is given out for unicast.
 _GIVEN_OUT = IPv6Network("2000::/3")
 
+# Given out for the internet, yet a platform answers there to its own machines only: Azure's agents, DNS and
+# health probes at one address in every network
+# (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
+_OF_THE_PLATFORM = frozenset({IPv4Address("168.63.129.16")})
+
 
 def is_public(address: str) -> bool:
     """Say whether anybody on the internet could call an address."""
@@ -18,7 +23,7 @@ def is_public(address: str) -> bool:
         meant = _meant(ip_address(address.partition("%")[0]))
     except ValueError:
         return False
-    if isinstance(meant, IPv6Address) and meant not in _GIVEN_OUT:
+    if meant in _OF_THE_PLATFORM or (isinstance(meant, IPv6Address) and meant not in _GIVEN_OUT):
         return False
     return meant.is_global and not (meant.is_multicast or meant.is_reserved)
 

@@ -71,9 +71,17 @@ class Lists(Reader):
         return page(found, limit=limit, place=lambda host: (host.name,))
 
     def projects(self) -> Sequence[Project]:
-        """List projects by name."""
+        """List all projects by name."""
         query = self._mine(select(*PROJECT_COLUMNS), tables.projects.c.name)
         return [project_of(row) for row in self._all(query.order_by(tables.projects.c.name))]
+
+    def page_of_projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
+        """List projects by name, and give the cursor of the next page."""
+        place = None if after is None else decode(after, like=(str,))
+        name = tables.projects.c.name
+        query = beyond(self._mine(select(*PROJECT_COLUMNS), name), (name,), place, limit=limit, newest=False)
+        found = [project_of(row) for row in self._all(query)]
+        return page(found, limit=limit, place=lambda project: (project.name,))
 
     def orders(
         self, *, state: OrderState | None, after: str | None, limit: int
