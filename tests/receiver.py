@@ -23,6 +23,7 @@ class Receiver:
         self.taken: list[dict[str, Any]] = []
         self.released = threading.Event()
         self.released.set()
+        self.waiting = 0  # calls that have come and are not answered
         self.url = ""
         self._lock = threading.Lock()
 
@@ -33,8 +34,11 @@ class Receiver:
         return list(dict.fromkeys(records))
 
     def take(self, headers: dict[str, str], body: bytes) -> int:
+        with self._lock:
+            self.waiting += 1
         self.released.wait(PATIENCE)
         with self._lock:
+            self.waiting -= 1
             self.calls.append((headers, body))
             status = self.answer(len(self.calls))
             if status < 300:

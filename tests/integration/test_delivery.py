@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import ssl
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,8 +15,9 @@ from forewarn.clock import SystemClock
 from forewarn.core.webhooks import Webhook, WebhookId
 from forewarn.core.words import ProjectName
 from forewarn.server.delivery import NOT_PUBLIC, Delivery
-from forewarn.server.lookup import Lookup, PublicOnly, addresses_of
+from forewarn.server.lookup import Lookup, PublicOnly, SystemLookup
 from tests.harness import START, Ids
+from tests.process import PATIENCE
 from tests.receiver import Receiver, receiving
 
 OWN = ProjectName("a")
@@ -150,10 +152,65 @@ def test_a_certificate_must_be_that_of_the_name(
     assert trusted or "certificate" in str(error)
 
 
+async def looked_up(host: str) -> Sequence[str]:
+    return await SystemLookup()(host, 80)
+
+
 def test_an_address_is_looked_up_as_itself() -> None:
-    assert asyncio.run(addresses_of("127.0.0.1", 80)) == ["127.0.0.1"]
+    assert asyncio.run(looked_up("127.0.0.1")) == ["127.0.0.1"]
 
 
 def test_a_name_that_cannot_be_one_leads_nowhere() -> None:
     with pytest.raises(OSError, match="label"):
-        asyncio.run(addresses_of(f"{'a' * 64}.example", 80))
+        asyncio.run(looked_up(f"{'a' * 64}.example"))
+
+
+class SlowSystem:
+    """Answers when it is let."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.answers = threading.Event()
+
+    def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        self.answers.wait(PATIENCE)
+        return [host]
+
+
+def test_name_servers_that_never_answer_use_up_a_bounded_number_of_threads() -> None:
+    system = SlowSystem()
+
+    async def look_up() -> list[Sequence[str]]:
+        lookup = SystemLookup(most=2, ask=system)
+        impatient = [asyncio.create_task(lookup(f"never-{n}.example", 80)) for n in range(5)]
+        await turns()
+        for each in impatient:
+            each.cancel()
+        patient = [asyncio.create_task(lookup(f"then-{n}.example", 80)) for n in range(3)]
+        await turns()
+        assert len(system.asked) == 2
+        system.answers.set()
+        return await asyncio.gather(*patient)
+
+    assert asyncio.run(look_up()) == [[f"then-{n}.example"] for n in range(3)]
+
+
+def test_a_name_is_not_looked_up_twice_at_once() -> None:
+    system = SlowSystem()
+
+    async def look_up() -> list[Sequence[str]]:
+        lookup = SystemLookup(ask=system)
+        asking = [asyncio.create_task(lookup("hooks.example", 80)) for _ in range(5)]
+        await turns()
+        system.answers.set()
+        return await asyncio.gather(*asking, lookup("hooks.example", 80))
+
+    assert asyncio.run(look_up()) == [["hooks.example"]] * 6
+    assert len(system.asked) == 1
+
+
+async def turns() -> None:
+    """Let everything go as far as it can by itself."""
+    for _ in range(20):
+        await asyncio.sleep(0)

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,20 @@ def test_a_record_arrives_as_a_signed_cloudevent(program: Program, receiver: Rec
     assert headers["content-type"].startswith("application/cloudevents+json")
     assert is_signed(headers, body, added["secret"])
     assert not is_signed(headers, body + b" ", added["secret"])
+
+
+def test_a_webhook_is_tried_out_once_at_a_time(program: Program, receiver: Receiver) -> None:
+    path = f"/v1/webhooks/{add(program, receiver.url)['webhook']['id']}/test"
+    receiver.released.clear()
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(program.call, "POST", path)
+        until(lambda: receiver.waiting, what="the first call to arrive")
+        second = program.call("POST", path)
+        receiver.released.set()
+        assert first.result().json() == {"delivered": True, "error": None}
+    assert second.status_code == 429
+    assert second.json()["error"]["code"] == "LimitReached"
+    assert program.call("POST", path).status_code == 200
 
 
 def test_only_a_project_and_the_kinds_asked_for_are_pushed(program: Program, receiver: Receiver) -> None:

@@ -79,10 +79,10 @@ async def remove_webhook(id: Id, service: Service, caller: Caller) -> JSONRespon
     "/v1/webhooks/{id}/test",
     summary="Try a webhook out",
     response_model=shapes.Trial,
-    responses=documented(404),
+    responses=documented(404, 429),
 )
 async def try_webhook(id: Id, service: Service) -> JSONResponse:
-    """Call a webhook now with an event of type `forewarn.test`, and say what came of it."""
+    """Call a webhook now with an event of type `forewarn.test`, and say what came of it; once at a time."""
     view = await _view(service, webhook_id(id))
     error = await service.pushing.try_out(view.webhook)
     return JSONResponse({"delivered": error is None, "error": error})

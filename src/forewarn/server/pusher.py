@@ -13,7 +13,7 @@ from contextlib import suppress
 from forewarn.control.bell import waking
 from forewarn.control.tail import Tail
 from forewarn.control.webhooks import Webhooks
-from forewarn.core.errors import Unavailable
+from forewarn.core.errors import LimitReached, Unavailable
 from forewarn.core.webhooks import Webhook, WebhookId
 from forewarn.server.delivery import Delivery
 from forewarn.server.push import STORE_RETRY, Means, Pace, Push, Run
@@ -40,6 +40,7 @@ class Pusher:
         self._make_delivery = delivery
         self._pace = pace or Pace()
         self._served: dict[WebhookId, tuple[Push, asyncio.Task[None]]] = {}
+        self._tried: set[WebhookId] = set()
         self._known_means: Means | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
@@ -64,7 +65,10 @@ class Pusher:
         return None if served is None else served[0].next_try
 
     async def try_out(self, webhook: Webhook) -> str | None:
-        """Call a webhook with something that is no record; returns what went wrong."""
+        """Call a webhook with something that is no record; returns what went wrong.
+
+        LimitReached while it is being tried out already.
+        """
         if self._loop is None or self._stopping:
             raise Unavailable("webhooks are not served now: try again in a moment")
         called = asyncio.run_coroutine_threadsafe(self._try_out(webhook), self._loop)
@@ -112,7 +116,14 @@ class Pusher:
                 await push.save()
 
     async def _try_out(self, webhook: Webhook) -> str | None:
-        error = await self._means().delivery.try_out(webhook)
+        # Each costs a connection, and a thread if a name is looked up: nobody needs several of the same.
+        if webhook.id in self._tried:
+            raise LimitReached(f"webhook {webhook.id} is being tried out: wait until that is answered")
+        self._tried.add(webhook.id)
+        try:
+            error = await self._means().delivery.try_out(webhook)
+        finally:
+            self._tried.discard(webhook.id)
         if error is None and webhook.id in self._served:
             self._served[webhook.id][0].hurry()
         return error
