@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from forewarn.core.words import Kind
 from forewarn.store.sql import SqlStore
-from tests.contract.samples import NOW, event, event_id, machine_id, order, save, save_fleet
+from tests.contract.samples import NOW, event, event_id, machine_id, order, record, save, save_fleet
 
 ONE, TWO = machine_id("web-0"), machine_id("web-1")
 LATER = NOW + timedelta(minutes=1)
@@ -31,6 +31,18 @@ def test_ids_are_taken_in_any_case(store: SqlStore) -> None:
         tx.save_notices({event_id(1).lower(): {ONE.upper(): NOW}})  # type: ignore[dict-item]
     with store.read() as snapshot:
         assert snapshot.notices([event_id(1).lower()]) == {event_id(1): {ONE: NOW}}  # type: ignore[list-item]
+
+
+def test_when_events_were_put_off_is_found_by_their_records(store: SqlStore) -> None:
+    moved = (
+        record(1, kind=Kind.EVENT_DEFERRED, event=event_id(1)),
+        record(2, kind=Kind.EVENT_STARTED, event=event_id(1)),
+        record(3, kind=Kind.EVENT_DEFERRED, event=event_id(2)),
+        record(4, kind=Kind.EVENT_DEFERRED, event=event_id(1), at=LATER),
+    )
+    save(store, records=moved)
+    with store.read() as snapshot:
+        assert snapshot.put_off([event_id(1), event_id(3)]) == {event_id(1): [NOW, LATER]}
 
 
 def test_nothing_sent_saves_nothing(store: SqlStore) -> None:

@@ -58,11 +58,29 @@ def test_a_calendar_has_an_entry_for_each_event() -> None:
             started_at=NOON + timedelta(minutes=1, microseconds=5),
         ),
     ]
-    assert calendar("forewarn: default", events) == GOLDEN.read_bytes()
+    assert calendar("forewarn: default", [(each, ()) for each in events]) == GOLDEN.read_bytes()
+
+
+def revision(written: bytes) -> tuple[str, ...]:
+    """What tells a calendar that an entry has changed, and to when."""
+    lines = (line.partition(":") for line in written.decode().split("\r\n"))
+    values = {name: value for name, _, value in lines}
+    return tuple(values[name] for name in ("SEQUENCE", "DTSTAMP", "LAST-MODIFIED", "DTSTART"))
+
+
+def test_an_event_that_was_put_off_moves_in_calendars_that_know_it() -> None:
+    once, twice = NOON + timedelta(minutes=3), NOON + timedelta(minutes=5)
+    later = event(1, "web-0", not_before=NOON + timedelta(minutes=40))
+    moved = calendar("x", [(later, (once, twice))])
+    assert revision(moved) == ("2", "20260105T120500Z", "20260105T120500Z", "20260105T124000Z")
+    began = NOON + timedelta(minutes=41)
+    started = replace(later, status=EventStatus.STARTED, started_at=began)
+    begun = calendar("x", [(started, (once, twice))])
+    assert revision(begun) == ("3", "20260105T124100Z", "20260105T124100Z", "20260105T124100Z")
 
 
 def test_no_line_is_too_long_and_none_is_lost() -> None:
-    written = calendar("x" * 400, [event(1, *(f"wörker-{n}" for n in range(90)))])
+    written = calendar("x" * 400, [(event(1, *(f"wörker-{n}" for n in range(90))), ())])
     lines = written.split(b"\r\n")
     assert max(map(len, lines)) <= LONGEST_LINE
     unfolded = written.replace(b"\r\n ", b"").decode()

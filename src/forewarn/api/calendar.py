@@ -33,7 +33,7 @@ async def show_calendar(
 ) -> Calendar:
     """Write the current events of a project, or all that the caller may see, as an iCalendar feed."""
     project = project_name(query.project)
-    events = await service.run(lambda: service.views.only(project).coming())
+    coming = await service.run(lambda: service.views.only(project).coming())
     whose = project or caller.project
     name = "forewarn" if whose is None else f"forewarn: {whose}"
-    return Calendar(calendar.calendar(name, events))
+    return Calendar(calendar.calendar(name, ((each.event, each.put_off) for each in coming)))

@@ -199,6 +199,10 @@ class Snapshot(Protocol):
         """List all listed events, by creation."""
         ...
 
+    def put_off(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
+        """Say when those of these events that were put off were, first to last."""
+        ...
+
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first; those above a number oldest first."""
         ...

@@ -46,6 +46,14 @@ class EventView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComingEvent:
+    """An event that guests are being told, and when it was put off."""
+
+    event: Event
+    put_off: tuple[datetime, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OrderView:
     """An order with all its events, over ones too, and what notice their machines got."""
 
@@ -161,10 +169,12 @@ class Views:
         with self._store.read() as snapshot:
             return snapshot.events(after=after, limit=limit)
 
-    def coming(self) -> Sequence[Event]:
+    def coming(self) -> Sequence[ComingEvent]:
         """List all that guests are being told, at once."""
         with self._store.read() as snapshot:
-            return snapshot.listed_events()
+            events = snapshot.listed_events()
+            put_off = snapshot.put_off([event.id for event in events])
+        return [ComingEvent(event=event, put_off=tuple(put_off.get(event.id, ()))) for event in events]
 
     def event(self, event: EventId) -> EventView:
         """Show one event, listed or over."""

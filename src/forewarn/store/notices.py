@@ -14,6 +14,11 @@ from forewarn.store.upserts import adding, insert_new
 
 _N = tables.notices.c
 _NOTICES = among((_N.event_id, _N.machine_id, _N.sent_at), _N.event_id)
+_R = tables.records.c
+# The word of the history, for an event is also put off together with another one that a guest asked for.
+_PUT_OFF = (
+    among((_R.event_id, _R.at), _R.event_id).where(_R.kind == Kind.EVENT_DEFERRED.value).order_by(_R.number)
+)
 # What was never counted is shown as 0, or a metric would begin in the middle.
 _COUNTED = {Kind.NOTICE_LATE.value: 0, Kind.NOTICE_NEVER.value: 0}
 
@@ -26,6 +31,13 @@ class Notices(Reader):
         found: dict[EventId, dict[MachineId, datetime]] = {}
         for event, machine, sent_at in self._among(_NOTICES, {event.upper() for event in events}):
             found.setdefault(event, {})[machine] = moment(sent_at)
+        return found
+
+    def put_off(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
+        """Say when those of these events that were put off were, first to last."""
+        found: dict[EventId, list[datetime]] = {}
+        for event, at in self._among(_PUT_OFF, {event.upper() for event in events}):
+            found.setdefault(event, []).append(moment(at))
         return found
 
     def tallies(self) -> Mapping[str, int]:

@@ -1,6 +1,6 @@
 """An iCalendar feed of events (RFC 5545), for the calendars that people look at anyway."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from forewarn.core.document import resource_names
@@ -15,8 +15,8 @@ REFRESH = "PT5M"
 LONGEST_LINE = 75
 
 
-def calendar(name: str, events: Iterable[Event]) -> bytes:
-    """Write a calendar with one entry for each event."""
+def calendar(name: str, events: Iterable[tuple[Event, Sequence[datetime]]]) -> bytes:
+    """Write a calendar with one entry for each event; beside each, when it was put off."""
     lines = [
         "BEGIN:VCALENDAR",
         "VERSION:2.0",
@@ -25,7 +25,7 @@ def calendar(name: str, events: Iterable[Event]) -> bytes:
         f"NAME:{escaped(name)}",
         f"X-WR-CALNAME:{escaped(name)}",
         f"REFRESH-INTERVAL;VALUE=DURATION:{REFRESH}",
-        *(line for event in events for line in _entry(event)),
+        *(line for event, put_off in events for line in _entry(event, put_off)),
         "END:VCALENDAR",
     ]
     return b"".join(folded(line) + b"\r\n" for line in lines)
@@ -50,13 +50,16 @@ def folded(line: str) -> bytes:
     return b"\r\n".join([*pieces, piece])
 
 
-def _entry(event: Event) -> Iterator[str]:
+def _entry(event: Event, put_off: Sequence[datetime]) -> Iterator[str]:
     started = event.status is EventStatus.STARTED
     names = ", ".join(resource_names(event))
     yield "BEGIN:VEVENT"
     yield f"UID:{event.id}"
-    yield f"DTSTAMP:{_moment(event.started_at or event.announced_at)}"
-    yield f"SEQUENCE:{int(started)}"
+    # A calendar that knows the entry takes it anew only if these say that it has changed.
+    changed_at = _moment(event.started_at or max((event.announced_at, *put_off)))
+    yield f"DTSTAMP:{changed_at}"
+    yield f"LAST-MODIFIED:{changed_at}"
+    yield f"SEQUENCE:{len(put_off) + int(started)}"
     yield f"DTSTART:{_moment(event.started_at or event.not_before)}"
     # Where nobody knows how long it takes, it is a moment.
     if event.duration_seconds >= 0:
