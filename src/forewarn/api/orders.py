@@ -1,5 +1,7 @@
 """Orders: show them, and what they wait for; cancel, retry and abandon them."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -12,6 +14,9 @@ from forewarn.api.hosts import answered
 from forewarn.api.paths import Id, listed, order_id, project_name
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
+from forewarn.control.ordering import Placed
+from forewarn.control.plane import Plane
+from forewarn.core.words import OrderId
 from forewarn.wire import operator
 
 router = APIRouter(route_class=GuardedRoute, tags=["orders"])
@@ -41,42 +46,57 @@ async def show_order(id: Id, service: Service) -> JSONResponse:
     return JSONResponse({"order": operator.noted_order(view.order, view.notice), "events": events})
 
 
-@router.post(
-    "/v1/orders/{id}/cancel",
-    summary="Call an order off",
-    response_model=shapes.OrderWithEvents,
-    responses=documented(404, 409),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """What may be said of an order, by its id alone."""
+
+    name: str
+    summary: str
+    description: str
+    status: int
+    say: Callable[[Plane, OrderId, str], Placed]  # of which order, and who says it
+
+
+def add_verb(router: APIRouter, verb: Verb) -> None:
+    """Have a verb said with POST."""
+
+    @router.post(
+        f"/v1/orders/{{id}}/{verb.name}",
+        summary=verb.summary,
+        description=verb.description,
+        operation_id=f"{verb.name}_order",
+        status_code=verb.status,
+        response_model=shapes.OrderWithEvents,
+        responses=documented(404, 409),
+    )
+    async def say(id: Id, service: Service, caller: Caller) -> JSONResponse:
+        wanted = order_id(id)
+        placed = await service.run(lambda: verb.say(service.plane, wanted, caller))
+        return answered(placed, status=verb.status)
+
+
+VERBS = (
+    Verb(
+        name="cancel",
+        summary="Call an order off",
+        description="Call an order off, with all its events; too late once one has started.",
+        status=200,
+        say=lambda plane, order, by: plane.cancel_order(order, by=by),
+    ),
+    Verb(
+        name="retry",
+        summary="Carry out the failed steps again",
+        description="Carry out the failed steps of an order once more.",
+        status=202,
+        say=lambda plane, order, by: plane.retry_order(order, by=by),
+    ),
+    Verb(
+        name="abandon",
+        summary="Give up a failed order",
+        description="Give up an order that failed: its events leave, what was not done stays undone.",
+        status=202,
+        say=lambda plane, order, by: plane.abandon_order(order, by=by),
+    ),
 )
-async def cancel_order(id: Id, service: Service, caller: Caller) -> JSONResponse:
-    """Call an order off, with all its events; too late once one has started."""
-    wanted = order_id(id)
-    placed = await service.run(lambda: service.plane.cancel_order(wanted, by=caller))
-    return answered(placed, status=200)
-
-
-@router.post(
-    "/v1/orders/{id}/retry",
-    summary="Carry out the failed steps again",
-    status_code=202,
-    response_model=shapes.OrderWithEvents,
-    responses=documented(404, 409),
-)
-async def retry_order(id: Id, service: Service, caller: Caller) -> JSONResponse:
-    """Carry out the failed steps of an order once more."""
-    wanted = order_id(id)
-    placed = await service.run(lambda: service.plane.retry_order(wanted, by=caller))
-    return answered(placed, status=202)
-
-
-@router.post(
-    "/v1/orders/{id}/abandon",
-    summary="Give up a failed order",
-    status_code=202,
-    response_model=shapes.OrderWithEvents,
-    responses=documented(404, 409),
-)
-async def abandon_order(id: Id, service: Service, caller: Caller) -> JSONResponse:
-    """Give up an order that failed: its events leave, what was not done stays undone."""
-    wanted = order_id(id)
-    placed = await service.run(lambda: service.plane.abandon_order(wanted, by=caller))
-    return answered(placed, status=202)
+for _verb in VERBS:
+    add_verb(router, _verb)

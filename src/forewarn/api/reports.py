@@ -7,24 +7,32 @@ from forewarn.api import shapes
 from forewarn.api.bodies import FailureBody
 from forewarn.api.errors import documented
 from forewarn.api.hosts import answered
+from forewarn.api.orders import Verb, add_verb
 from forewarn.api.paths import Id, order_id
 from forewarn.api.rights import GuardedRoute
-from forewarn.api.services import Caller, Service
+from forewarn.api.services import Service
 
 router = APIRouter(route_class=GuardedRoute, tags=["orders"])
 
 
-@router.post(
-    "/v1/orders/{id}/complete",
-    summary="Report that the work is done",
-    response_model=shapes.OrderWithEvents,
-    responses=documented(404, 409),
+VERBS = (
+    Verb(
+        name="complete",
+        summary="Report that the work is done",
+        description="Say that all work of an order with an external driver that is under way is done.",
+        status=200,
+        say=lambda plane, order, by: plane.complete_order(order, by=by),
+    ),
+    Verb(
+        name="heartbeat",
+        summary="Report that the work goes on",
+        description="Say that work of an order with an external driver goes on; long silence is a failure.",
+        status=200,
+        say=lambda plane, order, _: plane.heartbeat(order),
+    ),
 )
-async def complete_order(id: Id, service: Service, caller: Caller) -> JSONResponse:
-    """Say that all work of an order with an external driver that is under way is done."""
-    wanted = order_id(id)
-    placed = await service.run(lambda: service.plane.complete_order(wanted, by=caller))
-    return answered(placed, status=200)
+for _verb in VERBS:
+    add_verb(router, _verb)
 
 
 @router.post(
@@ -37,17 +45,4 @@ async def fail_order(id: Id, service: Service, body: FailureBody | None = None) 
     """Say that the work of an order with an external driver failed; a person retries or abandons it."""
     wanted, why = order_id(id), (body or FailureBody()).reason
     placed = await service.run(lambda: service.plane.fail_order(wanted, why=why))
-    return answered(placed, status=200)
-
-
-@router.post(
-    "/v1/orders/{id}/heartbeat",
-    summary="Report that the work goes on",
-    response_model=shapes.OrderWithEvents,
-    responses=documented(404, 409),
-)
-async def heartbeat(id: Id, service: Service) -> JSONResponse:
-    """Say that the work of an order with an external driver goes on; silence for too long is a failure."""
-    wanted = order_id(id)
-    placed = await service.run(lambda: service.plane.heartbeat(wanted))
     return answered(placed, status=200)
