@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from forewarn.core.model import Project
 from forewarn.core.words import GroupKind, GroupName, OrderState, ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, event, group, host, machine, order, save, save_fleet
+from tests.contract.test_store_rollouts import rollout
 
 
 def pages(store: SqlStore, name: str, *, limit: int, **more: Any) -> list[list[Any]]:
@@ -58,6 +60,13 @@ def test_projects_are_listed_by_name(store: SqlStore) -> None:
     save(store, projects=tuple(projects))
     listed = pages(store, "page_of_projects", limit=2)
     assert [[each.name for each in page] for page in listed] == [["a-b", "a.b"], ["b"]]
+
+
+def test_open_rollouts_are_listed_newest_first(store: SqlStore) -> None:
+    over = replace(rollout(2), ended_at=NOW)
+    save(store, rollouts=(rollout(1), over, rollout(3), rollout(4)))
+    listed = pages(store, "page_of_open_rollouts", limit=2)
+    assert [[each.number for each in page] for page in listed] == [[4, 3], [1]]
 
 
 def test_orders_are_listed_newest_first(store: SqlStore) -> None:

@@ -47,6 +47,14 @@ def test_a_rollout_is_answered_with_its_waves_and_reasons(api: Api) -> None:
     assert (placed["reason"], placed["rollout"]) == ("new kernel", rollout["id"])
 
 
+def test_only_open_rollouts_are_listed_if_they_are_wanted(service: Service, api: Api) -> None:
+    over, going = begin(api), begin(api)
+    api("POST", f"/v1/rollouts/{over['id']}/abort")
+    assert [each["id"] for each in api("GET", "/v1/rollouts").json()["rollouts"]] == [going["id"], over["id"]]
+    assert [each["id"] for each in api("GET", "/v1/rollouts?open=true").json()["rollouts"]] == [going["id"]]
+    assert api("GET", "/v1/rollouts?open=perhaps").status_code == 400
+
+
 def test_a_dry_run_answers_with_the_whole_plan_and_nothing_happens(api: Api) -> None:
     answer = api("POST", "/v1/rollouts", json={"hosts": ["host-2"], "action": "reboot", "dry_run": True})
     assert answer.status_code == 200

@@ -84,6 +84,25 @@ def test_the_only_open_rollout_need_not_be_named() -> None:
     assert "Several rollouts are open" in run("pause", code=1).stderr
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("verb", ["pause", "abort"])
+def test_what_has_changed_since_it_was_looked_up_is_left_alone(
+    service: Service, monkeypatch: pytest.MonkeyPatch, verb: str, named: bool
+) -> None:
+    rollout = service.roll("host-1", "host-2")
+    asked = Client.post
+
+    def meanwhile(client: Client, path: str, body: object = None, **more: Any) -> dict[str, Any]:
+        service.rollouts.pause(rollout.id, by="olga")
+        service.rollouts.resume(rollout.id, by="olga")
+        return asked(client, path, body, **more)
+
+    monkeypatch.setattr(Client, "post", meanwhile)
+    refused = run(verb, *([rollout.id[:12]] if named else []), code=1)
+    assert "olga" in refused.stderr
+    assert service.rollout(rollout).state == "running"
+
+
 def test_conditions_are_asked_for_and_shown(service: Service) -> None:
     words = (
         "--deadline",

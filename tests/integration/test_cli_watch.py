@@ -84,9 +84,10 @@ def test_only_what_is_asked_for_is_shown(program: Program, tmp_path: Path) -> No
     assert {each["group"] for each in shown("--group", "web")["machines"]} == {"web"}
     assert [each["resources"] for each in shown("--group", "web")["events"]] == [["web-0"]]
     assert {each["host"] for each in shown("--host", "host-2")["machines"]} == {"host-2"}
-    assert shown("--project", "nobody")["machines"] == []
-    refused = run(tmp_path, "watch", "--group", "wed", "--server", program.operators)
-    assert (refused.returncode, 'group "wed" does not exist' in refused.stderr) == (1, True)
+    for what, name in (("group", "wed"), ("host", "host-9"), ("project", "nobody")):
+        refused = run(tmp_path, "watch", f"--{what}", name, "--server", program.operators)
+        assert refused.returncode == 1
+        assert f'{what} "{name}" does not exist' in refused.stderr
 
 
 def test_each_change_is_a_line_of_json(program: Program, tmp_path: Path) -> None:

@@ -82,6 +82,12 @@ class OrdersQuery(ListQuery):
     state: OrderState | None = Field(None, description="Only orders in this state.")
 
 
+class RolloutsQuery(PageQuery):
+    """Which rollouts."""
+
+    open: bool = Field(default=False, description="Only those that are not over.")
+
+
 class HistoryQuery(ListQuery):
     """Which records."""
 

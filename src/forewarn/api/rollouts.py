@@ -1,13 +1,13 @@
 """Rollouts: plan, begin, show, pause, resume and abort them."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from forewarn.api import shapes
-from forewarn.api.bodies import PageQuery, PauseBody, ResumeBody, RolloutBody
+from forewarn.api.bodies import PauseBody, ResumeBody, RolloutBody, RolloutsQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Id, listed, rollout_id
 from forewarn.api.rights import GuardedRoute
@@ -44,9 +44,11 @@ async def begin_rollout(body: RolloutBody, service: Service, caller: Caller) -> 
 
 
 @router.get("/v1/rollouts", summary="List rollouts", response_model=shapes.Rollouts, responses=documented())
-async def list_rollouts(page: Annotated[PageQuery, Query()], service: Service) -> JSONResponse:
+async def list_rollouts(query: Annotated[RolloutsQuery, Query()], service: Service) -> JSONResponse:
     """List rollouts, newest first, open or over."""
-    found, after = await service.run(lambda: service.rollouts.rollouts(after=page.after, limit=page.limit))
+    found, after = await service.run(
+        lambda: service.rollouts.rollouts(after=query.after, limit=query.limit, only_open=query.open)
+    )
     return listed("rollouts", found, after, _shown)
 
 
@@ -60,23 +62,6 @@ async def show_rollout(id: Id, service: Service) -> JSONResponse:
     """Show a rollout: its waves, and why everything that is not begun waits."""
     wanted = rollout_id(id)
     return _answered(await service.run(lambda: service.rollouts.rollout(wanted)), status=200)
-
-
-@router.post(
-    "/v1/rollouts/{id}/pause",
-    summary="Withdraw what is announced and not started",
-    response_model=shapes.OneRollout,
-    responses=documented(404, 409, 413),
-)
-async def pause_rollout(
-    id: Id, service: Service, caller: Caller, body: PauseBody | None = None
-) -> JSONResponse:
-    """Pause a rollout; what has started is finished."""
-    wanted, said = rollout_id(id), body or PauseBody()
-    found = await service.run(
-        lambda: service.rollouts.pause(wanted, by=caller, reason=said.reason, version=said.version)
-    )
-    return _answered(found, status=200)
 
 
 @router.post(
@@ -94,21 +79,34 @@ async def resume_rollout(
     return _answered(found, status=200)
 
 
-@router.post(
-    "/v1/rollouts/{id}/abort",
-    summary="Give up what has not started",
-    response_model=shapes.OneRollout,
-    responses=documented(404, 409, 413),
-)
-async def abort_rollout(
-    id: Id, service: Service, caller: Caller, body: PauseBody | None = None
-) -> JSONResponse:
-    """Abort a rollout; what has started is finished first."""
-    wanted, said = rollout_id(id), body or PauseBody()
-    found = await service.run(
-        lambda: service.rollouts.abort(wanted, by=caller, reason=said.reason, version=said.version)
+def _add_stop(verb: Literal["pause", "abort"], *, summary: str, description: str) -> None:
+    @router.post(
+        f"/v1/rollouts/{{id}}/{verb}",
+        summary=summary,
+        description=description,
+        operation_id=f"{verb}_rollout",
+        response_model=shapes.OneRollout,
+        responses=documented(404, 409, 413),
     )
-    return _answered(found, status=200)
+    async def stop_rollout(
+        id: Id, service: Service, caller: Caller, body: PauseBody | None = None
+    ) -> JSONResponse:
+        wanted, said = rollout_id(id), body or PauseBody()
+        stop = service.rollouts.pause if verb == "pause" else service.rollouts.abort
+        found = await service.run(lambda: stop(wanted, by=caller, reason=said.reason, version=said.version))
+        return _answered(found, status=200)
+
+
+_add_stop(
+    "pause",
+    summary="Withdraw what is announced and not started",
+    description="Pause a rollout; what has started is finished.",
+)
+_add_stop(
+    "abort",
+    summary="Give up what has not started",
+    description="Abort a rollout; what has started is finished first.",
+)
 
 
 def _answered(shown: Shown, *, status: int) -> JSONResponse:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from forewarn.cli import console
 from forewarn.cli.client import FORBIDDEN, PAGE, Client, Refused, Unreachable
 from forewarn.clock import monotonic
 
@@ -217,6 +218,20 @@ class UpToDate:
             self._take(news.records)
         else:
             self._rest()
+
+
+class Outages:
+    """Says once that a server is not followed, and once that it is again, beside the output."""
+
+    def __init__(self, current: UpToDate) -> None:
+        self._current = current
+        self._lost = False
+
+    def tell(self) -> None:
+        """Say what has changed since it was last asked."""
+        if (self._current.link is Link.LOST) is not self._lost:
+            self._lost = not self._lost
+            console.complain(f"reconnecting: {self._current.trouble}" if self._lost else "connected again")
 
 
 def is_passing(refusal: Refused) -> bool:

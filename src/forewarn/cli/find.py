@@ -10,18 +10,18 @@ SHORTEST = 4
 
 def whole_id(client: Client, what: str, typed: str) -> str:
     """Complete the id of an order or an event that is listed."""
-    if is_guid(typed):
-        return typed.upper()
+    return typed.upper() if is_guid(typed) else str(found(client, what, typed)["id"])
+
+
+def found(client: Client, what: str, typed: str) -> dict[str, Any]:
+    """Find what is listed by how its id begins."""
     one = what.removesuffix("s")
     if len(typed) < SHORTEST:
         raise Refused(f"{one} {typed}: give at least {SHORTEST} characters of its id")
-    found = [each for each in _ids(client.all(what)[what]) if each.startswith(typed.upper())]
-    if not found:
+    like = [each for each in client.all(what)[what] if each["id"].startswith(typed.upper())]
+    if not like:
         raise Refused(f"no {one} begins with {typed}: `forewarn {one} list` shows those there are")
-    if len(found) > 1:
-        raise Refused(f"{len(found)} {what} begin with {typed}: {', '.join(found[:5])}; give more of it")
-    return found[0]
-
-
-def _ids(listed: list[dict[str, Any]]) -> list[str]:
-    return [each["id"] for each in listed]
+    if len(like) > 1:
+        some = ", ".join(each["id"] for each in like[:5])
+        raise Refused(f"{len(like)} {what} begin with {typed}: {some}; give more of it")
+    return dict(like[0])

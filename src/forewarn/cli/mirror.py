@@ -11,8 +11,6 @@ from forewarn.clock import monotonic
 
 # More machines than this are read in one list rather than one by one.
 ONE_BY_ONE = 20
-# Open rollouts are among the newest.
-NEWEST_ROLLOUTS = 50
 NOT_FOUND = 404
 # A clock that runs by itself is set right so often, in seconds.
 READ_TIME_EVERY = 60.0
@@ -33,13 +31,14 @@ class Watched:
         """Whether it is the whole fleet."""
         return self.project is None and self.group is None and self.host is None
 
-    def has(self, machine: dict[str, Any]) -> bool:
-        """Say whether a machine belongs to it."""
-        return (
-            self.project in (None, machine["project"])
-            and self.group in (None, machine["group"])
-            and self.host in (None, machine["host"])
-        )
+    @property
+    def filters(self) -> dict[str, str | None]:
+        """What a server is asked for its machines with."""
+        return {"project": self.project, "group": self.group, "host": self.host}
+
+    def has(self, thing: dict[str, Any]) -> bool:
+        """Say whether a machine, or what a record tells of, belongs to it."""
+        return all(wanted in (None, thing[name]) for name, wanted in self.filters.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +86,8 @@ class Mirror:
         """Read everything."""
         self.version += 1
         self.read_time()
-        self.groups = {group["name"]: group for group in self.client.all("groups")["groups"]}
+        groups = self._left("groups", project=self.watched.project)
+        self.groups = {group["name"]: group for group in groups}
         self._load_machines()
         self._load_events()
         self._load_hosts()
@@ -95,14 +95,8 @@ class Mirror:
         self._load_rollouts()
 
     def check(self) -> None:
-        """Refuse to watch what does not exist."""
-        watched = self.watched
-        if watched.group is not None and watched.group not in self.groups:
-            raise Refused(
-                f'group "{watched.group}" does not exist: `forewarn group list` shows those there are'
-            )
-        if watched.host is not None and self.hosts is not None and watched.host not in self.hosts:
-            raise Refused(f'host "{watched.host}" does not exist: `forewarn host list` shows those there are')
+        """Refuse to watch what does not exist; the server says what that is."""
+        self.client.get("/v1/machines", limit=1, **self.watched.filters)
 
     def take(self, records: Iterable[Record]) -> None:
         """Read again what has changed by the word of these records."""
@@ -142,11 +136,15 @@ class Mirror:
         return not named.isdisjoint(mine)
 
     def _load_machines(self) -> None:
-        every = self.client.all("machines")["machines"]
-        self.machines = {_key(each): _small(each) for each in every if self.watched.has(each)}
+        every = self._left("machines", **self.watched.filters)
+        self.machines = {_key(each): _small(each) for each in every}
 
     def _take_machines(self, records: Iterable[Record], families: set[str]) -> None:
-        named = {(record["project"], record["machine"].casefold()) for record in records if record["machine"]}
+        named = {
+            key
+            for record in records
+            if record["machine"] and ((key := _named(record)) in self.machines or self.watched.has(record))
+        }
         if families & {"order", "host"}:
             # What is given up or fails need not be told of each machine.
             named |= {key for key, machine in self.machines.items() if machine["state"] != "running"}
@@ -170,20 +168,11 @@ class Mirror:
             self.machines.pop((project, name), None)
 
     def _load_events(self) -> None:
-        every = self.client.all("events")["events"]
+        every = self._left("events", project=self.watched.project)
         if not self.watched.all:
             mine = {machine["name"] for machine in self.machines.values()}
-            every = [
-                event
-                for event in every
-                if self._in_project(event) and not mine.isdisjoint(event["resources"])
-            ]
+            every = [event for event in every if not mine.isdisjoint(event["resources"])]
         self.events = every
-
-    def _in_project(self, event: dict[str, Any]) -> bool:
-        """Two projects may have machines of one name; their groups tell them apart."""
-        group = self.groups.get(event["group"] or "")
-        return group is None or self.watched.project in (None, group["project"])
 
     def _load_hosts(self) -> None:
         found = self._if_allowed("hosts")
@@ -195,15 +184,24 @@ class Mirror:
         self.holds = self._if_allowed("holds")
 
     def _load_rollouts(self) -> None:
-        found = self._if_allowed("rollouts", limit=NEWEST_ROLLOUTS)
-        self.rollouts = None if found is None else [each for each in found if each["ended_at"] is None]
+        self.rollouts = self._if_allowed("rollouts", open=True)
+
+    def _left(self, what: str, **filters: str | None) -> list[dict[str, Any]]:
+        """Read a list of what is watched; nothing, if that is gone by now."""
+        try:
+            return list(self.client.all(what, **filters)[what])
+        except Refused as refusal:
+            if refusal.status != NOT_FOUND:
+                raise
+            return []
 
     def _if_allowed(self, what: str, **params: Any) -> list[dict[str, Any]] | None:
         """Read what the people of a project may not see; then it is not shown."""
         try:
-            if params or what == "holds":
-                return list(self.client.get(f"/v1/{what}", **params)[what])
-            return list(self.client.all(what)[what])
+            # Of which there are no pages.
+            if what == "holds":
+                return list(self.client.get("/v1/holds")["holds"])
+            return list(self.client.all(what, **params)[what])
         except Refused as refusal:
             if refusal.status != FORBIDDEN:
                 raise
@@ -212,6 +210,10 @@ class Mirror:
 
 def _key(machine: dict[str, Any]) -> Key:
     return machine["project"], machine["name"].casefold()
+
+
+def _named(record: Record) -> Key:
+    return record["project"], record["machine"].casefold()
 
 
 def _small(machine: dict[str, Any]) -> dict[str, Any]:

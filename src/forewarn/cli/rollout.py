@@ -9,10 +9,11 @@ from forewarn.cli import console, words
 from forewarn.cli.client import Refused
 from forewarn.cli.complete import names
 from forewarn.cli.durations import Deadline, Heartbeat, seconds
-from forewarn.cli.find import whole_id
+from forewarn.cli.find import found
 from forewarn.cli.placed import show_waiting
 from forewarn.cli.rollout_follow import follow
 from forewarn.cli.session import Session, noun, with_session
+from forewarn.wire.guid import is_guid
 
 app = noun("Roll maintenance over hosts in waves; pause, resume or abort it.")
 
@@ -131,7 +132,7 @@ def list_(session: Session) -> None:
 @with_session
 def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
     """Show a rollout: its waves, and what it waits for."""
-    meant = _meant(session, id_)
+    meant = _meant(session, id_)["id"]
     if follow_:
         follow(session, meant)
         return
@@ -184,19 +185,23 @@ def _conditions(
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _meant(session: Session, typed: str | None) -> str:
+def _meant(session: Session, typed: str | None) -> dict[str, Any]:
+    """Find the rollout that is meant; of one whose whole id was typed nothing more is known."""
     if typed is not None:
-        return whole_id(session.client, "rollouts", typed)
-    found = [each["id"] for each in session.client.all("rollouts")["rollouts"] if each["ended_at"] is None]
-    if len(found) == 1:
-        return str(found[0])
+        return {"id": typed.upper()} if is_guid(typed) else found(session.client, "rollouts", typed)
+    listed = session.client.all("rollouts", open=True)["rollouts"]
+    if len(listed) == 1:
+        return dict(listed[0])
     several = "Several rollouts are open: say which (`forewarn rollout list` shows them)."
-    raise Refused(several if found else "No rollout is open: say which (`forewarn rollout list`).")
+    raise Refused(several if listed else "No rollout is open: say which (`forewarn rollout list`).")
 
 
 def _do(session: Session, typed: str | None, verb: str, said: str, reason: str | None) -> None:
-    id_ = _meant(session, typed)
-    body = {"reason": reason} if reason else None
+    meant = _meant(session, typed)
+    id_ = meant["id"]
+    # What has been looked at is what is meant: not what somebody else has made of it meanwhile.
+    seen = {"version": meant["version"]} if "version" in meant else {}
+    body = seen | ({"reason": reason} if reason else {})
     answer = session.client.post(f"/v1/rollouts/{id_}/{verb}", body)
     session.answer(answer, lambda: console.say(f"Rollout {console.short(id_)}: {said}."))
 

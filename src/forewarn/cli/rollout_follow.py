@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from forewarn.cli import console, words
-from forewarn.cli.changes import Changes, Link, UpToDate
+from forewarn.cli.changes import Changes, Link, Outages, UpToDate
 from forewarn.cli.client import Client
 from forewarn.cli.mirror import Time
 from forewarn.cli.session import Session
@@ -115,7 +115,7 @@ def _status(event: dict[str, Any]) -> str:
 def _tell(followed: _Followed, current: UpToDate, lines: Callable[[], list[str]]) -> None:
     """Print what has become true, a line each."""
     said: set[str] = set()
-    lost = False
+    outages = Outages(current)
     while True:
         for line in lines():
             if line not in said:
@@ -124,9 +124,7 @@ def _tell(followed: _Followed, current: UpToDate, lines: Callable[[], list[str]]
         if not followed.moving:
             return
         current.wait(REDRAWN_EVERY)
-        if (current.link is Link.LOST) is not lost:
-            lost = not lost
-            console.complain(f"reconnecting: {current.trouble}" if lost else "connected again")
+        outages.tell()
 
 
 def _draw(followed: _Followed, current: UpToDate) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import console, history
-from forewarn.cli.changes import Changes, Link, Record, UpToDate
+from forewarn.cli.changes import Changes, Link, Outages, Record, UpToDate
 from forewarn.cli.complete import names
 from forewarn.cli.mirror import Mirror, Watched
 from forewarn.cli.session import Session, with_session
@@ -35,8 +35,8 @@ def watch(session: Session, group: Group = None, host: Host = None, once: Once =
     watched = Watched(project=session.project, group=group, host=host)
     with session.client.kept_open() as client:
         mirror = Mirror(client, watched)
-        mirror.load()
         mirror.check()
+        mirror.load()
         if once:
             session.answer(_as_json(mirror), lambda: _print(mirror))
             return
@@ -59,12 +59,10 @@ def _follow(session: Session, mirror: Mirror) -> None:
 
 def _tell(mirror: Mirror, current: UpToDate, written: Callable[[Record], str]) -> None:
     """Print a line for each change."""
-    lost = False
+    outages = Outages(current)
     while True:
         records = current.wait(REDRAWN_EVERY)
-        if (current.link is Link.LOST) is not lost:
-            lost = not lost
-            console.complain(f"reconnecting: {current.trouble}" if lost else "connected again")
+        outages.tell()
         for record in records:
             if mirror.concerns(record):
                 console.say(written(record))

@@ -301,6 +301,10 @@ class Snapshot(Protocol):
         """List rollouts, newest first."""
         ...
 
+    def page_of_open_rollouts(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
+        """List rollouts that are not over, newest first, and give the cursor of the next page."""
+        ...
+
     def open_rollouts(self) -> Sequence[Rollout]:
         """List rollouts that are not over, the oldest first."""
         ...

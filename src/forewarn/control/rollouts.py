@@ -126,10 +126,13 @@ class Rollouts:
             mine = _existing(snapshot, id_)
         return self._shown(mine, self._clock.now())
 
-    def rollouts(self, *, after: str | None, limit: int) -> tuple[Sequence[Shown], str | None]:
-        """List rollouts, newest first."""
+    def rollouts(
+        self, *, after: str | None, limit: int, only_open: bool = False
+    ) -> tuple[Sequence[Shown], str | None]:
+        """List rollouts, newest first: all, or those that are not over."""
         with self._store.read() as snapshot:
-            found, more = snapshot.rollouts(after=after, limit=limit)
+            read = snapshot.page_of_open_rollouts if only_open else snapshot.rollouts
+            found, more = read(after=after, limit=limit)
         now = self._clock.now()
         return [self._shown(mine, now) for mine in found], more
 

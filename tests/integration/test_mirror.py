@@ -1,0 +1,94 @@
+"""What `forewarn watch` asks a server for: the part that is watched, and no more."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from forewarn.cli.client import Client
+from forewarn.cli.mirror import Mirror, Watched
+from forewarn.core.words import Action
+from forewarn.wire import operator
+from tests.harness import Service, fleet, sqlite_url
+from tests.served import app_of, sample, serving
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+class Asked:
+    """An app that notes what it is asked for."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self.calls: list[tuple[str, dict[str, str]]] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        query = {name: values[0] for name, values in parse_qs(scope["query_string"].decode()).items()}
+        self.calls.append((scope["path"], query))
+        await self._app(scope, receive, send)
+
+    def about_machines(self) -> list[tuple[str, dict[str, str]]]:
+        return [(path, query) for path, query in self.calls if path.startswith("/v1/machines")]
+
+
+@pytest.fixture
+def asked(service: Service) -> Asked:
+    return Asked(app_of(service))
+
+
+@pytest.fixture
+def client(asked: Asked) -> Iterator[Client]:
+    with serving(asked) as url:
+        yield Client(url)
+
+
+@pytest.mark.parametrize("filters", [{"group": "web"}, {"host": "host-1"}, {"project": "default"}])
+def test_only_machines_that_are_watched_are_read(
+    asked: Asked, client: Client, filters: dict[str, str]
+) -> None:
+    mirror = Mirror(client, Watched(**filters))
+    mirror.check()
+    mirror.load()
+    assert mirror.machines
+    for path, query in asked.about_machines():
+        assert (path, query | filters) == ("/v1/machines", query)
+
+
+def test_a_change_to_another_group_is_not_read(service: Service, asked: Asked, client: Client) -> None:
+    mirror = Mirror(client, Watched(group="web"))
+    mirror.load()
+    before = len(service.history())
+    for name in ("db", "web-0"):
+        service.put(name, tags={"changed": "yes"})
+    asked.calls.clear()
+    mirror.take([operator.record(record) for record in service.history()[before:]])
+    assert [path for path, _ in asked.about_machines()] == ["/v1/machines/web-0"]
+
+
+def test_an_open_rollout_is_shown_however_many_have_ended_since(service: Service, client: Client) -> None:
+    old = service.roll("host-1")
+    service.rollouts.pause(old.id, by="test")
+    for _ in range(60):
+        service.rollouts.abort(service.roll("host-2").id, by="test")
+    mirror = Mirror(client, Watched())
+    mirror.load()
+    assert mirror.rollouts is not None
+    assert [each["id"] for each in mirror.rollouts] == [old.id]
+
+
+def test_what_is_gone_while_it_is_watched_leaves_nothing(service: Service, client: Client) -> None:
+    mirror = Mirror(client, Watched(group="web"))
+    service.order("web-0", Action.FREEZE)
+    mirror.load()
+    assert (len(mirror.machines), len(mirror.events)) == (6, 1)
+    service.apply(fleet())
+    mirror.load()
+    assert (mirror.machines, mirror.events) == ({}, [])
