@@ -33,10 +33,12 @@ async def complete_order(id: Id, service: Service, caller: Caller) -> JSONRespon
     response_model=shapes.OrderWithEvents,
     responses=documented(404, 409, 413),
 )
-async def fail_order(id: Id, service: Service, body: FailureBody | None = None) -> JSONResponse:
+async def fail_order(
+    id: Id, service: Service, caller: Caller, body: FailureBody | None = None
+) -> JSONResponse:
     """Say that the work of an order with an external driver failed; a person retries or abandons it."""
     wanted, why = order_id(id), (body or FailureBody()).reason
-    placed = await service.run(lambda: service.plane.fail_order(wanted, why=why))
+    placed = await service.run(lambda: service.plane.fail_order(wanted, by=caller, why=why))
     return answered(placed, status=200)
 
 

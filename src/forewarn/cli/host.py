@@ -25,6 +25,12 @@ Deadline = Annotated[
         "--deadline", metavar="TIME", help="From then on windows give way; as 2026-01-31T12:00:00Z."
     ),
 ]
+Takes = Annotated[
+    str | None,
+    typer.Option(
+        "--takes", metavar="DURATION", help="How long it is expected to take, where windows bind it."
+    ),
+]
 Notice = Annotated[
     str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
 ]
@@ -60,10 +66,16 @@ def maintenance(
     emergency: Emergency = None,
     notice: Notice = None,
     deadline: Deadline = None,
+    takes: Takes = None,
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
-    shortened = None if notice is None else seconds(notice, hint="--notice")
-    terms = {"action": action, "emergency": emergency, "notice_seconds": shortened, "deadline": deadline}
+    terms = {
+        "action": action,
+        "emergency": emergency,
+        "notice_seconds": None if notice is None else seconds(notice, hint="--notice"),
+        "deadline": deadline,
+        "expected_seconds": None if takes is None else seconds(takes, hint="--takes"),
+    }
     _order(session, name, "maintenance", reason, **terms)
 
 

@@ -33,6 +33,10 @@ Deadline = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="From then on windows give way; as 2026-01-31T12:00:00Z."),
 ]
+Takes = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", help="How long a host is expected to take; it must fit into windows."),
+]
 Health = Annotated[
     str | None,
     typer.Option(metavar="DURATION", help="How long a machine may take to be healthy again. Else 30m."),
@@ -86,13 +90,14 @@ def plan(
     at_once: AtOnce = 1,
     gap: Gap = 0,
     deadline: Deadline = None,
+    takes: Takes = None,
     health: Health = None,
     require_poll: RequirePoll = False,
     driver: Driver = "simulated",
 ) -> None:
     """Show the whole plan, wave by wave with times; nothing happens."""
     body = _body(hosts, every, action, at_once, gap) | {"dry_run": True}
-    body |= _conditions(deadline, health, require_poll, driver)
+    body |= _conditions(deadline, takes, health, require_poll, driver)
     answer = session.client.post("/v1/rollouts", body)
     session.answer(answer, lambda: _show_plan(answer["rollout"]))
 
@@ -107,6 +112,7 @@ def start(
     at_once: AtOnce = 1,
     gap: Gap = 0,
     deadline: Deadline = None,
+    takes: Takes = None,
     health: Health = None,
     require_poll: RequirePoll = False,
     driver: Driver = "simulated",
@@ -116,7 +122,7 @@ def start(
 ) -> None:
     """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
     body = _body(hosts, every, action, at_once, gap) | ({"reason": reason} if reason else {})
-    body |= _conditions(deadline, health, require_poll, driver, heartbeat)
+    body |= _conditions(deadline, takes, health, require_poll, driver, heartbeat)
     answer = session.client.post("/v1/rollouts", body)
     if detach or session.json:
         session.answer(answer, lambda: _show_started(session, answer["rollout"]))
@@ -180,10 +186,16 @@ def _body(hosts: list[str] | None, every: bool, action: str, at_once: int, gap: 
 
 
 def _conditions(
-    deadline: str | None, health: str | None, require_poll: bool, driver: str, heartbeat: str | None = None
+    deadline: str | None,
+    takes: str | None,
+    health: str | None,
+    require_poll: bool,
+    driver: str,
+    heartbeat: str | None = None,
 ) -> dict[str, Any]:
     given = {
         "deadline": deadline,
+        "expected_seconds": None if takes is None else seconds(takes, hint="--takes"),
         "health_seconds": None if health is None else seconds(health, hint="--health"),
         "heartbeat_seconds": None if heartbeat is None else seconds(heartbeat, hint="--heartbeat"),
         "require_poll": require_poll or None,
