@@ -355,3 +355,15 @@ def ending(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+@contextmanager
+def running(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a program for as long as the test needs it; what it says is read, so that it never waits."""
+    with ending(started(command, folder)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        outputs = Output(process.stdout), Output(process.stderr)
+        yield process
+    for output in outputs:
+        output.finish()

@@ -1,0 +1,44 @@
+"""Agents that run a recipe of `examples/`, as it stands there but for the places where things are."""
+
+import shutil
+from pathlib import Path
+
+from forewarn.agent import recipe
+from tests.agent_program import AgentProgram, port_of
+from tests.process import Program
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def installed(name: str, folder: Path, **places: str) -> str:
+    """Put a recipe's programs into a folder, and return its config for that.
+
+    Places are named by what the config says there: what is not in it cannot be put elsewhere.
+    """
+    for program in recipe.programs(name):
+        shutil.copy(EXAMPLES / name / program, folder / program)
+    return moved((EXAMPLES / name / recipe.CONFIG).read_text(), {recipe.HOME: str(folder)} | places)
+
+
+def moved(text: str, places: dict[str, str]) -> str:
+    """Put other places into a text."""
+    for old, new in places.items():
+        assert old == recipe.HOME or old in text, f"{old} is not in\n{text}"
+        text = text.replace(old, new)
+    return text
+
+
+def agent_with(
+    name: str,
+    *flags: str,
+    service: Program,
+    machine: str,
+    folder: Path,
+    places: dict[str, str] | None = None,
+) -> AgentProgram:
+    """Make an agent of a machine that runs a recipe."""
+    own = (
+        *("--endpoint", f"http://127.0.0.1:{port_of(service, machine)}"),
+        *("--journal", str(folder / f"{machine}.journal")),
+    )
+    return AgentProgram(folder, installed(name, folder, **(places or {})), *own, *flags, name=machine)
