@@ -149,7 +149,7 @@ def test_the_replica_takes_over_and_the_old_primary_comes_back_as_a_replica(
         # The next event finds nothing to hand over.
         event = service.post("/v1/machines/db/restart")["event"]["id"]
         agent.wait_for(Approved, event=event)
-        assert "this is a replica: nothing to hand over" in agent.out.text
+        agent.out.wait_for("this is a replica: nothing to hand over")
         assert new.info("role") == "master"
     assert_all_are_there(new, writer)
     until(lambda: old.info("slave_repl_offset") == new.info("master_repl_offset"), what="it to catch up")
@@ -182,7 +182,7 @@ def test_without_a_replica_nothing_is_approved(tmp_path: Path, pair: tuple[Redis
     ):
         order = service.post("/v1/machines/db/redeploy")["order"]["id"]
         agent.wait_for(Ended, side=Side.PREPARE, ending=Ending.AGAIN)
-        assert "FAILOVER requires connected replicas" in agent.out.text
+        agent.out.wait_for("FAILOVER requires connected replicas")
         assert old.info("role") == "master"
         service.post(f"/v1/orders/{order}/cancel")
         agent.wait_for(Over)
