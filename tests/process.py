@@ -338,11 +338,12 @@ def run(
     *arguments: str | Path,
     environment: Mapping[str, str] | None = None,
     before: Sequence[str] = (),
+    within: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
     """Run a `forewarn` command that ends by itself."""
     command = [*before, FOREWARN, *map(str, arguments)]
     with ending(started(command, folder, environment)) as process:
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=within)
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 

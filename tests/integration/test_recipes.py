@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.agent import recipe
 from tests.process import run
-from tests.recipe_agents import EXAMPLES, installed
+from tests.recipe_agents import EXAMPLES, installed, readme, rehearsed
 
 INDEX = (EXAMPLES / "README.md").read_text()
 HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"]
@@ -18,10 +18,6 @@ HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"
 OF_OTHERS = re.compile(r"(/run/haproxy/admin\.sock|systemctl) does not exist")
 
 each_recipe = pytest.mark.parametrize("name", recipe.names())
-
-
-def readme(name: str) -> str:
-    return (EXAMPLES / name / "README.md").read_text()
 
 
 @each_recipe
@@ -92,8 +88,4 @@ def test_init_says_where_the_programs_belong(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["log", "leader"])
 def test_it_is_rehearsed_as_its_readme_says(name: str, tmp_path: Path) -> None:
-    (tmp_path / "agent.toml").write_text(installed(name, tmp_path))
-    (command,) = re.findall(r"forewarn (agent rehearse .*)", readme(name))
-    ran = run(tmp_path, *command.split())
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert ran.stdout.count("As it should be.") == 2
+    rehearsed(name, tmp_path)

@@ -15,7 +15,7 @@ from forewarn.agent.handling import Side
 from forewarn.sdk import platform
 from tests.agent_program import AgentProgram, lines_of, serving
 from tests.process import Program, running, until
-from tests.recipe_agents import EXAMPLES, agent_with
+from tests.recipe_agents import EXAMPLES, agent_with, rehearsed
 
 
 @dataclass
@@ -144,3 +144,11 @@ def test_a_cancelled_event_leaves_it_running(tmp_path: Path, computation: Comput
         agent.wait_for(Over)
         assert computation.pid() == before
         agent.out.wait_for("checkpoint | it runs")
+
+
+def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, computation: Computation) -> None:
+    before = computation.pid()
+    rehearsed("checkpoint", tmp_path, computation.places)
+    saved = computation.saved()
+    assert saved[1] == primes_below(saved[0]) > 0
+    assert computation.pid() == before

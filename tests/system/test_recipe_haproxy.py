@@ -18,7 +18,7 @@ from forewarn.agent.cases import Approved, Ended, Over
 from forewarn.agent.handling import Side
 from tests.agent_program import serving
 from tests.process import Program, free_port, running, until
-from tests.recipe_agents import EXAMPLES, agent_with, moved
+from tests.recipe_agents import EXAMPLES, agent_with, moved, rehearsed
 from tests.web import Web
 
 
@@ -188,6 +188,12 @@ def test_a_cancelled_event_puts_the_server_back(
         for web in servers.values():
             web.release()
         assert {each.result()[0] for each in slow} == {200}
+
+
+def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, balancer: Balancer) -> None:
+    told = rehearsed("haproxy", tmp_path, {"/run/haproxy/admin.sock": balancer.socket})
+    assert told.count("drain: prepare ready: no session is left") == 2
+    assert balancer.status("web-0") == "UP"
 
 
 def test_the_config_of_the_recipe_is_one_that_haproxy_takes(tmp_path: Path) -> None:

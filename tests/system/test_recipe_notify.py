@@ -10,7 +10,7 @@ from tests.agent_program import serving
 from tests.mail_server import mail_server
 from tests.process import until
 from tests.receiver import receiving
-from tests.recipe_agents import agent_with, installed
+from tests.recipe_agents import agent_with, installed, rehearsed
 
 
 def test_an_administrator_gets_mail_when_it_comes_and_when_it_is_over(tmp_path: Path) -> None:
@@ -53,3 +53,9 @@ def test_a_chat_is_told_as_the_recipe_says(tmp_path: Path) -> None:
             agent.wait_for(Ended, side=Side.PREPARE, handler="chat")
             assert len(mail.mails) == 1
             assert chat.url not in agent.out.text
+
+
+def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path) -> None:
+    with mail_server() as mail:
+        rehearsed("notify", tmp_path, {"127.0.0.1:25": mail.place})
+        assert len(mail.mails) == 4

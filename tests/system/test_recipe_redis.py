@@ -13,7 +13,7 @@ from forewarn.agent.cases import Approved, Ended, Ending, Over
 from forewarn.agent.handling import Side
 from tests.agent_program import serving
 from tests.process import PATIENCE, free_port, running, until
-from tests.recipe_agents import agent_with
+from tests.recipe_agents import agent_with, rehearsed
 
 CONFIG = """
 port {port}
@@ -28,17 +28,22 @@ WORTH_A_FAILOVER = 50
 class Redis:
     """A Redis with a config file and a disk of its own, that can be killed and started again."""
 
-    def __init__(self, folder: Path, *, replica_of: "Redis | None" = None) -> None:
+    def __init__(self, folder: Path, *, replica_of: "Redis | None" = None, has_config: bool = True) -> None:
         folder.mkdir()
         self.port = free_port()
         self._config = folder / "redis.conf"
         follows = "" if replica_of is None else f"replicaof 127.0.0.1 {replica_of.port}\n"
         self._config.write_text(CONFIG.format(port=self.port, folder=folder) + follows)
         self._stack = ExitStack()
+        # Its config is read either way, but Redis knows of no file that it could write its role to.
+        self._command = (
+            ["redis-server", str(self._config)]
+            if has_config
+            else ["sh", "-c", f"exec redis-server - < {self._config}"]
+        )
 
     def start(self) -> None:
-        command = ["redis-server", str(self._config)]
-        self._process = self._stack.enter_context(running(command, self._config.parent))
+        self._stack.enter_context(running(self._command, self._config.parent))
         until(self._answers, what="Redis to answer")
 
     def kill(self) -> None:
@@ -187,3 +192,30 @@ def test_without_a_replica_nothing_is_approved(tmp_path: Path, pair: tuple[Redis
         service.post(f"/v1/orders/{order}/cancel")
         agent.wait_for(Over)
         assert not any(isinstance(entry, Approved) for entry in agent.entries())
+
+
+def test_a_primary_that_would_forget_its_new_role_is_not_given_away(tmp_path: Path) -> None:
+    old = Redis(tmp_path / "old", has_config=False)
+    new = Redis(tmp_path / "new", replica_of=old)
+    with (
+        serving(tmp_path) as service,
+        agent_with(
+            "redis", service=service, machine="db", folder=tmp_path, places={"6379": str(old.port)}
+        ) as agent,
+        ExitStack() as stack,
+    ):
+        for redis in (old, new):
+            stack.callback(redis.kill)
+            redis.start()
+        until(lambda: "state=online" in old.info("slave0"), what="the replica to follow")
+        service.post("/v1/machines/db/redeploy")
+        agent.wait_for(Ended, side=Side.PREPARE, ending=Ending.NEVER)
+        agent.out.wait_for("not approved: failover failed")
+        agent.out.wait_for("The server is running without a config file")
+        assert new.info("role") == "master"
+
+
+def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, pair: tuple[Redis, Redis]) -> None:
+    old, new = pair
+    rehearsed("redis", tmp_path, {"6379": str(old.port)})
+    assert (old.info("role"), new.info("role")) == ("slave", "master")

@@ -12,7 +12,7 @@ from forewarn.agent.cases import Approved, Begun, Ended, Over
 from forewarn.agent.handling import Side
 from tests.agent_program import serving
 from tests.process import free_port, until
-from tests.recipe_agents import agent_with
+from tests.recipe_agents import agent_with, rehearsed
 from tests.web import Web
 
 CONFIG = """
@@ -43,6 +43,13 @@ class Nginx:
         config = folder / "nginx.conf"
         config.write_text(CONFIG.format(folder=folder, port=self.port, behind=behind.place))
         self.command = ["nginx", "-e", str(folder / "error.log"), "-c", str(config)]
+
+    @property
+    def places(self) -> dict[str, str]:
+        return {
+            "/run/nginx.pid": str(self.pid_file),
+            '"systemctl", "start", "nginx.service"': ", ".join(f'"{word}"' for word in self.command),
+        }
 
     def start(self) -> None:
         subprocess.run(self.command, check=True, capture_output=True)
@@ -84,11 +91,7 @@ def test_requests_in_flight_are_answered_new_ones_refused_and_the_server_returns
     tmp_path: Path, behind: Web, nginx: Nginx
 ) -> None:
     probes = f"127.0.0.1:{free_port()}"
-    places = {
-        "/run/nginx.pid": str(nginx.pid_file),
-        '"systemctl", "start", "nginx.service"': ", ".join(f'"{word}"' for word in nginx.command),
-        "127.0.0.1:8171": probes,
-    }
+    places = {**nginx.places, "127.0.0.1:8171": probes}
     with (
         serving(tmp_path) as service,
         agent_with("web-server", service=service, machine="web-0", folder=tmp_path, places=places) as agent,
@@ -115,3 +118,11 @@ def test_requests_in_flight_are_answered_new_ones_refused_and_the_server_returns
         agent.wait_for(Over)
         assert nginx.ask("/") == (200, "application")
         assert httpx.get(f"http://{probes}/readyz").status_code == 200
+
+
+def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, nginx: Nginx) -> None:
+    before = nginx.pid_file.read_text()
+    told = rehearsed("web-server", tmp_path, nginx.places)
+    assert told.count(" has ended") == 2
+    assert nginx.pid_file.read_text() != before
+    assert nginx.ask("/") == (200, "application")
