@@ -10,7 +10,8 @@ from forewarn.config import SimulatedTimes
 from forewarn.control.bell import Bell
 from forewarn.control.engine import Engine
 from forewarn.control.noting import NotingStore
-from forewarn.control.plane import Placed, Plane
+from forewarn.control.ordering import Placed
+from forewarn.control.plane import Plane
 from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Running, Task
 from forewarn.control.rollouts import Rollouts, Wish
 from forewarn.control.tail import Tail

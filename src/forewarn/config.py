@@ -20,7 +20,18 @@ PREFIX = "FOREWARN_"
 # Of the command and the tests, and what handlers and gated commands are told.
 OTHERS = tuple(
     f"{PREFIX}{name}"
-    for name in ("SERVER", "TOKEN", "CA", "ORDER", "MACHINES", "EVENT_", "SECONDS_LEFT", "ATTEMPT", "TEST_")
+    for name in (
+        "SERVER",
+        "TOKEN",
+        "CA",
+        "ENDPOINT",
+        "ORDER",
+        "MACHINE",
+        "EVENT_",
+        "SECONDS_LEFT",
+        "ATTEMPT",
+        "TEST_",
+    )
 )
 FOREVER = "forever"
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from forewarn.cli import history_export
 from forewarn.cli.client import Client, Refused
 from forewarn.cli.main import app
+from forewarn.core.model import Project
 from forewarn.core.words import ProjectName
 from tests.contract.samples import record, save
 from tests.harness import Service, sqlite_url
@@ -73,7 +74,11 @@ def test_it_goes_on_after_a_number(service: Service) -> None:
 
 def test_a_project_has_its_own(service: Service) -> None:
     number = service.tail.newest() + 1
-    save(service.store, records=(record(number, project=ProjectName("a")),))
+    save(
+        service.store,
+        projects=(Project(name=ProjectName("a")),),
+        records=(record(number, project=ProjectName("a")),),
+    )
     assert [each["number"] for each in lines(export("--project", "a").stdout)] == [number]
 
 

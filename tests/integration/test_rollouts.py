@@ -404,6 +404,16 @@ def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
     assert wave.notice == Delivered(least=timedelta(minutes=13), late=1, never=1)
 
 
+def test_a_wave_that_a_pause_ends_is_summed_at_once(service: Service) -> None:
+    service.apply(replace(three_domains(), hosts=(*three_domains().hosts, HostName("empty"))))
+    rollout = service.roll("empty", "host-1", hosts_at_once=2)
+    service.rollouts.pause(rollout.id, by="ops")
+    before = service.rollout(rollout)
+    assert (before.waves[0].hosts, before.waves[0].notice) == ((HostName("empty"),), Delivered())
+    service.engine._conductor.look(rollout.id, service.clock.now())
+    assert service.rollout(rollout) == before
+
+
 def test_a_second_stage_waits_for_the_budget_too(service: Service) -> None:
     web = replace(group("web"), policy=GroupPolicy(budget=3))
     members = (

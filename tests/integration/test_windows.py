@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.plane import Placed
+from forewarn.control.ordering import Placed
 from forewarn.control.rollouts import Wish
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import FleetSpec

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.commands import Commands
 from forewarn.cli.session import Session, with_session
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
 HELP = "The agent in a machine: it gets ready for events, approves them, and comes back."
 TIMEOUT_SECONDS = 5.0
 
-app = typer.Typer(help=HELP, invoke_without_command=True)
+app = Commands(help=HELP, invoke_without_command=True)
 app.info.short_help = HELP
 
 ConfigFile = Annotated[

@@ -45,7 +45,6 @@ class Conductor:
             orders_ = self.orders_of(tx, mine)
             quiet = self.quiet(tx, mine, orders_)
             mine = rollout.settle(mine, orders_, quiet, now=now)
-            mine = self._summed(tx, mine)
             if not mine.open:
                 return self._over(tx, mine, now)
             wrong = _trouble(mine, orders_, quiet, now)
@@ -100,6 +99,7 @@ class Conductor:
         why: str = "",
     ) -> Rollout:
         """Save a rollout, with a record if something happened to it."""
+        mine = self._summed(tx, mine)
         draft = Draft(tx.around(), now=now, new_id=self._new_id)
         if kind is not None:
             draft.record(

@@ -32,6 +32,10 @@ class Ledger:
         self.accounts = {name: Account(machine=name) for name in machines}
         self._note = note
 
+    def admit(self, machine: str) -> None:
+        """Open an account for a machine that comes later."""
+        self.accounts.setdefault(machine, Account(machine=machine))
+
     def polled(self, machine: str, *, now: datetime) -> None:
         """Write down that a guest asked."""
         account = self.accounts[machine]

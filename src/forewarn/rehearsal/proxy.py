@@ -88,6 +88,8 @@ class Endpoint:
     ) -> None:
         while (request := await message.read_request(reader, writer)) is not None:
             if request.about_events:
+                if request.method != "POST":
+                    self._house.ledger.polled(self._machine, now=self._house.stage.now())
                 reply = await self._about_events(request, reader, upstream)
             else:
                 reply = await upstream.ask(request)
@@ -102,8 +104,6 @@ class Endpoint:
         self, request: Message, reader: asyncio.StreamReader, upstream: "_Upstream"
     ) -> Message | None:
         house = self._house
-        if request.method != "POST":
-            house.ledger.polled(self._machine, now=house.stage.now())
         met = house.faults.met_by(self._machine)
         kinds = {step.does.kind: step for step in met if isinstance(step.does, Fault)}
         if FaultKind.SLOW in kinds:
@@ -117,12 +117,28 @@ class Endpoint:
                 return REFUSALS[kind]
         if request.method == "POST":
             return await self._approve(request, upstream)
-        return await self._poll(request, upstream, met)
+        return await self._poll_or_begin_anew(request, reader, upstream, met)
+
+    async def _poll_or_begin_anew(
+        self, request: Message, reader: asyncio.StreamReader, upstream: "_Upstream", met: Sequence[Step]
+    ) -> Message | None:
+        """Poll; a request that the service holds meets the faults that are put meanwhile, too."""
+        polling = asyncio.ensure_future(self._poll(request, upstream, met))
+        changed = asyncio.ensure_future(self._house.faults.next_change().wait())
+        try:
+            await asyncio.wait((polling, changed), return_when=asyncio.FIRST_COMPLETED)
+            if polling.done():
+                return polling.result()
+        finally:
+            changed.cancel()
+            polling.cancel()
+        upstream.close()
+        return await self._about_events(request, reader, upstream)
 
     async def _dawdle(self, step: Step) -> None:
         if isinstance(step.does, Fault):
             self._house.ledger.spoiled(self._machine, "a slow answer")
-            await self._house.stage.wait(step.does.delay)
+            await self._house.stage.wait(step.does.delay, unless=lambda: self._house.faults.lifted(step))
 
     async def _hang(self, step: Step, reader: asyncio.StreamReader) -> None:
         self._house.ledger.spoiled(self._machine, "an endpoint that hangs")

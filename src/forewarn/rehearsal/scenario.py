@@ -73,6 +73,7 @@ class Fault:
     calls: int | None = None  # of each machine that it spoils at most
     delay: timedelta = SLOW  # of a slow answer
     notice: timedelta = SHORT_NOTICE  # that is left when a short notice is first shown
+    number: int = 0  # tells faults apart that are alike
 
     def __str__(self) -> str:
         whose = f" for {', '.join(self.machines)}" if self.machines else ""

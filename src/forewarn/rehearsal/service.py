@@ -21,10 +21,12 @@ OPERATOR = "http://127.0.0.1"
 
 def addresses(fleet: FleetSpec) -> Mapping[str, str]:
     """Give each machine an address on loopback, whatever it has: requests reach it through its endpoint."""
-    return {
-        machine.name: f"127.83.{place // 250}.{place % 250 + 1}"
-        for place, machine in enumerate(fleet.machines)
-    }
+    return {machine.name: address(place) for place, machine in enumerate(fleet.machines)}
+
+
+def address(place: int) -> str:
+    """Give an address on loopback to each place in a fleet."""
+    return f"127.83.{place // 250}.{place % 250 + 1}"
 
 
 class PrivateService(Operator):
@@ -39,6 +41,7 @@ class PrivateService(Operator):
         super().__init__(api, terms={"reason": "rehearsal"})
         self.clock = core.clock
         self.guests = parts.guest.addresses[0]
+        self.services = parts.services
 
     def begin(self) -> None:
         """Do nothing: its clock runs by itself."""

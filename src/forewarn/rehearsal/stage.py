@@ -41,19 +41,39 @@ class Stage:
         """Say how long it has run."""
         return timedelta() if self.began is None else self._clock.now() - self.began
 
-    async def wait(self, span: timedelta) -> None:
-        """Let service time pass."""
+    async def wait(self, span: timedelta, *, unless: Callable[[], bool]) -> None:
+        """Let service time pass, unless something is so."""
         end = self._clock.now() + span
-        await until(lambda: self._clock.now() >= end)
+        await until(lambda: self._clock.now() >= end or unless())
 
 
 class Faults:
     """Which faults a machine meets now."""
 
     def __init__(self, steps: Sequence[Step], stage: Stage) -> None:
-        self._steps = steps
+        self._steps = list(steps)
         self._stage = stage
         self._calls: Counter[tuple[Step, str]] = Counter()
+        self._change = asyncio.Event()
+
+    def put(self, step: Step) -> None:
+        """Let a fault be met that was not foreseen."""
+        self._steps.append(step)
+        self._tell()
+
+    def lift(self, step: Step) -> None:
+        """End a fault before its time; no matter if it has ended."""
+        if step in self._steps:
+            self._steps.remove(step)
+            self._tell()
+
+    def lifted(self, step: Step) -> bool:
+        """Say whether a fault was ended before its time."""
+        return step not in self._steps
+
+    def next_change(self) -> asyncio.Event:
+        """Give what is set when the next fault is put or lifted."""
+        return self._change
 
     def met_by(self, machine: str) -> list[Step]:
         """Return the faults that spoil a request of a machine, and count it."""
@@ -64,9 +84,13 @@ class Faults:
     def on(self, step: Step) -> bool:
         """Say whether a fault is on; one that is due from the start is on before it, too."""
         fault, elapsed = step.does, self._stage.elapsed()
-        if not isinstance(fault, Fault) or elapsed < step.at:
+        if not isinstance(fault, Fault) or elapsed < step.at or self.lifted(step):
             return False
         return fault.lasts is None or elapsed < step.at + fault.lasts
+
+    def _tell(self) -> None:
+        self._change.set()
+        self._change = asyncio.Event()
 
     def _meets(self, step: Step, machine: str) -> bool:
         fault = step.does

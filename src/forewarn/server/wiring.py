@@ -126,6 +126,7 @@ class Parts:
     board: Board
     guest: GuestServer
     worker: Worker
+    services: Services
     app: ASGIApp
     health: Health
     tail: Tail
@@ -187,7 +188,16 @@ def wire(core: Core) -> Parts:
         guest_counters=guest.counters,
     )
     app = create_app(services, ApiSettings(names=settings.operator.names))
-    return Parts(board=board, guest=guest, worker=worker, app=app, health=health, tail=tail, pusher=pusher)
+    return Parts(
+        board=board,
+        guest=guest,
+        worker=worker,
+        services=services,
+        app=app,
+        health=health,
+        tail=tail,
+        pusher=pusher,
+    )
 
 
 def _pusher(core: Core, webhooks: Webhooks, tail: Tail, run: Runner) -> Pusher:

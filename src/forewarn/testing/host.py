@@ -1,0 +1,61 @@
+"""A host of a test's fleet, and what can be done to it and to all that it carries."""
+
+from typing import Literal
+
+from forewarn.core.orders import Mandate
+from forewarn.core.words import Action, Work
+from forewarn.testing.events import Order
+from forewarn.testing.service import TEST, Service
+
+
+class Host:
+    """A host; what is ordered here is announced to the machines it carries."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        self._service = service
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def state(self) -> str:
+        """Ok, cordoned, degraded or failed; in small letters."""
+        return self._service.ask(lambda services: services.views.host(self.name)[0].state.value)
+
+    @property
+    def machines(self) -> list[str]:
+        """The names of the machines it carries."""
+        return self._service.ask(
+            lambda services: [str(each.name) for each in services.views.host(self.name)[1]]
+        )
+
+    def maintenance(self, action: Literal["freeze", "reboot", "redeploy"]) -> Order:
+        """Maintain it, one update domain of a group at a time."""
+        if action not in set(Work):
+            raise ValueError(f"action: expected freeze, reboot or redeploy, got {action!r}")
+        return self._order(Action.MAINTENANCE, Work(action))
+
+    def degrade(self) -> Order:
+        """Say that it is going to fail: its machines move within days."""
+        return self._order(Action.DEGRADE)
+
+    def fail(self) -> Order:
+        """Let it fail: its machines come back on others, and their events are born Started."""
+        return self._order(Action.FAIL)
+
+    def restore(self) -> Order:
+        """Make it sound again."""
+        return self._order(Action.RESTORE)
+
+    def _order(self, action: Action, work: Work | None = None) -> Order:
+        self._service.note(TEST, f"orders {action} of {self.name}")
+        placed = self._service.ask(
+            lambda services: services.plane.order_host(self.name, action, Mandate(by=TEST), work=work)
+        )
+        return Order(self._service, placed.order.id)
+
+    def __repr__(self) -> str:
+        return f"<host {self.name}>"

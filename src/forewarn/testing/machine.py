@@ -1,0 +1,118 @@
+"""A machine of a test's fleet, and what can be done to it."""
+
+from datetime import timedelta
+
+from forewarn.api.services import Services
+from forewarn.control.ordering import Placed
+from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.orders import Mandate
+from forewarn.core.words import Action
+from forewarn.testing.events import Event, Order
+from forewarn.testing.faults import FaultName, PutFault, fault_of
+from forewarn.testing.service import TEST, Service
+
+
+class Machine:
+    """A machine with a guest endpoint of its own.
+
+    Its guest counts as one that listens, whether the application has asked yet or not: what is ordered here
+    is announced. The clock stands until it is turned, so nobody is late.
+    """
+
+    def __init__(self, service: Service, name: str, endpoint: str) -> None:
+        self._service = service
+        self._name = name
+        self._endpoint = endpoint
+
+    @property
+    def name(self) -> str:
+        """Its name, as events give it."""
+        return self._name
+
+    @property
+    def endpoint(self) -> str:
+        """The URL at which its guest asks, without the path; what `GuestClient` takes."""
+        return self._endpoint
+
+    @property
+    def state(self) -> str:
+        """Running, frozen, restarting, moving, stopped, or gone once it is terminated; in small letters."""
+        return self._service.ask(self._state)
+
+    @property
+    def host(self) -> str | None:
+        """The host that carries it; None while none does."""
+        return self._service.ask(
+            lambda services: services.views.machine(self.name, project=None).machine.host
+        )
+
+    @property
+    def polls(self) -> int:
+        """How often its guest has asked for events, spoiled requests too."""
+        return self._service.account(self.name).polls
+
+    @property
+    def spoiled(self) -> int:
+        """How many of its guest's requests got no sound answer."""
+        return self._service.account(self.name).spoiled
+
+    def restart(self) -> Event:
+        """Restart it, as its user would."""
+        return self._announced(Action.RESTART)
+
+    def redeploy(self) -> Event:
+        """Move it to another host, as its user would."""
+        return self._announced(Action.REDEPLOY)
+
+    def freeze(self) -> Event:
+        """Pause it for seconds."""
+        return self._announced(Action.FREEZE)
+
+    def evict(self) -> Event:
+        """Stop it because its place is needed; for machines declared with priority "spot"."""
+        return self._announced(Action.EVICT)
+
+    def terminate(self) -> Event:
+        """Delete it, as its user would."""
+        return self._announced(Action.TERMINATE)
+
+    def start(self) -> Order:
+        """Start it again after an eviction; nobody is told."""
+        return Order(self._service, self._order(Action.START).order.id)
+
+    def fault(
+        self,
+        name: FaultName,
+        *,
+        calls: int | None = None,
+        delay: timedelta | None = None,
+        notice: timedelta | None = None,
+    ) -> PutFault:
+        """Let its guest meet a fault, from now on until it is lifted, in so many requests at most."""
+        fault = fault_of(name, (self.name,), calls=calls, delay=delay, notice=notice)
+        return PutFault(self._service, fault)
+
+    def _announced(self, action: Action) -> Event:
+        placed = self._order(action)
+        if not placed.events:
+            why = "; ".join(f"{each.what}: {each.reason}" for each in placed.order.waiting)
+            raise Conflict(f"nobody is told of the {action} of {self.name} now: {why}")
+        return Event(self._service, placed.events[0].id)
+
+    def _order(self, action: Action) -> Placed:
+        def listened_and_ordered(services: Services) -> Placed:
+            # Each time: a day without a poll ends listening, and the test may have let one pass.
+            services.plane.enable(services.views.machine(self.name, project=None).group.name)
+            return services.plane.order_machine(self.name, action, Mandate(by=TEST))
+
+        self._service.note(TEST, f"orders {action} of {self.name}")
+        return self._service.ask(listened_and_ordered)
+
+    def _state(self, services: Services) -> str:
+        try:
+            return services.views.machine(self.name, project=None).machine.state.value
+        except NotFound:
+            return "gone"
+
+    def __repr__(self) -> str:
+        return f"<machine {self.name} at {self.endpoint}>"

@@ -1,0 +1,133 @@
+"""The service of one test: a private one, on a thread of its own, asked from the test's."""
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvloop
+
+from forewarn.api.services import Services
+from forewarn.core.fleet import FleetSpec
+from forewarn.core.words import HostName
+from forewarn.rehearsal.ledger import Account, Ledger
+from forewarn.rehearsal.proxy import Endpoint, House
+from forewarn.rehearsal.service import PrivateService, private_service
+from forewarn.rehearsal.stage import Faults, Stage
+
+T = TypeVar("T")
+
+# Who does what the test does, as records and the log name it.
+TEST = "test"
+# A machine that is redeployed needs another host to go to.
+HOSTS = ("host-1", "host-2", "host-3")
+
+
+class Service:
+    """A running service, as any thread may ask it."""
+
+    def __init__(self, private: PrivateService, stack: AsyncExitStack) -> None:
+        """Take what it consists of, on its own loop; the stack is unwound when it ends."""
+        stage = Stage(private.clock)
+        stage.begin()
+        self._loop = asyncio.get_running_loop()
+        self._services = private.services
+        self._stack = stack
+        self._house = House(
+            service=private.guests,
+            stage=stage,
+            faults=Faults((), stage),
+            ledger=Ledger((), note=self.note),
+        )
+        self.log: list[str] = []
+
+    def ask(self, job: Callable[[Services], T]) -> T:
+        """Have a use case run; its effect can be seen when this returns."""
+        return self.do(self.asking(job))
+
+    async def asking(self, job: Callable[[Services], T]) -> T:
+        """Do the same, on its loop."""
+        return await self._services.run(lambda: job(self._services))
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have something done on its loop, and wait for it."""
+        return self.begin(work).result()
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Have something done on its loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def open_endpoint(self, machine: str, address: str) -> str:
+        """Return the URL at which the guest of a machine asks, as long as this runs."""
+        return self.do(self._open_endpoint(machine, address))
+
+    async def _open_endpoint(self, machine: str, address: str) -> str:
+        self._house.ledger.admit(machine)
+        endpoint = Endpoint(machine, address, self._house)
+        self._stack.push_async_callback(endpoint.close)
+        return await endpoint.open(0)
+
+    def account(self, machine: str) -> Account:
+        """Return what the guest of a machine has done."""
+        return self._house.ledger.accounts[machine]
+
+    def change_faults(self, change: Callable[[Faults], None]) -> None:
+        """Put or lift faults; in force when this returns."""
+
+        async def changed() -> None:
+            change(self._house.faults)
+
+        self.do(changed())
+
+    def note(self, who: str, what: str) -> None:
+        """Add a line to the log, with the service time since the start."""
+        minutes, seconds = divmod(int(self._house.stage.elapsed().total_seconds()), 60)
+        self.log.append(f"{minutes:3} m {seconds:02} s  {who}: {what}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Running:
+    service: Service
+    over: asyncio.Event
+    loop: asyncio.AbstractEventLoop
+
+
+@contextmanager
+def running_service() -> Iterator[Service]:
+    """Run a service with nothing but hosts on a thread of its own, and stop it."""
+    opened: Future[_Running] = Future()
+    # A daemon: whatever happens, somebody's test run must come to its end.
+    thread = threading.Thread(target=_run, args=(opened,), name="forewarn-testing", daemon=True)
+    thread.start()
+    running = opened.result()
+    try:
+        yield running.service
+    finally:
+        running.loop.call_soon_threadsafe(running.over.set)
+        thread.join()
+
+
+def _run(opened: "Future[_Running]") -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(_serve(opened))
+        except BaseException as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)  # the test's thread gets it, whatever it is
+
+
+async def _serve(opened: "Future[_Running]") -> None:
+    fleet = FleetSpec(hosts=tuple(HostName(name) for name in HOSTS))
+    over = asyncio.Event()
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="forewarn-testing-"))
+        private = await stack.enter_async_context(private_service(Path(folder), fleet=fleet, clock="manual"))
+        service = Service(private, stack)
+        opened.set_result(_Running(service=service, over=over, loop=asyncio.get_running_loop()))
+        await over.wait()

@@ -1,0 +1,385 @@
+"""The fleet that the fixture `forewarn` gives, asked over real sockets."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from forewarn.testing import Conflict, Fleet, Machine
+from forewarn.testing.fleet import opened_fleet
+
+PATH = "/metadata/scheduledevents?api-version=2020-07-01"
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    with opened_fleet() as opened:
+        yield opened
+
+
+def poll(machine: Machine, *, timeout: float = 10.0, **headers: str) -> httpx.Response:
+    with httpx.Client(trust_env=False, timeout=timeout) as client:
+        return client.get(machine.endpoint + PATH, headers={"Metadata": "true", **headers})
+
+
+def told(machine: Machine) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = poll(machine).json()["Events"]
+    return events
+
+
+def approve(machine: Machine, event: str) -> None:
+    body = {"StartRequests": [{"EventId": event}]}
+    answer = httpx.post(
+        machine.endpoint + PATH, json=body, headers={"Metadata": "true"}, trust_env=False, timeout=10
+    )
+    answer.raise_for_status()
+
+
+# Orders
+
+
+@pytest.mark.parametrize(
+    ("action", "type_", "notice", "afterwards"),
+    [
+        ("restart", "Reboot", 15, "running"),
+        ("redeploy", "Redeploy", 10, "running"),
+        ("freeze", "Freeze", 15, "running"),
+        ("evict", "Preempt", 0.5, "stopped"),
+        ("terminate", "Terminate", 5, "gone"),
+    ],
+)
+def test_each_order_on_a_machine_is_announced_carried_out_and_over(
+    fleet: Fleet, action: str, type_: str, notice: float, afterwards: str
+) -> None:
+    vm = fleet.machine("web-0", priority="spot")
+
+    event = getattr(vm, action)()
+
+    (seen,) = told(vm)
+    assert (seen["EventId"], seen["EventType"], seen["EventStatus"]) == (event.id, type_, "Scheduled")
+    assert (event.type, event.status, event.resources) == (type_, "Scheduled", ["web-0"])
+    assert event.not_before - fleet.now == timedelta(minutes=notice)
+    fleet.advance(minutes=notice)
+    assert event.status == "Started"
+    fleet.advance(minutes=15)
+    assert (event.status, event.order.state, vm.state) == ("Over", "done", afterwards)
+    assert fleet.events == []
+
+
+def test_a_guests_approval_starts_an_event_while_the_clock_stands(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    event = vm.restart()
+    before = fleet.now
+
+    approve(vm, event.id)
+
+    assert (event.approved, event.approved_by, event.status) == (True, ["web-0"], "Started")
+    assert fleet.now == before
+
+
+def test_the_test_may_approve_and_cancel_itself(fleet: Fleet) -> None:
+    first, second = fleet.machine("web-0").restart(), fleet.machine("web-1").restart()
+    first.approve()
+    second.cancel()
+    assert (first.status, first.approved_by) == ("Started", ["test"])
+    assert (second.status, second.order.state) == ("Over", "cancelled")
+    assert "cancelled" in second.why
+    assert told(fleet.machine("web-1")) == []
+
+
+def test_a_machine_nobody_polls_from_is_told_even_after_days(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    fleet.advance(days=3)
+    assert vm.restart().status == "Scheduled"
+
+
+def test_an_evicted_machine_can_be_started_again(fleet: Fleet) -> None:
+    vm = fleet.machine("spot-0", priority="spot")
+    vm.evict().approve()
+    fleet.advance(minutes=5)
+    assert vm.state == "stopped"
+    vm.start()
+    fleet.advance(minutes=5)
+    assert vm.state == "running"
+
+
+def test_what_cannot_be_done_says_why(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    with pytest.raises(Conflict, match="only spot machines are evicted"):
+        vm.evict()
+    vm.restart()
+    with pytest.raises(Conflict, match="has order"):
+        vm.restart()
+
+
+# Groups, update domains, hosts
+
+
+def test_machines_of_a_group_read_the_same_document(fleet: Fleet) -> None:
+    first = fleet.machine("web-0", group="web")
+    second = fleet.machine("web-1", group="web", update_domain=1)
+    alone = fleet.machine("db")
+
+    event = second.restart()
+
+    assert [each["EventId"] for each in told(first)] == [event.id]
+    assert told(alone) == []
+    approve(first, event.id)
+    assert event.approved_by == ["web-0"]
+
+
+def test_a_host_freezes_what_it_carries_and_update_domains_take_turns(fleet: Fleet) -> None:
+    fleet.machine("web-0", group="web")
+    second = fleet.machine("web-1", group="web", update_domain=1)
+    first = fleet.host("host-1").maintenance("freeze")
+
+    waiting = fleet.host("host-2").maintenance("freeze")
+
+    (event,) = first.events
+    assert (event.type, event.resources, event.duration) == ("Freeze", ["web-0"], timedelta(seconds=9))
+    assert (waiting.state, waiting.events) == ("queued", [])
+    assert waiting.waiting == ["web: update domain 1 waits for domain 0"]
+    event.approve()
+    fleet.advance(minutes=5)
+    (after,) = waiting.events
+    assert (first.state, after.status, after.resources) == ("done", "Scheduled", [second.name])
+    waiting.cancel()
+    assert after.status == "Over"
+
+
+def test_a_failed_host_gives_no_notice_and_its_machines_come_back_elsewhere(fleet: Fleet) -> None:
+    vm, host = fleet.machine("web-0", host="rack-7"), fleet.host("rack-7")
+    assert (host.machines, vm.host) == (["web-0"], "rack-7")
+
+    (event,) = host.fail().events
+
+    assert (event.status, event.type, host.state) == ("Started", "Reboot", "failed")
+    fleet.advance(minutes=30)
+    assert (vm.state, vm.host, host.machines) == ("running", "host-1", [])
+    host.restore()
+    assert host.state == "ok"
+
+
+def test_a_degraded_host_is_told_of_days_ahead(fleet: Fleet) -> None:
+    fleet.machine("web-0")
+    (event,) = fleet.host("host-1").degrade().events
+    assert event.type == "Redeploy"
+    assert event.not_before - fleet.now > timedelta(days=1)
+
+
+def test_a_group_may_be_a_scale_set_in_which_all_must_approve(fleet: Fleet) -> None:
+    fleet.group("web", kind="scale-set", policy={"approval": "all"})
+    one, two = (fleet.machine(f"web-{n}", group="web", host="host-1") for n in range(2))
+    (event,) = fleet.host("host-1").maintenance("reboot").events
+    approve(one, event.id)
+    assert not event.approved
+    approve(two, event.id)
+    assert event.approved
+
+
+def test_a_machine_is_made_once(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    assert fleet.machine("web-0") is vm
+    with pytest.raises(ValueError, match="say its group when it is first named"):
+        fleet.machine("web-0", group="web")
+
+
+# Faults
+
+
+@pytest.mark.parametrize("status", ["429", "500", "503"])
+def test_a_refusal_is_met_as_often_as_is_said(fleet: Fleet, status: Any) -> None:
+    vm, other = fleet.machine("web-0"), fleet.machine("web-1")
+    with vm.fault(status, calls=2):
+        assert [poll(vm).status_code for _ in range(3)] == [int(status), int(status), 200]
+        assert poll(other).status_code == 200
+    assert (vm.polls, vm.spoiled) == (3, 2)
+
+
+def test_a_fault_of_the_fleet_is_met_by_everybody_until_it_is_lifted(fleet: Fleet) -> None:
+    vm, fault = fleet.machine("web-0"), fleet.fault("503")
+    later = fleet.machine("web-1")
+    assert [poll(each).status_code for each in (vm, later)] == [503, 503]
+    fault.lift()
+    fault.lift()
+    assert [poll(each).status_code for each in (vm, later)] == [200, 200]
+
+
+def test_an_answer_may_be_empty_or_plain_text(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    with vm.fault("empty"):
+        assert (poll(vm).status_code, poll(vm).content) == (200, b"")
+    with vm.fault("text"):
+        assert poll(vm).headers["content-type"] == "text/plain"
+        assert poll(vm).json()["Events"] == []
+
+
+def test_an_event_may_vanish_and_come_back(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    event = vm.restart()
+    with vm.fault("vanished"):
+        assert told(vm) == []
+    assert [each["EventId"] for each in told(vm)] == [event.id]
+
+
+def test_an_event_may_be_born_started(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    vm.fault("born-started")
+    vm.restart()
+    assert told(vm) == []
+    fleet.advance(minutes=15)
+    assert [each["EventStatus"] for each in told(vm)] == ["Started"]
+
+
+def test_a_notice_may_be_shorter_than_promised(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    vm.fault("short-notice", notice=timedelta(minutes=1))
+    vm.restart()
+    fleet.advance(minutes=13)
+    assert told(vm) == []
+    fleet.advance(minutes=1)
+    assert [each["EventStatus"] for each in told(vm)] == ["Scheduled"]
+
+
+def test_the_incarnation_restarts_each_time_the_fault_is_put(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    for _ in range(2):
+        event = vm.restart()
+        assert poll(vm).json()["DocumentIncarnation"] == 2
+        with vm.fault("incarnation-restart"):
+            assert poll(vm).json()["DocumentIncarnation"] == 1
+        event.cancel()
+        assert poll(vm).json()["DocumentIncarnation"] == 2
+        vm.fault("incarnation-restart", calls=1)
+        assert poll(vm).json()["DocumentIncarnation"] == 1
+
+
+def test_an_endpoint_that_hangs_answers_when_it_is_mended(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    with vm.fault("hang"), pytest.raises(httpx.ReadTimeout):
+        poll(vm, timeout=0.2)
+    assert poll(vm).status_code == 200
+
+
+def test_a_slow_answer_comes_when_the_clock_is_turned(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    vm.fault("slow")
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(poll, vm)
+        wait_for_polls(vm, 1)
+        fleet.advance(seconds=119)
+        assert not answer.done()
+        fleet.advance(seconds=1)
+        assert answer.result(10).status_code == 200
+
+
+def test_a_slow_answer_comes_when_the_fault_is_lifted(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    with ThreadPoolExecutor() as pool:
+        with vm.fault("slow", delay=timedelta(hours=1)):
+            answer = pool.submit(poll, vm)
+            wait_for_polls(vm, 1)
+        assert answer.result(10).status_code == 200
+
+
+def test_a_request_that_is_held_meets_the_faults_put_meanwhile(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    tag = poll(vm).headers["etag"]
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(poll, vm, **{"Prefer": "wait=60", "If-None-Match": tag})
+        wait_for_polls(vm, 2)
+        assert not answer.done()
+        with vm.fault("500"):
+            assert answer.result(10).status_code == 500
+
+
+def test_a_request_that_is_held_is_answered_when_something_is_ordered(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    tag = poll(vm).headers["etag"]
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(poll, vm, **{"Prefer": "wait=60", "If-None-Match": tag})
+        wait_for_polls(vm, 2)
+        vm.restart()
+        assert len(answer.result(10).json()["Events"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "more", "message"),
+    [
+        ("404", {}, "expected one of slow, hang, 429"),
+        ("500", {"calls": 0}, "expected 1 or more"),
+        ("500", {"delay": timedelta(seconds=1)}, "only for a fault slow"),
+        ("hang", {"notice": timedelta(seconds=1)}, "only for a fault short-notice"),
+    ],
+)
+def test_a_fault_that_is_none_is_refused(fleet: Fleet, fault: Any, more: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fleet.fault(fault, **more)
+
+
+# Waiting for guests, and the end
+
+
+def test_waiting_in_vain_says_what_the_guest_did(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    event = vm.restart()
+    with pytest.raises(TimeoutError, match="web-0 has never polled"):
+        event.wait_for_approval(timeout=0)
+    with vm.fault("429"):
+        poll(vm)
+    with pytest.raises(TimeoutError, match=r"polled once \(1 spoiled by a fault\) and was not told of it"):
+        event.wait_for_approval(timeout=0)
+    poll(vm)
+    with pytest.raises(TimeoutError, match="was told of it"):
+        event.wait_for_approval(timeout=0)
+
+
+def test_the_log_tells_what_the_test_and_the_guest_did(fleet: Fleet) -> None:
+    vm = fleet.machine("web-0")
+    event = vm.restart()
+    told(vm)
+    fleet.advance(minutes=2)
+    approve(vm, event.id)
+    assert [line.split("  ")[-1] for line in fleet.log] == [
+        "test: orders restart of web-0",
+        "web-0: polls for the first time",
+        f"web-0: sees Reboot of web-0 (Scheduled, event {event.id[:8]})",
+        "test: has turned the clock by 0:02:00",
+        f"web-0: approves event {event.id[:8]}",
+    ]
+    assert fleet.log[-1].startswith("  2 m 00 s")
+
+
+def test_two_fleets_at_once_know_nothing_of_each_other() -> None:
+    with opened_fleet() as one, opened_fleet() as other:
+        first, second = one.machine("web-0"), other.machine("web-0")
+        first.restart()
+        one.advance(minutes=5)
+        assert (len(told(first)), told(second)) == (1, [])
+        assert one.now - other.now > timedelta(minutes=4)
+
+
+def test_nothing_is_left_when_a_fleet_is_taken_down() -> None:
+    before = set(threading.enumerate())
+    with opened_fleet() as fleet, ThreadPoolExecutor() as pool:
+        vm = fleet.machine("web-0")
+        with fleet.fault("hang"):
+            pass
+        tag = poll(vm).headers["etag"]
+        pool.submit(poll, vm, **{"Prefer": "wait=60", "If-None-Match": tag})
+        wait_for_polls(vm, 2)
+        fleet.fault("503")
+    assert set(threading.enumerate()) <= before
+    with pytest.raises(httpx.ConnectError):
+        poll(vm)
+
+
+def wait_for_polls(machine: Machine, count: int) -> None:
+    """Until its guest has asked so often: what it then waits for is up to the test."""
+    pause = threading.Event()
+    while machine.polls < count:
+        pause.wait(0.01)

@@ -1,0 +1,199 @@
+"""The pytest plug-in in real runs of pytest, found by its entry point as anybody's installation finds it."""
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import forewarn.testing
+
+pytest_plugins = ("pytester",)
+
+ROOT = Path(__file__).parents[2]
+NAMED_PROGRAM = re.compile(r"`(\w+\.py)`:\n\n```python\n(.*?)```", re.DOTALL)
+
+APPLICATION = '''
+import threading
+
+import pytest
+from forewarn import GuestClient
+
+
+class Application:
+    """Takes work until its machine is to go, then hands over what it has and lets it go."""
+
+    def __init__(self, endpoint):
+        self.client, self.open, self.handed_over = GuestClient(endpoint), ["a", "b"], []
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        me = self.client.instance().name
+        for document in self.client.watch():
+            for event in document.naming(me):
+                if event.type == "Preempt" and not event.started:
+                    self.handed_over, self.open = self.open, []
+                    self.client.approve(event)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()
+        self.thread.join()
+'''
+
+
+@pytest.fixture
+def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A folder for a run in which forewarn is installed: what it declares is read from pyproject.toml."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
+    site = pytester.mkdir("site")
+    info = site / "forewarn_here-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: forewarn-here\nVersion: 1\n")
+    lines = (f"{name} = {value}" for name, value in declared.items())
+    (info / "entry_points.txt").write_text("\n".join(["[pytest11]", *lines]))
+    paths = [str(ROOT / "src"), str(site), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    # Other people's runs are as strict as they like: nothing of ours may warn, or leave anything open.
+    pytester.makeini("[pytest]\nfilterwarnings = error\naddopts = -p no:cacheprovider\n")
+    return pytester
+
+
+def test_an_application_that_handles_an_eviction_is_tested(installed: pytest.Pytester) -> None:
+    installed.makepyfile(
+        APPLICATION
+        + """
+def test_it_hands_over_before_it_is_evicted(forewarn):
+    vm = forewarn.machine("spot-0", priority="spot")
+    with Application(vm.endpoint) as application:
+        event = vm.evict()
+        event.wait_for_approval(timeout=30)
+        assert application.handed_over == ["a", "b"]
+        assert event.approved_by == ["spot-0"]
+        forewarn.advance(minutes=5)
+        assert vm.state == "stopped"
+
+
+def test_it_ignores_a_restart(forewarn):
+    vm = forewarn.machine("spot-0", priority="spot")
+    with Application(vm.endpoint) as application:
+        with pytest.raises(TimeoutError, match="spot-0 has polled"):
+            vm.restart().wait_for_approval(timeout=2)
+        assert application.open == ["a", "b"]
+"""
+    )
+    installed.runpytest_subprocess("-q").assert_outcomes(passed=2)
+
+
+def test_the_how_to_runs_as_printed(installed: pytest.Pytester) -> None:
+    printed = (ROOT / "docs/how-to/test-your-maintenance-handling.md").read_text()
+    programs = dict(NAMED_PROGRAM.findall(printed))
+    assert len(programs) == printed.count("```python")
+    for name, text in programs.items():
+        (installed.path / name).write_text(text)
+    tests = sum(text.count("\ndef test_") for text in programs.values())
+    assert tests >= 7
+    installed.runpytest_subprocess("-q").assert_outcomes(passed=tests)
+
+
+def test_each_worker_of_xdist_has_its_own_fleets(installed: pytest.Pytester) -> None:
+    installed.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("number", range(4))
+        def test_each_begins_with_nothing(forewarn, number):
+            assert forewarn.events == []
+            vm = forewarn.machine("web-0")
+            vm.restart()
+            assert len(forewarn.events) == 1
+        """
+    )
+    installed.runpytest_subprocess("-q", "-n", "2").assert_outcomes(passed=4)
+
+
+def test_a_test_that_fails_says_what_the_guests_did(installed: pytest.Pytester) -> None:
+    installed.makepyfile(
+        """
+        from forewarn import GuestClient
+
+        def test_it_fails(forewarn):
+            vm = forewarn.machine("web-0")
+            event = vm.restart()
+            with GuestClient(vm.endpoint) as client:
+                client.events()
+            forewarn.advance(minutes=1)
+            assert event.approved
+        """
+    )
+    result = installed.runpytest_subprocess("-q")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*Captured forewarn*",
+            "*0 m 00 s  test: orders restart of web-0",
+            "*0 m 00 s  web-0: sees Reboot of web-0 (Scheduled, event *",
+            "*1 m 00 s  test: has turned the clock by 0:01:00",
+        ]
+    )
+
+
+def test_without_the_server_only_the_fixture_is_missing(installed: pytest.Pytester) -> None:
+    installed.makeconftest(
+        """
+        import sys
+
+        sys.modules["uvloop"] = None  # as if it were not installed
+        """
+    )
+    installed.makepyfile(
+        """
+        def test_that_needs_a_fleet(forewarn):
+            raise AssertionError("it has none")
+
+        def test_that_needs_none():
+            pass
+        """
+    )
+    result = installed.runpytest_subprocess("-q")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*uvloop is missing: pip install 'forewarn[[]server[]]'"])
+
+
+def test_a_run_that_does_not_use_it_imports_nothing_of_it(
+    installed: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed.makepyfile(
+        """
+        import sys
+
+        def test_what_is_imported(request):
+            assert request.config.pluginmanager.has_plugin("forewarn")
+            mine = {name for name in sys.modules if name.startswith("forewarn.")}
+            assert mine == {"forewarn.testing", "forewarn.testing.plugin"}
+            assert not {"httpx", "sqlalchemy", "fastapi", "uvloop"} & set(sys.modules)
+        """
+    )
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others that are installed here do import them
+    installed.runpytest_subprocess("-q", "-p", "forewarn").assert_outcomes(passed=1)
+
+
+def test_the_fixture_is_listed_with_what_it_is(installed: pytest.Pytester) -> None:
+    result = installed.runpytest_subprocess("-q", "--fixtures")
+    result.stdout.fnmatch_lines(["forewarn -- *", "*Give a fleet of this test's own*"])
+
+
+@pytest.mark.parametrize("name", sorted(forewarn.testing._HOMES))
+def test_what_it_offers_is_in_the_reference(name: str) -> None:
+    assert getattr(forewarn.testing, name).__name__ == name
+    assert name in dir(forewarn.testing)
+    assert f"`{name}`" in (ROOT / "docs/reference/testing.md").read_text()
+
+
+def test_what_it_does_not_offer_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="weather"):
+        _ = forewarn.testing.weather
