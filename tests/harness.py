@@ -14,6 +14,7 @@ from forewarn.control.ordering import Placed
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Running, Task
 from forewarn.control.rollouts import Rollouts, Wish
+from forewarn.control.silence import Silence
 from forewarn.control.tail import Tail
 from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
@@ -152,7 +153,7 @@ class Service:
             store=noting,
             policy=self.policy,
             drivers={"simulated": self.driver, EXTERNAL: external},
-            overdue=external.overdue,
+            silence=Silence(store=noting, outside=external, policy=self.policy, new_id=self.ids),
             activity=self.polls,
             new_id=self.ids,
         )

@@ -338,11 +338,12 @@ def run(
     *arguments: str | Path,
     environment: Mapping[str, str] | None = None,
     before: Sequence[str] = (),
+    within: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
     """Run a `forewarn` command that ends by itself."""
     command = [*before, FOREWARN, *map(str, arguments)]
     with ending(started(command, folder, environment)) as process:
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=within)
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
@@ -355,3 +356,15 @@ def ending(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+@contextmanager
+def running(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a program for as long as the test needs it; what it says is read, so that it never waits."""
+    with ending(started(command, folder)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        outputs = Output(process.stdout), Output(process.stderr)
+        yield process
+    for output in outputs:
+        output.finish()

@@ -86,12 +86,20 @@ def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: SqlStore) -> No
     assert known[order_id(1)].terms.rollout == mine.id
 
 
-def test_any_change_of_the_fleet_makes_a_blocked_rollout_due(store: SqlStore) -> None:
+def test_a_change_of_what_it_waits_for_makes_a_blocked_rollout_due(store: SqlStore) -> None:
+    for_host = (Waiting(what="host-1", reason="is failed"),)
+    for_group = (Waiting(what="db", reason="needs 2 healthy", group=GroupName("db")),)
+    blocked = rollout(blocked=True, waiting=for_host), rollout(2, blocked=True, waiting=for_group)
+    put(store, rollouts=(*blocked, rollout(3, waiting=for_host), rollout(4, blocked=True, ended_at=NOW)))
+    for stirred, due in ({"host-2"}, []), ({"db"}, [2]), ({"host-1"}, [2, 1]):
+        put(store, stirred=frozenset(stirred))
+        with store.read() as snapshot:
+            assert sorted(snapshot.due_rollouts(NOW, limit=10)) == sorted(rollout(n).id for n in due)
+
+
+def test_what_concerns_everybody_makes_every_blocked_rollout_due(store: SqlStore) -> None:
     put(store, rollouts=(rollout(blocked=True), rollout(2), rollout(3, blocked=True, ended_at=NOW)))
-    put(store, rollouts=(rollout(4),))
-    with store.read() as snapshot:
-        assert snapshot.due_rollouts(NOW, limit=10) == []
-    put(store, hosts=(host("host-1"),))
+    put(store, wake_all=True)
     with store.read() as snapshot:
         assert snapshot.due_rollouts(NOW, limit=10) == [rollout().id]
 

@@ -21,6 +21,7 @@ from forewarn.agent.handler import Handler
 from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
 from forewarn.sdk import platform
 from tests.agents import MACHINE, Stage, event, settled
+from tests.mail_server import mail_server
 from tests.process import PATIENCE, until
 from tests.receiver import receiving
 
@@ -554,61 +555,6 @@ def test_a_chat_is_written_to() -> None:
 
 
 # Mail
-
-
-class MailServer:
-    """Takes mail, by the rules of SMTP."""
-
-    def __init__(self) -> None:
-        self.mails: list[str] = []
-        self.refuses = False
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.place = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._serve)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            with connection, connection.makefile("rwb") as stream:
-                self._talk(stream)
-
-    def _talk(self, stream: Any) -> None:
-        def say(line: str) -> None:
-            stream.write(f"{line}\r\n".encode())
-            stream.flush()
-
-        say("220 mail")
-        for line in stream:
-            match line.split()[0].upper():
-                case b"QUIT":
-                    say("221 bye")
-                    return
-                case b"DATA":
-                    say("354 go on")
-                    self.mails.append("".join(each.decode() for each in iter(stream.readline, b".\r\n")))
-                    say("250 taken")
-                case b"RCPT" if self.refuses:
-                    say("550 nobody of that name")
-                case _:
-                    say("250 fine")
-
-
-@contextmanager
-def mail_server() -> Iterator[MailServer]:
-    server = MailServer()
-    try:
-        yield server
-    finally:
-        server.close()
 
 
 def test_an_administrator_gets_mail() -> None:

@@ -84,10 +84,12 @@ def gate_here(app: ASGIApp, *words: str) -> str:
 
 
 def test_a_gate_has_a_deadline_and_says_how_long_it_may_be_silent(service: Service) -> None:
-    said = gate_here(app_of(service), "--wait", "--deadline", "2030-01-31T12:00:00Z", "--heartbeat", "2m")
+    terms = ("--deadline", "2030-01-31T12:00:00Z", "--takes", "3h", "--heartbeat", "2m")
+    said = gate_here(app_of(service), "--wait", *terms)
     assert "silence for 2 m is a failure" in said
     (order,) = service.everything().orders.values()
     assert order.terms.deadline == datetime(2030, 1, 31, 12, tzinfo=UTC)
+    assert order.terms.expected == timedelta(hours=3)
     assert order.terms.heartbeat == timedelta(minutes=2)
 
 

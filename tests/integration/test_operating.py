@@ -12,7 +12,16 @@ from forewarn.core.fleet import FleetSpec
 from forewarn.core.model import GroupPolicy, Terms
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import EXTERNAL
-from forewarn.core.words import Action, ApprovalRule, EventStatus, HostName, OrderState, ProjectName, Work
+from forewarn.core.words import (
+    Action,
+    ApprovalRule,
+    EventStatus,
+    HostName,
+    Kind,
+    OrderState,
+    ProjectName,
+    Work,
+)
 from tests.harness import START, TEST, Service, fleet, group, machine, sqlite_url
 
 
@@ -237,7 +246,6 @@ def test_a_server_that_is_started_anew_begins_to_count_anew(service: Service) ->
     order = outside(service, heartbeat=timedelta(minutes=1))
     service.real += 59
     service.restart()
-    service.advance(minutes=1)
     service.real += 59
     service.advance(minutes=1)
     assert service.views.order(order).order.state is OrderState.STARTED
@@ -248,8 +256,10 @@ def test_a_server_that_is_started_anew_begins_to_count_anew(service: Service) ->
 
 def test_a_failure_outside_waits_for_a_person(service: Service) -> None:
     order = outside(service)
-    service.plane.fail_order(order, why="the playbook broke")
+    service.plane.fail_order(order, by="runbook", why="the playbook broke")
     assert service.views.order(order).order.waiting[0].reason == "failed: the playbook broke"
+    failed = [record for record in service.history(order=order) if record.kind == Kind.STEP_FAILED]
+    assert {record.by for record in failed} == {"runbook"}
     service.plane.retry_order(order, by="ops")
     service.tick()
     service.plane.complete_order(order, by="ops")

@@ -129,6 +129,13 @@ def test_an_incarnation_may_restart(tmp_path: Path) -> None:
         assert guest.poll(If_None_Match=tag).status_code == 304
 
 
+def test_a_request_that_is_held_meets_a_fault_that_begins_by_the_clock(tmp_path: Path) -> None:
+    with told(tmp_path, "freeze", 'at = "5m"\nfault = { kind = "500" }') as guest:
+        first = until(lambda: (answer := guest.poll()).json()["Events"] and answer, what="the event")
+        # Longer than the fault is away; the document itself changes later still.
+        assert guest.poll(Prefer="wait=60", If_None_Match=first.headers["ETag"]).status_code == 500
+
+
 def test_what_is_no_scheduled_event_is_passed_on(guest: GuestOf) -> None:
     refused = guest("500")
     query = {"api-version": "2021-02-01", "format": "text"}

@@ -301,6 +301,61 @@ def test_the_second_of_two_operators_is_told_what_changed(service: Service) -> N
         service.rollouts.resume(rollout.id, by="bob")
 
 
+def two_stages(service: Service) -> Rollout:
+    """Begin on a host that carries two domains of a group, and let the second be announced."""
+    service.put("web-9", host=HostName("host-1"), group="web", update_domain=1)
+    rollout = service.roll("host-1")
+    service.advance(minutes=21)
+    assert told(service) == ["web-9"]
+    return rollout
+
+
+def test_a_pause_withdraws_the_next_stage_of_a_host_too(service: Service) -> None:
+    rollout = two_stages(service)
+    service.rollouts.pause(rollout.id, by="ops", reason="lunch")
+    service.advance(hours=2)
+    assert told(service) == []
+    assert service.rollout(rollout).state is RolloutState.PAUSED
+    [order] = service.rollout(rollout).waves[0].orders
+    assert service.views.order(order).order.waiting[0].reason == "paused: by ops: lunch"
+    service.rollouts.resume(rollout.id, by="ops")
+    service.tick()
+    [event] = service.everything().events.values()
+    assert event.not_before - service.clock.now() == timedelta(minutes=15)
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_an_abort_leaves_no_host_half_done(service: Service) -> None:
+    rollout = two_stages(service)
+    service.rollouts.pause(rollout.id, by="ops")
+    service.rollouts.abort(rollout.id, by="ops")
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.ABORTED
+    [order] = service.rollout(rollout).waves[0].orders
+    assert service.views.order(order).order.state is OrderState.DONE
+
+
+def test_empty_hosts_are_done_a_wave_in_each_tick(service: Service) -> None:
+    empty = tuple(HostName(f"empty-{number}") for number in range(5))
+    service.apply(replace(three_domains(), hosts=(*three_domains().hosts, *empty)))
+    names = [str(name) for name in empty]
+    begun = service.rollouts.begin(Wish(hosts=empty, work=Work.FREEZE, by="test")).rollout
+    assert len(begun.begun) == 1, names
+    service.tick()
+    assert service.rollout(begun).state is RolloutState.DONE
+
+
+def test_a_rollout_that_waits_is_not_looked_at_for_what_does_not_concern_it(service: Service) -> None:
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    rollout = service.roll("host-1")
+    assert service.rollout(rollout).blocked
+    service.plane.order_machine("solo", Action.FREEZE, Mandate(by="test"))
+    assert service.rollout(rollout).due_at is None
+    service.advance(minutes=40)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
 def test_whoever_decides_by_an_old_version_is_told_what_changed(service: Service) -> None:
     seen = service.roll("host-1", "host-2")
     service.rollouts.pause(seen.id, by="ann", version=seen.version)
@@ -370,6 +425,25 @@ def test_a_machine_that_never_polled_is_not_waited_for(service: Service) -> None
     rollout = polling(service)
     service.advance(minutes=20)
     assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_machine_that_does_not_poll_again_is_missed_though_another_host_is_not_done(
+    service: Service,
+) -> None:
+    service.poll("web-0")
+    service.apply(
+        replace(
+            three_domains(), groups=(replace(group("web"), policy=GroupPolicy(notice=timedelta(hours=4))),)
+        )
+    )
+    conditions = Conditions(health=timedelta(minutes=10), require_poll=True)
+    rollout = service.roll("host-4", "host-1", hosts_at_once=2, conditions=conditions)
+    service.poll("solo")
+    # The standalone machine is done after twenty minutes, the other host begins after four hours.
+    service.advance(minutes=30)
+    paused = service.rollout(rollout)
+    assert paused.why == "solo: has not polled again 600 s after its work"
+    assert told(service) == []
 
 
 def test_a_rollout_whose_polls_are_awaited_can_be_aborted(service: Service) -> None:

@@ -54,7 +54,7 @@ windows = st.builds(
     Window,
     days=st.frozensets(st.integers(0, 6), min_size=3),
     start=st.sampled_from([time(12), time(12, 30), time(14), time(23)]),
-    length=st.sampled_from([timedelta(minutes=5), timedelta(minutes=20), timedelta(hours=3)]),
+    length=st.sampled_from([timedelta(minutes=6), timedelta(minutes=20), timedelta(hours=3)]),
 )
 calendars = st.builds(
     Calendar,
@@ -301,6 +301,12 @@ class Histories(RuleBasedStateMachine):
         later = self.service.clock.now() + timedelta(seconds=seconds)
         self.service.engine.keep_time(later)
         self.service.clock.set(later)
+        self.service.tick()
+
+    @rule(milliseconds=st.sampled_from([5, 900]))
+    def tick_late(self, milliseconds: int) -> None:
+        """No tick comes at the very moment that something is due."""
+        self.service.clock.set(self.service.clock.now() + timedelta(milliseconds=milliseconds))
         self.service.tick()
 
     @rule()

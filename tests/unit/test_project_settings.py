@@ -77,6 +77,8 @@ def test_what_is_written_is_read_back_the_same() -> None:
         ({"blackout": ["24.12.2026"]}, "blackout: expected a day as 2026-12-24"),
         ({"blackout": ["2026-12-24/2026-12-01"]}, "blackout: expected a day as 2026-12-24"),
         ({"blackout": ["2026-12-24/2036-12-01"]}, "blackout: expected a day as 2026-12-24"),
+        ({"blackout": ["9999-12-31"]}, "blackout: expected a day as 2026-12-24"),
+        ({"windows": [{}] * 51}, "windows: expected at most 50"),
         ({"rehearsal": "yes"}, "rehearsal: expected true or false"),
     ],
 )

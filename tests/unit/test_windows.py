@@ -10,7 +10,7 @@ from hypothesis import given
 
 from forewarn.core.errors import Invalid
 from forewarn.core.timing import Timing
-from forewarn.core.windows import ALWAYS, Calendar, Window, first_fit, last_fit
+from forewarn.core.windows import ALWAYS, FOR_EVER, Calendar, Outlook, Window
 from forewarn.core.words import ProjectName
 
 QUARTER = timedelta(minutes=15)
@@ -29,6 +29,11 @@ def window(start: str, hours: float, days: frozenset[int] = EVERY_DAY) -> Window
 def calendar(*windows: Window, zone: str = "UTC", blackout: tuple[str, ...] = ()) -> Calendar:
     days = frozenset(date.fromisoformat(day) for day in blackout)
     return Calendar(windows=windows, zone=ZoneInfo(zone), blackout=days)
+
+
+def first_fit(calendars: list[Calendar], *, after: datetime, work: timedelta) -> datetime | None:
+    fit = Outlook(calendars).fit(after, work)
+    return None if fit is None else fit.opens
 
 
 def is_open(known: Calendar, moment: datetime) -> bool:
@@ -133,9 +138,21 @@ def test_windows_of_several_projects_must_be_open_together() -> None:
 
 def test_work_that_fits_may_be_put_off_until_it_just_still_does() -> None:
     noon = calendar(window("11:00", 3))
-    assert last_fit([noon], at=MONDAY, work=HOUR) == MONDAY + HOUR
-    assert last_fit([ALWAYS], at=MONDAY, work=HOUR) is None
-    assert last_fit([calendar(window("00:00", 24))], at=MONDAY, work=HOUR) is None
+    for known, last in ((noon, MONDAY + HOUR), (ALWAYS, FOR_EVER), (calendar(window("00:00", 24)), FOR_EVER)):
+        fit = Outlook([known]).fit(MONDAY, HOUR)
+        assert fit is not None
+        assert fit.closes == last
+
+
+@given(
+    known=st.deferred(lambda: calendars),
+    offsets=st.lists(st.integers(0, 4 * 24 * 30), min_size=1, max_size=6),
+)
+def test_what_an_outlook_has_found_out_does_not_mislead_it(known: Calendar, offsets: list[int]) -> None:
+    outlook = Outlook([known])
+    for offset in offsets:
+        after = MONDAY + offset * QUARTER
+        assert outlook.fit(after, HOUR) == Outlook([known]).fit(after, HOUR)
 
 
 calendars = st.builds(
@@ -198,10 +215,10 @@ def test_guests_are_told_so_long_before_the_window_as_they_need() -> None:
 def test_at_the_deadline_windows_give_way_with_full_notice() -> None:
     bound = timing(window("20:00", 2), deadline=MONDAY + HOUR)
     assert bound.tell_at(MONDAY) == MONDAY + HOUR
-    assert bound.start_from(MONDAY + QUARTER, now=MONDAY) == MONDAY + HOUR + QUARTER
     later = MONDAY + 2 * HOUR
     assert bound.tell_at(later) == later
-    assert bound.outside("host-1", later, now=later) == ()
+    assert bound.not_before(later) == later + QUARTER
+    assert bound.why_not_start("host-1", now=later) == ()
 
 
 def test_a_window_before_the_deadline_is_used() -> None:
@@ -209,11 +226,21 @@ def test_a_window_before_the_deadline_is_used() -> None:
     assert bound.tell_at(MONDAY) == MONDAY + timedelta(hours=1, minutes=45)
 
 
+@pytest.mark.parametrize("late", [timedelta(), timedelta(milliseconds=5), timedelta(seconds=29)])
+def test_work_that_just_fits_does_not_miss_its_window_because_a_tick_is_late(late: timedelta) -> None:
+    bound = timing(window("14:00", 1 + 1 / 60))  # an hour of work, and a minute for both of its ticks
+    told = bound.tell_at(MONDAY)
+    assert told is not None
+    assert bound.why_not_tell("host-1", now=told + late) == ()
+    start = bound.not_before(told + late)
+    assert bound.why_not_start("host-1", now=start + late) == ()
+
+
 def test_what_can_never_fit_is_refused_unless_there_is_a_deadline() -> None:
-    bound = timing(window("14:00", 0.5))
-    with pytest.raises(Invalid, match="host-1: project shop has no window that leaves 3600 s for the work"):
+    bound = timing(window("14:00", 1))
+    with pytest.raises(Invalid, match="host-1: project shop has no window that leaves 3660 s for the work"):
         bound.check("host-1", now=MONDAY)
-    timing(window("14:00", 0.5), deadline=MONDAY + HOUR).check("host-1", now=MONDAY)
+    timing(window("14:00", 1), deadline=MONDAY + HOUR).check("host-1", now=MONDAY)
     apart = Timing(
         work=HOUR,
         calendars={
@@ -223,3 +250,10 @@ def test_what_can_never_fit_is_refused_unless_there_is_a_deadline() -> None:
     )
     with pytest.raises(Invalid, match="projects a and b have no window in common"):
         apart.check("host-1", now=MONDAY)
+
+
+def test_many_windows_are_reckoned_quickly_enough_to_be_asked_in_a_transaction() -> None:
+    """Twelve windows a day for each of two projects, which never meet: the whole horizon is searched once."""
+    day = [window(f"{hour:02}:00", 0.5) for hour in range(0, 24, 2)]
+    other = [window(f"{hour:02}:30", 0.5) for hour in range(0, 24, 2)]
+    assert first_fit([calendar(*day), calendar(*other)], after=MONDAY, work=QUARTER) is None

@@ -1,16 +1,22 @@
-"""Configs to start from, which come with forewarn."""
+"""Configs to start from, which come with forewarn: the recipes of `examples/`, which `recipes` links to.
+
+A recipe is a folder with a config and, where its config runs some, programs. There is one text of each: what
+people read in the repository is what `init` writes.
+"""
 
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 from forewarn.core.errors import NotFound
 
-SUFFIX = ".toml"
+CONFIG = "agent.toml"
+# Where the configs expect their programs.
+HOME = "/etc/forewarn"
 
 
 def names() -> list[str]:
     """Name them all."""
-    files = (resources.files("forewarn.agent") / "recipes").iterdir()
-    return sorted(file.name.removesuffix(SUFFIX) for file in files if file.name.endswith(SUFFIX))
+    return sorted(folder.name for folder in _folder().iterdir() if (folder / CONFIG).is_file())
 
 
 def about(name: str) -> str:
@@ -19,8 +25,21 @@ def about(name: str) -> str:
 
 
 def text(name: str) -> str:
-    """Return a recipe."""
+    """Return a recipe's config."""
     if name not in names():
         raise NotFound(f"recipe {name!r} does not exist: there is {', '.join(names())}")
-    file = resources.files("forewarn.agent") / "recipes" / (name + SUFFIX)
-    return file.read_text(encoding="utf-8")
+    return (_folder() / name / CONFIG).read_text(encoding="utf-8")
+
+
+def programs(name: str) -> dict[str, str]:
+    """Return the programs that a recipe's config runs and that come with it, by name."""
+    config = text(name)
+    return {
+        file.name: file.read_text(encoding="utf-8")
+        for file in sorted((_folder() / name).iterdir(), key=lambda file: file.name)
+        if f'"{HOME}/{file.name}"' in config
+    }
+
+
+def _folder() -> Traversable:
+    return resources.files("forewarn.agent") / "recipes"

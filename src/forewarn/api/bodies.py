@@ -170,12 +170,15 @@ class HostOrderBody(OperatorOrderBody):
 
 DEADLINE = "From then on the windows of projects give way, and guests cannot put it off further (RFC 3339)."
 
+EXPECTED = "How long the work of a stage is expected to take: so much must fit into the windows of projects."
+
 
 class MaintenanceBody(HostOrderBody):
     """What is to be done to a host's machines."""
 
     action: Literal["freeze", "reboot", "redeploy"]
     deadline: Time | None = Field(None, description=DEADLINE)
+    expected_seconds: float | None = Field(None, gt=0, le=86400 * 7, description=EXPECTED)
 
 
 class MachineOrderBody(HostOrderBody):
@@ -236,6 +239,7 @@ class RolloutBody(OrderBody):
         None, gt=0, le=86400, description="How long an external driver may be silent before it has failed."
     )
     deadline: Time | None = Field(None, description=DEADLINE)
+    expected_seconds: float | None = Field(None, gt=0, le=86400 * 7, description=EXPECTED)
     health_seconds: float = Field(
         1800, gt=0, le=86400 * 30, description="How long a machine may take to be healthy again."
     )

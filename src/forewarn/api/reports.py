@@ -10,7 +10,7 @@ from forewarn.api.hosts import answered
 from forewarn.api.orders import Verb, add_verb
 from forewarn.api.paths import Id, order_id
 from forewarn.api.rights import GuardedRoute
-from forewarn.api.services import Service
+from forewarn.api.services import Caller, Service
 
 router = APIRouter(route_class=GuardedRoute, tags=["orders"])
 
@@ -41,8 +41,10 @@ for _verb in VERBS:
     response_model=shapes.OrderWithEvents,
     responses=documented(404, 409, 413),
 )
-async def fail_order(id: Id, service: Service, body: FailureBody | None = None) -> JSONResponse:
+async def fail_order(
+    id: Id, service: Service, caller: Caller, body: FailureBody | None = None
+) -> JSONResponse:
     """Say that the work of an order with an external driver failed; a person retries or abandons it."""
     wanted, why = order_id(id), (body or FailureBody()).reason
-    placed = await service.run(lambda: service.plane.fail_order(wanted, why=why))
+    placed = await service.run(lambda: service.plane.fail_order(wanted, by=caller, why=why))
     return answered(placed, status=200)

@@ -192,6 +192,7 @@ class Order(Shape):
     driver: str
     emergency: str | None
     deadline: datetime | None
+    expected_seconds: float | None
     rollout: str | None
     rehearsal: str | None
     created_at: datetime
@@ -418,6 +419,7 @@ class Rollout(Shape):
     gap_seconds: float
     driver: str
     deadline: datetime | None
+    expected_seconds: float | None
     health_seconds: float
     require_poll: bool
     version: int

@@ -30,6 +30,7 @@ def mandate_of(caller: str, body: HostOrderBody | None) -> Mandate:
             at_once=isinstance(body, MachineOrderBody) and body.now,
             heartbeat=_span(body.heartbeat_seconds),
             deadline=_deadline_of(body) if isinstance(body, MaintenanceBody) else None,
+            expected=_span(body.expected_seconds) if isinstance(body, MaintenanceBody) else None,
             rehearsal=body.rehearsal or "",
         ),
     )
@@ -42,6 +43,7 @@ def conditions_of(body: RolloutBody) -> Conditions:
         driver=body.driver,
         heartbeat=_span(body.heartbeat_seconds),
         deadline=_deadline_of(body),
+        expected=_span(body.expected_seconds),
         health=timedelta(seconds=body.health_seconds),
         require_poll=body.require_poll,
     )

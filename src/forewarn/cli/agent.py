@@ -207,8 +207,8 @@ def init(
     list_: Annotated[bool, typer.Option("--list", help="Show the recipes.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
-    """Write a config to start from."""
-    from forewarn.agent.recipe import about, names, text
+    """Write a config to start from, and beside it the programs that it runs."""
+    from forewarn.agent.recipe import HOME, about, names, programs, text
 
     if list_:
         found = [{"name": name, "about": about(name)} for name in names()]
@@ -217,18 +217,33 @@ def init(
         session.answer({"recipes": found}, lambda: console.table(layout, rows, empty="No recipes."))
         return
     with _refusals():
-        content = text(recipe)
-    try:
-        with file.open("w" if force else "x", encoding="utf-8") as target:
-            target.write(content)
-    except OSError as error:
-        hint = "; --force writes over it" if isinstance(error, FileExistsError) else ""
-        console.complain(f"{file} cannot be written: {error.strerror}{hint}")
-        raise typer.Exit(1) from None
+        config, others = text(recipe), programs(recipe)
+    beside = [file.with_name(name) for name in others]
+    if not force and (there := next((path for path in (file, *beside) if path.exists()), None)):
+        console.complain(f"{there} cannot be written: File exists; --force writes over it")
+        raise typer.Exit(1)
+    _write(file, config)
+    for path, content in zip(beside, others.values(), strict=True):
+        _write(path, content, mode=0o755)
+    elsewhere = beside and file.resolve().parent != Path(HOME)
+    also = f", and the programs it runs: {', '.join(map(str, beside))}" if beside else ""
+    move = f" It expects them in {HOME}." if elsewhere else ""
     session.answer(
-        {"file": str(file), "recipe": recipe},
-        lambda: console.say(f"Written to {file}. Next: `{session.command(f'agent check --config {file}')}`."),
+        {"file": str(file), "recipe": recipe, "programs": [str(path) for path in beside]},
+        lambda: console.say(
+            f"Written to {file}{also}.{move} Next: `{session.command(f'agent check --config {file}')}`."
+        ),
     )
+
+
+def _write(path: Path, content: str, *, mode: int | None = None) -> None:
+    try:
+        path.write_text(content, encoding="utf-8")
+        if mode is not None:
+            path.chmod(mode)
+    except OSError as error:
+        console.complain(f"{path} cannot be written: {error.strerror}")
+        raise typer.Exit(1) from None
 
 
 @app.command("rehearse")

@@ -10,6 +10,14 @@ Deadline = Annotated[
         "--deadline", metavar="TIME", help="From then on windows give way; as 2026-01-31T12:00:00Z."
     ),
 ]
+Takes = Annotated[
+    str | None,
+    typer.Option(
+        "--takes",
+        metavar="DURATION",
+        help="How long a host is expected to take, where windows bind it.",
+    ),
+]
 Heartbeat = Annotated[
     str | None,
     typer.Option(
@@ -28,3 +36,8 @@ def seconds(text: str, *, hint: str) -> float:
         raise typer.BadParameter(
             f"expected a time such as 90, 15m, 1h30m or 7d, got {text!r}", param_hint=hint
         ) from None
+
+
+def seconds_or_none(text: str | None, *, hint: str) -> float | None:
+    """Read a time, if one was typed."""
+    return None if text is None else seconds(text, hint=hint)

@@ -14,7 +14,7 @@ import typer
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused, Unreachable
 from forewarn.cli.complete import names
-from forewarn.cli.durations import Deadline, Heartbeat, seconds
+from forewarn.cli.durations import Deadline, Heartbeat, Takes, seconds_or_none
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Announce, wait for the guests, then run your own command.")
@@ -66,12 +66,14 @@ def host(
     reason: Reason = "",
     emergency: Emergency = None,
     deadline: Deadline = None,
+    takes: Takes = None,
     heartbeat: Heartbeat = None,
 ) -> None:
     """Gate work on a host and all it carries."""
-    silence = _silence(heartbeat)
+    silence = seconds_or_none(heartbeat, hint="--heartbeat")
+    expected = seconds_or_none(takes, hint="--takes")
     body = {"action": action, "driver": "external", "reason": reason, "heartbeat_seconds": silence}
-    body |= {"emergency": emergency, "deadline": deadline}
+    body |= {"emergency": emergency, "deadline": deadline, "expected_seconds": expected}
     order = session.client.post(f"/v1/hosts/{name}/maintenance", body)["order"]
     _run(session, order, command, wait=wait, silence=silence)
 
@@ -88,14 +90,10 @@ def machine(
     heartbeat: Heartbeat = None,
 ) -> None:
     """Gate work on one machine."""
-    silence = _silence(heartbeat)
+    silence = seconds_or_none(heartbeat, hint="--heartbeat")
     body = {"driver": "external", "reason": reason, "heartbeat_seconds": silence}
     order = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)["order"]
     _run(session, order, command, wait=wait, silence=silence)
-
-
-def _silence(heartbeat: str | None) -> float | None:
-    return None if heartbeat is None else seconds(heartbeat, hint="--heartbeat")
 
 
 def _run(

@@ -7,7 +7,7 @@ import typer
 from forewarn.cli import console
 from forewarn.cli.client import PAGE
 from forewarn.cli.complete import names
-from forewarn.cli.durations import Deadline, seconds
+from forewarn.cli.durations import Deadline, Takes, seconds_or_none
 from forewarn.cli.placed import show_order_on_host
 from forewarn.cli.session import Session, noun, with_session
 
@@ -54,10 +54,16 @@ def maintenance(
     emergency: Emergency = None,
     notice: Notice = None,
     deadline: Deadline = None,
+    takes: Takes = None,
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
-    shortened = None if notice is None else seconds(notice, hint="--notice")
-    terms = {"action": action, "emergency": emergency, "notice_seconds": shortened, "deadline": deadline}
+    terms = {
+        "action": action,
+        "emergency": emergency,
+        "notice_seconds": seconds_or_none(notice, hint="--notice"),
+        "deadline": deadline,
+        "expected_seconds": seconds_or_none(takes, hint="--takes"),
+    }
     _order(session, name, "maintenance", reason, **terms)
 
 

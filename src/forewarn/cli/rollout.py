@@ -8,7 +8,7 @@ import typer
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused
 from forewarn.cli.complete import names
-from forewarn.cli.durations import Deadline, Heartbeat, seconds
+from forewarn.cli.durations import Deadline, Heartbeat, Takes, seconds_or_none
 from forewarn.cli.find import found
 from forewarn.cli.placed import show_waiting
 from forewarn.cli.rollout_follow import follow
@@ -79,13 +79,14 @@ def plan(
     at_once: AtOnce = 1,
     gap: Gap = 0,
     deadline: Deadline = None,
+    takes: Takes = None,
     health: Health = None,
     require_poll: RequirePoll = False,
     driver: Driver = "simulated",
 ) -> None:
     """Show the whole plan, wave by wave with times; nothing happens."""
     body = _body(hosts, every, action, at_once, gap) | {"dry_run": True}
-    body |= _conditions(deadline, health, require_poll, driver)
+    body |= _conditions(deadline, takes, health, require_poll, driver)
     answer = session.client.post("/v1/rollouts", body)
     session.answer(answer, lambda: _show_plan(answer["rollout"]))
 
@@ -100,6 +101,7 @@ def start(
     at_once: AtOnce = 1,
     gap: Gap = 0,
     deadline: Deadline = None,
+    takes: Takes = None,
     health: Health = None,
     require_poll: RequirePoll = False,
     driver: Driver = "simulated",
@@ -109,7 +111,7 @@ def start(
 ) -> None:
     """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
     body = _body(hosts, every, action, at_once, gap) | ({"reason": reason} if reason else {})
-    body |= _conditions(deadline, health, require_poll, driver, heartbeat)
+    body |= _conditions(deadline, takes, health, require_poll, driver, heartbeat)
     answer = session.client.post("/v1/rollouts", body)
     if detach or session.json:
         session.answer(answer, lambda: _show_started(session, answer["rollout"]))
@@ -173,12 +175,18 @@ def _body(hosts: list[str] | None, every: bool, action: str, at_once: int, gap: 
 
 
 def _conditions(
-    deadline: str | None, health: str | None, require_poll: bool, driver: str, heartbeat: str | None = None
+    deadline: str | None,
+    takes: str | None,
+    health: str | None,
+    require_poll: bool,
+    driver: str,
+    heartbeat: str | None = None,
 ) -> dict[str, Any]:
     given = {
         "deadline": deadline,
-        "health_seconds": None if health is None else seconds(health, hint="--health"),
-        "heartbeat_seconds": None if heartbeat is None else seconds(heartbeat, hint="--heartbeat"),
+        "expected_seconds": seconds_or_none(takes, hint="--takes"),
+        "health_seconds": seconds_or_none(health, hint="--health"),
+        "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
         "require_poll": require_poll or None,
         "driver": driver if driver != "simulated" else None,
     }

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from forewarn.control.ports import Activity, Store, Transaction
-from forewarn.core import health, notice, orders, rollout
+from forewarn.core import health, lifecycle, notice, orders, rollout
 from forewarn.core.draft import Draft
 from forewarn.core.model import Order, Step, Terms
 from forewarn.core.orders import Mandate
@@ -41,23 +41,24 @@ class Conductor:
 
     def carry_on(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
         """Announce the next wave if its time has come; pause if something went wrong."""
-        while True:
-            orders_ = self.orders_of(tx, mine)
-            quiet = self.quiet(tx, mine, orders_)
-            mine = rollout.settle(mine, orders_, quiet, now=now)
-            if not mine.open:
-                return self._over(tx, mine, now)
-            wrong = _trouble(mine, orders_, quiet, now)
-            if wrong:
-                return self.pause(tx, mine, by="", why=wrong, now=now)
-            if not rollout.is_ready(mine, now=now):
-                return self.save(tx, rollout.rest(mine, orders_, now=now), now)
-            scene = tx.scene(mine.left)
-            mine, chosen = rollout.next_wave(mine, scene, now=now, policy=self._policy)
-            if mine.blocked:
-                return self.save(tx, mine, now)
-            if chosen:
-                mine = rollout.begin(mine, self._place(tx, mine, chosen, now), scene)
+        orders_ = self.orders_of(tx, mine)
+        quiet = self.quiet(tx, mine, orders_)
+        mine = rollout.settle(mine, orders_, quiet, now=now)
+        if not mine.open:
+            return self._over(tx, mine, now)
+        wrong = _what_is_wrong(mine, orders_, quiet, now)
+        if wrong:
+            return self.pause(tx, mine, by="", why=wrong, now=now)
+        if not rollout.is_ready(mine, now=now):
+            return self.save(tx, rollout.rest(mine, orders_, quiet, now=now), now)
+        scene = tx.scene(mine.left)
+        mine, chosen = rollout.next_wave(mine, scene, now=now, policy=self._policy)
+        if not chosen and mine.blocked:
+            return self.save(tx, mine, now)
+        if chosen:
+            mine = rollout.begin(mine, self._place(tx, mine, chosen, now), scene)
+        # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
+        return self.save(tx, replace(mine, due_at=now), now)
 
     def orders_of(self, tx: Transaction, mine: Rollout) -> Orders:
         """Load the orders of the wave that began last; those of earlier ones are settled."""
@@ -74,9 +75,25 @@ class Conductor:
     def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
         """Withdraw what is announced and not started, and wait for a person."""
         self.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
+        self._in_drafts(tx, mine, lambda draft, order: lifecycle.hold_back(draft, order, why=why), now)
         mine = rollout.paused(mine, self.orders_of(tx, mine), why=why, now=now)
         mine = rollout.told(mine, "paused", by=by, now=now)
         return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
+
+    def let_go(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
+        """Let the hosts go on that a pause kept from their next stage."""
+        self._in_drafts(tx, mine, lifecycle.let_go, now)
+
+    def _in_drafts(
+        self, tx: Transaction, mine: Rollout, change: Callable[[Draft, OrderId], None], now: datetime
+    ) -> None:
+        """Change all orders of a rollout that are under way."""
+        loaded = self.orders_of(tx, mine).values()
+        for some in _chunks([order.id for order in loaded if order.open and rollout.has_begun(order)]):
+            draft = Draft(tx.around(orders=some), now=now, new_id=self._new_id)
+            for order in some:
+                change(draft, order)
+            tx.save(draft.changes())
 
     def withdraw(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
         """Cancel the orders of a rollout that have done nothing yet."""
@@ -127,7 +144,9 @@ class Conductor:
         self, tx: Transaction, mine: Rollout, hosts: Sequence[HostName], now: datetime
     ) -> dict[HostName, OrderId]:
         asked = mine.conditions
-        terms = Terms(rollout=mine.id, heartbeat=asked.heartbeat, deadline=asked.deadline)
+        terms = Terms(
+            rollout=mine.id, heartbeat=asked.heartbeat, expected=asked.expected, deadline=asked.deadline
+        )
         mandate = Mandate(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
         placed: dict[HostName, OrderId] = {}
         for some in _chunks(hosts):
@@ -140,7 +159,7 @@ class Conductor:
         return orders.on_host(draft, host, Action.MAINTENANCE, mandate, work=mine.work, policy=self._policy)
 
 
-def _trouble(mine: Rollout, orders_: Orders, quiet: Sequence[Step], now: datetime) -> str:
+def _what_is_wrong(mine: Rollout, orders_: Orders, quiet: Sequence[Step], now: datetime) -> str:
     """Say what must pause a rollout: a failed step, or a machine that is not healthy in time."""
     if mine.state is not RolloutState.RUNNING or mine.aborting:
         return ""

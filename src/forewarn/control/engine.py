@@ -21,7 +21,8 @@ from forewarn.control.ports import (
     Task,
 )
 from forewarn.control.retention import Retention
-from forewarn.core import lifecycle, listening, orders
+from forewarn.control.silence import Silence
+from forewarn.core import lifecycle, listening
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
 from forewarn.core.model import Grace, Group, Order, Step
@@ -56,10 +57,9 @@ class Engine:
         drivers: Mapping[str, Driver],
         activity: Activity,
         new_id: Callable[[], str],
-        overdue: Callable[[], Mapping[OrderId, str]] = dict,
+        silence: Silence | None = None,
     ) -> None:
-        """Take, besides its parts, who says which orders others have been silent about for too long."""
-        self._overdue = overdue
+        self._silence = silence
         self._store = store
         self._policy = policy
         self._drivers = drivers
@@ -84,9 +84,9 @@ class Engine:
         if now >= self._activity_due(now):
             self.save_activity(now)
         self._disable_silent(now)
-        self._fail_overdue(now)
+        faults = self._fail_silent(now)
         due = self._due_orders(now)
-        faults = [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]
+        faults += [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]
         # All orders of a wave that fall due together are seen to before its rollout is looked at.
         rollouts = self._due_rollouts(now) if len(due) < BATCH else ()
         look = self._conductor.look
@@ -95,7 +95,7 @@ class Engine:
             raise Stuck(f"{faults[0]} cannot go on ({len(faults)} in all); the log says why")
         if due or rollouts:
             return True  # what was done may have made something else due
-        return self._retention.prune(now)  # it can wait until there is nothing better to do
+        return self._prune(now)  # it can wait until there is nothing better to do
 
     def _try(self, what: str, work: Callable[[Id, datetime], None], id_: Id, now: datetime) -> bool:
         """Work on something; its fault must not keep the others waiting."""
@@ -167,13 +167,20 @@ class Engine:
         with self._store.read() as snapshot:
             return snapshot.due_rollouts(now, limit=BATCH)
 
-    def _fail_overdue(self, now: datetime) -> None:
-        for order, why in self._overdue().items():
-            with self._store.write() as tx:
-                draft = Draft(tx.around(orders=[order]), now=now, new_id=self._new_id)
-                if any(step.state is StepState.RUNNING for step in draft.orders[order].steps):
-                    orders.report_failed(draft, order, why=why, policy=self._policy)
-                tx.save(draft.changes())
+    def _fail_silent(self, now: datetime) -> list[str]:
+        if self._silence is None:
+            return []
+        fail, late = self._silence.fail, self._silence.overdue()
+        return [f"order {order}" for order in late if not self._try("order", fail, order, now)]
+
+    def _prune(self, now: datetime) -> bool:
+        try:
+            return self._retention.prune(now)
+        except Unavailable:
+            raise
+        except Exception:  # old records can wait for whoever mends it
+            log.exception("old records cannot be removed")
+            return False
 
     def work_on(self, order: OrderId, now: datetime) -> None:
         """Decide, let the drivers act outside any transaction, and decide again by what they say."""

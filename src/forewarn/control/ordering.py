@@ -77,10 +77,10 @@ class Ordering(UseCases):
             after = orders.report_done(draft, order, by=by, policy=self._policy)
         return Placed(order=after, events=draft.events_of(order))
 
-    def fail_order(self, order: OrderId, *, why: str) -> Placed:
+    def fail_order(self, order: OrderId, *, by: str, why: str) -> Placed:
         """Take the word of whoever does the work outside that it failed."""
         with self._on_order(order) as draft:
-            after = orders.report_failed(draft, order, why=why, policy=self._policy)
+            after = orders.report_failed(draft, order, by=by, why=why, policy=self._policy)
         return Placed(order=after, events=draft.events_of(order))
 
     def heartbeat(self, order: OrderId) -> Placed:

@@ -273,6 +273,10 @@ class Snapshot(Protocol):
         """Read what changed after a number of the feed; 0 reads everything."""
         ...
 
+    def driven_orders(self, *, driver: str) -> Sequence[Order]:
+        """List open orders whose work a driver does, oldest first."""
+        ...
+
     def due_orders(self, now: datetime, *, limit: int) -> Sequence[OrderId]:
         """List open orders that want to be looked at by now, the longest due first."""
         ...
@@ -465,6 +469,26 @@ class Driver(Protocol):
 
     def check(self, task: Task) -> Checked:
         """Say how a step is."""
+        ...
+
+
+class Outside(Protocol):
+    """Those who do the work of external orders: how long they have been silent, in real time."""
+
+    def expect(self, order: OrderId, limit: timedelta | None) -> None:
+        """Begin to count the silence about an order; None: as long as is usual."""
+        ...
+
+    def heard(self, order: OrderId) -> None:
+        """Take somebody's word that the work goes on."""
+        ...
+
+    def overdue(self) -> Mapping[OrderId, str]:
+        """Say which orders nobody has reported of in time, and how long that was."""
+        ...
+
+    def forget(self, order: OrderId) -> None:
+        """Wait for no more word of an order."""
         ...
 
 

@@ -25,7 +25,7 @@ from forewarn.core.words import (
     StepState,
 )
 
-MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+MOMENT, MINUTE, DAY = timedelta(microseconds=1), timedelta(minutes=1), timedelta(days=1)
 
 LEFT = frozenset({Kind.EVENT_FINISHED, Kind.EVENT_CANCELLED, Kind.EVENT_WITHDRAWN})
 
@@ -180,7 +180,9 @@ def windows_are_heeded(change: Change) -> Iterator[str]:
         past = order.terms.deadline is not None and order.terms.deadline <= change.now
         project = change.after.groups[event.group].project
         calendar = change.after.projects[project].calendar
-        moments = [change.now + place * MINUTE for place in range(change.policy.expected_work // MINUTE)]
+        work = order.terms.expected or change.policy.expected_work
+        moments = [change.now + place * MINUTE for place in range(work // MINUTE)]
+        moments.append(change.now + work - MOMENT)
         if not past and not all(_is_open(calendar, moment) for moment in moments):
             yield f"{event.id} started outside the window of {project}"
 

@@ -26,7 +26,7 @@ from forewarn.core.words import (
 
 # When each machine was first sent each event.
 Sent: TypeAlias = Mapping[EventId, Mapping[MachineId, datetime]]
-About: TypeAlias = Machine | Event | Order | Group | Host | Webhook | None
+About: TypeAlias = Machine | Event | Order | Group | Host | Project | Webhook | None
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -83,6 +83,8 @@ class Changes:
     eased: frozenset[GroupName] = frozenset()
     # Hosts that gained a machine: an order on one must give it its own notice.
     joined: frozenset[HostName] = frozenset()
+    # All groups and hosts that anything has changed about, before and after: rollouts may wait for them.
+    stirred: frozenset[str] = frozenset()
     # Something that concerns every open order has changed.
     wake_all: bool = False
     # How many more machines a kind of record has told of, for the metrics.
@@ -147,9 +149,9 @@ class Draft:
                 return replace(line, project=project, group=group)
             case Host(name=host):
                 return replace(line, host=host)
-            case Webhook(owner=owner):
-                # Not the project whose records it is sent: where operators send them is not its business.
-                return replace(line, project=owner)
+            # Not the project whose records it is sent: where operators send them is not its business.
+            case Webhook(owner=project) | Project(name=project):
+                return replace(line, project=project)
             case None:
                 return line
 
@@ -235,6 +237,7 @@ class Draft:
             removed_machines=_removed(base.machines, self.machines),
             eased=frozenset(self._eased(events)),
             joined=frozenset(self._joined()),
+            stirred=frozenset(name for name in self._stirred(events) if name is not None),
             wake_all=self._wake_all,
             tallies=self._tallies,
         )
@@ -249,6 +252,17 @@ class Draft:
             known = self.base.groups.get(group.name)
             if known is not None and known.policy != group.policy:
                 yield group.name
+
+    def _stirred(self, events: Iterable[Event]) -> Iterable[str | None]:
+        yield from (event.group for event in events)
+        yield from (order.host for order in _changed(self.base.orders, self.orders))
+        for before, after in ((self.base.machines, self.machines), (self.machines, self.base.machines)):
+            for machine in _changed(before, after):
+                yield from (machine.group, machine.host)
+        for groups in (_changed(self.base.groups, self.groups), _changed(self.groups, self.base.groups)):
+            yield from (group.name for group in groups)
+        for hosts in (_changed(self.base.hosts, self.hosts), _changed(self.hosts, self.base.hosts)):
+            yield from (host.name for host in hosts)
 
     def _joined(self) -> Iterable[HostName]:
         for machine in _changed(self.base.machines, self.machines):

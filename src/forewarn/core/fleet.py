@@ -12,7 +12,6 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Group, GroupPolicy, Host, Project
-from forewarn.core.policy import Policy
 from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, Kind, ProjectName
 
 NO_POLICY = GroupPolicy()
@@ -105,17 +104,6 @@ def _check_budgets(spec: FleetSpec) -> None:
             raise Invalid(f"groups.{group.name}: policy.budget: {least}")
 
 
-def check_windows(spec: FleetSpec, policy: Policy) -> None:
-    """Refuse windows that are too short for any work to fit."""
-    for project in spec.projects:
-        for place, window in enumerate(project.calendar.windows):
-            if window.length < policy.expected_work:
-                least = (
-                    f"expected at least {policy.expected_work.total_seconds():g} s, so long does work take"
-                )
-                raise Invalid(f"projects.{project.name}: windows[{place}].length: {least}")
-
-
 def _keys(machine: MachineSpec) -> Iterable[tuple[str, object]]:
     yield "name", (machine.project, machine.name.casefold())
     if machine.address is not None:
@@ -129,10 +117,10 @@ def _apply_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
         known = draft.projects.get(wanted.name)
         draft.projects[wanted.name] = wanted
         if known is None:
-            draft.record(Kind.PROJECT_ADDED, None, by=by, reason=wanted.name)
+            draft.record(Kind.PROJECT_ADDED, wanted, by=by, reason=wanted.name)
             yield f"+ project {wanted.name}"
         elif known != wanted:
-            draft.record(Kind.PROJECT_CHANGED, None, by=by, reason=wanted.name)
+            draft.record(Kind.PROJECT_CHANGED, wanted, by=by, reason=wanted.name)
             draft.wake_all()  # what waited for its windows may go on, or must wait
             yield f"~ project {wanted.name}"
 

@@ -51,10 +51,10 @@ def _expected(
         timing, told = timings.of(host), at
         for stage in range(scene.footprints.get(host, NOBODY).stages):
             told = timing.tell_at(told) or told
-            start = timing.start_if_told(told)
+            start = timing.not_before(told)
             starts += [start] if stage == 0 else []
             # However short the work is, events stay listed for so long after their start.
-            told = start + max(policy.linger, policy.expected_work)
+            told = start + max(policy.linger, timings.work)
             ends.append(told)
     return Expected(announce_at=at, start_at=max(starts), end_at=max(ends))
 

@@ -38,15 +38,14 @@ def unwell(
     return slow | mute
 
 
-def look_at(rollout: Rollout, orders: Iterable[Order], *, now: datetime) -> datetime | None:
-    """Say when the next machine that is being worked on should be healthy."""
-    limit = rollout.conditions.health
-    moments = (
-        step.begun_at + limit
-        for step in _steps(rollout, orders, StepState.RUNNING)
-        if step.begun_at is not None
-    )
-    return min((moment for moment in moments if moment > now), default=None)
+def look_at(
+    rollout: Rollout, orders: Iterable[Order], quiet: Iterable[Step], *, now: datetime
+) -> datetime | None:
+    """Say when the next machine should be healthy: one that is worked on, or one that must poll again."""
+    worked_on = (step.begun_at for step in _steps(rollout, orders, StepState.RUNNING))
+    moments = (*worked_on, *(step.ended_at for step in quiet))
+    limits = (moment + rollout.conditions.health for moment in moments if moment is not None)
+    return min((moment for moment in limits if moment > now), default=None)
 
 
 def _steps(rollout: Rollout, orders: Iterable[Order], state: StepState) -> Iterator[Step]:

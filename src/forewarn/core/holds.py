@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model import Hold, Waiting
+from forewarn.core.model import Hold, Host, Project, Waiting
 from forewarn.core.words import HostName, Kind, ProjectName
 
 
@@ -14,7 +14,7 @@ def put(draft: Draft, hold: Hold) -> Hold:
         if (other.project, other.host) == (hold.project, hold.host):
             raise Conflict(f"{reach(hold)} is held already by {other.by} (hold {other.id}): {other.reason}")
     draft.holds[hold.id] = hold
-    draft.record(Kind.HOLD_SET, None, by=hold.by, reason=f"{reach(hold)}: {hold.reason}")
+    draft.record(Kind.HOLD_SET, _about(draft, hold), by=hold.by, reason=f"{reach(hold)}: {hold.reason}")
     draft.wake_all()
     return hold
 
@@ -24,9 +24,16 @@ def release(draft: Draft, hold: str, *, by: str) -> Hold:
     known = draft.holds.pop(hold.upper(), None)
     if known is None:
         raise NotFound(f"hold {hold} does not exist")
-    draft.record(Kind.HOLD_RELEASED, None, by=by, reason=f"{reach(known)}: {known.reason}")
+    draft.record(Kind.HOLD_RELEASED, _about(draft, known), by=by, reason=f"{reach(known)}: {known.reason}")
     draft.wake_all()
     return known
+
+
+def _about(draft: Draft, hold: Hold) -> Host | Project | None:
+    """Say what a hold is about, so that those whom it concerns find it among their records."""
+    if hold.host is not None:
+        return draft.hosts.get(hold.host) or Host(name=hold.host)
+    return None if hold.project is None else Project(name=hold.project)
 
 
 def reach(hold: Hold) -> str:

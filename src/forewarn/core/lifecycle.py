@@ -58,6 +58,22 @@ def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, pol
     advance(draft, event.order, policy=policy)
 
 
+def hold_back(draft: Draft, order: OrderId, *, why: str) -> None:
+    """Withdraw what an order has announced and not started, and let it announce nothing more until let go."""
+    mine = draft.orders[order]
+    mine = draft.put_order(replace(mine, terms=replace(mine.terms, paused=why)))
+    for place in stages.active(mine):
+        if mine.stages[place].state is StageState.ANNOUNCED:
+            mine = _withdraw(draft, mine, place, _events_of(draft, mine, place), why=why)
+    draft.wake([draft.put_order(mine)])
+
+
+def let_go(draft: Draft, order: OrderId) -> None:
+    """Let an order go on that was held back."""
+    mine = draft.orders[order]
+    draft.wake([draft.put_order(replace(mine, terms=replace(mine.terms, paused="")))])
+
+
 def step_running(draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime) -> None:
     """Take a driver's word that a step is under way."""
     place, step = _running_step(draft.orders[order], machine)
@@ -83,12 +99,12 @@ def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "")
     draft.wake(departures.touching(draft, machine))
 
 
-def step_failed(draft: Draft, order: OrderId, machine: MachineId, *, why: str) -> None:
+def step_failed(draft: Draft, order: OrderId, machine: MachineId, *, why: str, by: str = "") -> None:
     """Take a driver's word that a step could not be carried out."""
     mine = draft.orders[order]
     place, step = _running_step(mine, machine)
     if step is not None:
-        draft.put_order(stages.put_step(mine, place, steps.fail(draft, mine, step, why=why)))
+        draft.put_order(stages.put_step(mine, place, steps.fail(draft, mine, step, why=why, by=by)))
         draft.wake(departures.touching(draft, machine))
 
 
@@ -166,7 +182,7 @@ def _announced(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
     order = _take_latecomers(draft, order, place, policy)
     told = _events_of(draft, order, place)
     if told and draft.now >= _stale_at(told, policy):
-        return _withdraw(draft, order, place, told)
+        return _withdraw(draft, order, place, told, why=_stale(told))
     waiting = reasons.not_to_start(draft, order, order.stages[place], told, policy)
     if waiting:
         late = _latecomers(order, place)
@@ -203,9 +219,13 @@ def _latecomers(order: Order, place: int) -> tuple[Step, ...]:
     return tuple(step for step in queued if stages.fits(order.stages[place], step))
 
 
-def _withdraw(draft: Draft, order: Order, place: int, told: tuple[Event, ...]) -> Order:
+def _stale(told: tuple[Event, ...]) -> str:
+    first = min(event.not_before for event in told)
+    return f"could not start within the limit after {first:%H:%M:%S}; announced anew"
+
+
+def _withdraw(draft: Draft, order: Order, place: int, told: tuple[Event, ...], *, why: str) -> Order:
     for event in told:
-        why = f"could not start within the limit after {event.not_before:%H:%M:%S}; announced anew"
         events.end(draft, event, Kind.EVENT_WITHDRAWN, why=why)
     return stages.put_stage(order, place, replace(order.stages[place], state=StageState.QUEUED))
 
@@ -273,7 +293,7 @@ def _moments(draft: Draft, order: Order, place: int, policy: Policy) -> list[dat
     if stage.state is StageState.ANNOUNCED:
         starts = [events.may_start_at(draft, event) for event in told]
         later = [moment for moment in starts if moment > draft.now]
-        opens = reasons.timing(draft, order, stage.steps, policy).start_from(draft.now, now=draft.now)
+        opens = reasons.timing(draft, order, stage.steps, policy).start_at(draft.now)
         later += [opens] if opens is not None and opens > draft.now else []
         return later + ([_stale_at(told, policy)] if told else [])
     looks = [step.look_at for step in stage.steps if step.look_at is not None]

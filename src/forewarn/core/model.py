@@ -152,6 +152,8 @@ class Terms:
     notice: timedelta | None = None  # the notice of an emergency
     at_once: bool = False  # the owner of the machine does not want to wait for its guests
     heartbeat: timedelta | None = None  # how long an external driver may be silent
+    expected: timedelta | None = None  # how long the work is expected to take, where windows bind it
+    paused: str = ""  # why the rollout it is part of does not go on
     deadline: datetime | None = None  # from then on windows give way, and guests cannot put it off further
     rollout: str | None = None  # the rollout that the order is part of
     rehearsal: str = ""  # the scenario that it is part of, which only guests that agreed to it may meet

@@ -165,12 +165,12 @@ def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Ord
     return lifecycle.advance(draft, order, policy=policy)
 
 
-def report_failed(draft: Draft, order: OrderId, *, why: str, policy: Policy) -> Order:
+def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
     """Take the word of whoever does the work outside that it failed."""
     mine = _under_way_outside(draft, order)
     for step in mine.steps:
         if step.state is StepState.RUNNING:
-            lifecycle.step_failed(draft, order, step.machine, why=why)
+            lifecycle.step_failed(draft, order, step.machine, why=why, by=by)
     return lifecycle.advance(draft, order, policy=policy)
 
 

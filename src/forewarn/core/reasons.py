@@ -16,12 +16,12 @@ def not_to_announce(
     draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
     """Say what keeps a stage from being announced."""
-    bound = timing(draft, order, affected, policy)
     return (
         *_held(draft, order, affected),
+        *_paused(order),
         *_told_later(draft, order, affected, policy),
         *_other_domains(draft, order, affected),
-        *_outside_windows(draft, order, bound, bound.start_if_told(draft.now)),
+        *timing(draft, order, affected, policy).why_not_tell(f"{order.host}", now=draft.now),
         *_over_budget(draft, order, affected),
     )
 
@@ -33,7 +33,7 @@ def not_to_start(
     return (
         *_held(draft, order, stage.steps),
         *_not_approved(draft, told),
-        *_outside_windows(draft, order, timing(draft, order, stage.steps, policy), draft.now),
+        *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
         *_busy(draft, order, stage.steps),
     )
 
@@ -59,7 +59,7 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
     return Timing(
         # Without windows nobody asks how long the notice is.
         notice=notice_of(order, groups, policy).ahead if bound else timedelta(),
-        work=policy.expected_work,
+        work=order.terms.expected or policy.expected_work,
         calendars=bound,
         deadline=order.terms.deadline,
     )
@@ -89,8 +89,11 @@ def _held(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiti
     return holds.in_the_way(draft, hosts=hosts, projects={machine.project for machine in there})
 
 
-def _outside_windows(draft: Draft, order: Order, timing_: Timing, start: datetime) -> tuple[Waiting, ...]:
-    return timing_.outside(f"{order.host}", start, now=draft.now) if timing_.calendars else ()
+def _paused(order: Order) -> tuple[Waiting, ...]:
+    """Say that the rollout of an order is paused: none of its hosts goes on to its next stage."""
+    if not order.terms.paused:
+        return ()
+    return (Waiting(what=f"rollout {order.terms.rollout}", reason=f"paused: {order.terms.paused}"),)
 
 
 def _over_budget(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:

@@ -222,7 +222,7 @@ def is_ready(rollout: Rollout, *, now: datetime) -> bool:
     return going and not unfinished(rollout) and bool(rollout.left) and (resting is None or resting <= now)
 
 
-def rest(rollout: Rollout, orders: Orders, *, now: datetime) -> Rollout:
+def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
     """Say when to look again: after the gap, when a machine should be healthy, or when an order changes."""
     if rollout.state is not RolloutState.RUNNING or rollout.aborting:
         return replace(rollout, due_at=None)
@@ -230,7 +230,7 @@ def rest(rollout: Rollout, orders: Orders, *, now: datetime) -> Rollout:
     if any(wave.state is WaveState.CHECKING for wave in under_way):
         return replace(rollout, due_at=now + LOOK_FOR_POLLS)
     if under_way:
-        return replace(rollout, due_at=health.look_at(rollout, orders.values(), now=now))
+        return replace(rollout, due_at=health.look_at(rollout, orders.values(), quiet, now=now))
     resting = resting_until(rollout)
     if resting is None or resting <= now:
         return replace(rollout, due_at=None)
@@ -267,8 +267,7 @@ def why_not(host: HostName, scene: Scene, timings: Timings, *, now: datetime) ->
     """Say why a host cannot be announced at this moment."""
     outside: tuple[Waiting, ...] = ()
     if timings.tell_at(host, now) != now:
-        timing = timings.of(host)
-        outside = timing.outside(host, timing.start_if_told(now), now=now)
+        outside = timings.of(host).why_not_tell(host, now=now)
     return (*not_now(host, scene), *outside)
 
 

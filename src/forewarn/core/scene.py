@@ -11,6 +11,7 @@ from forewarn.core.model import Hold, Host, Order, Project, Waiting
 from forewarn.core.policy import EVENT_TYPES, Policy
 from forewarn.core.timing import Timing
 from forewarn.core.waves import NOBODY, Footprint, Rollout
+from forewarn.core.windows import Opening
 from forewarn.core.words import GroupName, HostName, HostState, ProjectName
 
 # Whom work on a host disturbs, and how much notice they get.
@@ -77,22 +78,27 @@ class Timings:
         self._rollout = rollout
         self._scene = scene
         self._policy = policy
-        self._told: dict[tuple[Key, datetime], datetime | None] = {}
+        self.work = rollout.conditions.expected or policy.expected_work
+        self._timings: dict[Key, Timing] = {}
+        self._by_host: dict[HostName, Timing] = {}
+        self._told: dict[Timing, Opening | None] = {}
 
     def of(self, host: HostName) -> Timing:
         """Say what binds the start of work on a host."""
-        return self._timing(self._key(host))
+        if host not in self._by_host:
+            key = self._key(host)
+            if key not in self._timings:
+                self._timings[key] = self._timing(key)
+            self._by_host[host] = self._timings[key]
+        return self._by_host[host]
 
     def tell_at(self, host: HostName, now: datetime) -> datetime | None:
-        """Say from when on a host may be announced; None: never."""
-        key = self._key(host), now
-        if key not in self._told:
-            self._told[key] = self._timing(key[0]).tell_at(now)
-        return self._told[key]
-
-    def notice(self, host: HostName) -> timedelta:
-        """Say how long before its work a host's guests are told."""
-        return self._key(host)[1]
+        """Say from when on a host may be announced; None: never. Asked of moments in their order."""
+        timing = self.of(host)
+        if timing not in self._told or not _holds(self._told[timing], now):
+            self._told[timing] = timing.telling(now)
+        stretch = self._told[timing]
+        return None if stretch is None else max(stretch.opens, now)
 
     def check(self, hosts: Iterable[HostName], now: datetime) -> None:
         """Refuse hosts that no window will ever have room for."""
@@ -111,10 +117,15 @@ class Timings:
         known = ((name, self._scene.projects[name]) for name in projects if name in self._scene.projects)
         return Timing(
             notice=notice,
-            work=self._policy.expected_work,
+            work=self.work,
             calendars={name: project.calendar for name, project in known if not project.calendar.always},
             deadline=self._rollout.conditions.deadline,
         )
+
+
+def _holds(stretch: Opening | None, now: datetime) -> bool:
+    """Say whether what was found of an earlier moment holds of this one too."""
+    return stretch is None or now <= stretch.closes
 
 
 def check_budgets(hosts: Iterable[HostName], scene: Scene) -> None:

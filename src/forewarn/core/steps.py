@@ -44,10 +44,10 @@ def done(draft: Draft, order: Order, step: Step, *, by: str = "") -> Step:
     return replace(step, state=StepState.DONE, ended_at=draft.now, look_at=None)
 
 
-def fail(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
+def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> Step:
     """Mark a step as failed; a person must retry or abandon its order."""
     machine = draft.machines[step.machine]
-    draft.record(Kind.STEP_FAILED, machine, order=order.id, by=order.by, reason=f"{order.work}: {why}")
+    draft.record(Kind.STEP_FAILED, machine, order=order.id, by=by or order.by, reason=f"{order.work}: {why}")
     return replace(step, state=StepState.FAILED, ended_at=draft.now, look_at=None, why=why)
 
 

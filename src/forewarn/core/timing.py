@@ -1,71 +1,123 @@
 """When maintenance may be told of and started: notice before it, windows around it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from forewarn.core.errors import Invalid
 from forewarn.core.model import Waiting
 from forewarn.core.moments import stamp, whole_second
-from forewarn.core.windows import Calendar, first_fit, last_fit
+from forewarn.core.windows import FOR_EVER, Calendar, Opening, Outlook
 from forewarn.core.words import ProjectName
 
+# Nothing happens at the very moment it is due. What is told may be late by so much, and its start again:
+# a window must have room for both, or work that just fits would miss it every day.
+LEEWAY = timedelta(seconds=30)
+NOTHING = timedelta()
+LONGEST_DEADLINE = timedelta(days=3660)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
 class Timing:
-    """What binds the start of some work."""
+    """What binds the start of some work: the windows of all it disturbs, up to a deadline."""
 
-    notice: timedelta = timedelta()
-    work: timedelta = timedelta()  # how long it is expected to take
-    calendars: Mapping[ProjectName, Calendar] = field(default_factory=dict)
-    deadline: datetime | None = None  # from then on windows give way
+    def __init__(
+        self,
+        *,
+        notice: timedelta = NOTHING,
+        work: timedelta = NOTHING,  # how long it is expected to take
+        calendars: Mapping[ProjectName, Calendar] | None = None,
+        deadline: datetime | None = None,
+    ) -> None:
+        self._notice = notice
+        self._work = work
+        self._deadline = deadline
+        self._calendars = calendars or {}
+        self._outlook = Outlook(self._calendars.values())
+        self._outlooks = {project: Outlook([calendar]) for project, calendar in self._calendars.items()}
 
-    def start_from(self, soonest: datetime, *, now: datetime) -> datetime | None:
-        """Find the first moment from the soonest on at which the work may start; None if there is none."""
-        fit = first_fit(self._heeded(now).values(), after=soonest, work=self.work)
-        # What is told at the deadline has as much notice as what is told now.
-        late = None if self.deadline is None else max(self.deadline, now) + (soonest - now)
-        return min((moment for moment in (fit, late) if moment is not None), default=None)
+    @property
+    def bound(self) -> bool:
+        """Whether there is any window to be heeded."""
+        return bool(self._calendars)
+
+    def not_before(self, now: datetime) -> datetime:
+        """Say when work that guests are told of now may start, approvals aside."""
+        return whole_second(now + self._notice)
+
+    # Telling
+
+    def why_not_tell(self, what: str, *, now: datetime) -> tuple[Waiting, ...]:
+        """Say in whose windows work that is told of now would not be over."""
+        return self._outside(what, self.not_before(now), self._work + LEEWAY, now=now)
+
+    def telling(self, now: datetime) -> Opening | None:
+        """Find the first stretch from now on in which guests may be told; None if there is none."""
+        start = self.not_before(now)
+        if self._gives_way(now):
+            return Opening(now, FOR_EVER)
+        if not self._outside("", start, self._work + LEEWAY, now=now):
+            fit = self._outlook.fit(start, self._work + LEEWAY)
+        else:
+            fit = self._outlook.fit(start, self._work + 2 * LEEWAY)
+        if fit is None:
+            return None if self._deadline is None else Opening(self._deadline, FOR_EVER)
+        first = now + (fit.opens - start)
+        if self._deadline is not None and self._deadline < first:
+            return Opening(self._deadline, FOR_EVER)
+        return Opening(first, FOR_EVER if fit.closes == FOR_EVER else now + (fit.closes - start))
 
     def tell_at(self, now: datetime) -> datetime | None:
         """Find the first moment from now on at which guests may be told; None if there is none."""
-        soonest = self.start_if_told(now)
-        start = self.start_from(soonest, now=now)
-        return None if start is None else now + (start - soonest)
+        stretch = self.telling(now)
+        return None if stretch is None else stretch.opens
 
-    def start_if_told(self, now: datetime) -> datetime:
-        """Say when what is told now starts at the latest moment that is promised."""
-        return whole_second(now + self.notice)
+    # Starting
+
+    def why_not_start(self, what: str, *, now: datetime) -> tuple[Waiting, ...]:
+        """Say in whose windows work that starts now would not be over."""
+        return self._outside(what, now, self._work, now=now)
+
+    def start_at(self, now: datetime) -> datetime | None:
+        """Find the first moment from now on at which work that was told of may start."""
+        if self._gives_way(now):
+            return now
+        fit = self._outlook.fit(now, self._work)
+        moments = (None if fit is None else fit.opens, self._deadline)
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def latest(self, start: datetime, *, now: datetime) -> datetime | None:
         """Say up to when a start may be put off: the deadline, or the end of the window; None: for ever."""
-        moments = (self.deadline, last_fit(self._heeded(now).values(), at=start, work=self.work))
-        return min((moment for moment in moments if moment is not None), default=None)
-
-    def outside(self, what: str, start: datetime, *, now: datetime) -> tuple[Waiting, ...]:
-        """Say in whose windows work that started at a moment would not be over."""
-        return tuple(
-            Waiting(what=what, reason=f"outside the window of project {project}")
-            for project, calendar in self._heeded(now).items()
-            if first_fit([calendar], after=start, work=self.work) != start
-        )
+        if self._gives_way(now):
+            return self._deadline
+        fit = self._outlook.fit(start, self._work + LEEWAY)
+        closes = start if fit is None or fit.opens > start else fit.closes
+        latest = min(closes, self._deadline or FOR_EVER)
+        return None if latest == FOR_EVER else latest
 
     def check(self, what: str, *, now: datetime) -> None:
         """Refuse work that no window will ever have room for."""
-        if self.tell_at(now) is not None:
+        if self.telling(now) is not None:
             return
-        *most, last = sorted(self.calendars)
+        *most, last = sorted(self._calendars)
         lack = f"projects {', '.join(most)} and {last} have no window in common" if most else ""
         lack = lack or f"project {last} has no window"
-        room = f"that leaves {self.work.total_seconds():g} s for the work"
+        room = f"that leaves {(self._work + 2 * LEEWAY).total_seconds():g} s for the work"
         raise Invalid(f"{what}: {lack} {room}: give a deadline, or change the windows")
 
-    def _heeded(self, now: datetime) -> Mapping[ProjectName, Calendar]:
-        gone = self.deadline is not None and self.deadline <= now
-        return {} if gone else self.calendars
+    def _outside(self, what: str, start: datetime, room: timedelta, *, now: datetime) -> tuple[Waiting, ...]:
+        if self._gives_way(now):
+            return ()
+        fits = {project: outlook.fit(start, room) for project, outlook in self._outlooks.items()}
+        return tuple(
+            Waiting(what=what, reason=f"outside the window of project {project}")
+            for project, fit in fits.items()
+            if fit is None or fit.opens != start
+        )
+
+    def _gives_way(self, now: datetime) -> bool:
+        return self._deadline is not None and self._deadline <= now
 
 
 def check_deadline(deadline: datetime | None, *, now: datetime) -> None:
-    """Refuse a deadline that has passed: whoever gives one wants windows to be heeded until then."""
-    if deadline is not None and deadline <= now:
-        raise Invalid(f"deadline: expected a time to come, got {stamp(deadline)}")
+    """Refuse a deadline that has passed, or is further away than anybody plans."""
+    if deadline is not None and not now < deadline < now + LONGEST_DEADLINE:
+        raise Invalid(f"deadline: expected a time in the next ten years, got {stamp(deadline)}")

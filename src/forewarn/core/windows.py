@@ -1,5 +1,6 @@
 """When a project lets itself be disturbed: weekly windows in its own time zone, and days that are taboo."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -7,6 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 DAY = timedelta(days=1)
 # How far ahead one looks for a moment that fits, a little at first; what has not come by then never will.
 REACHES = (8 * DAY, 60 * DAY, 400 * DAY)
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class Calendar:
         """List when it is open in a stretch of time, in order; openings that touch are one."""
         whole = [Opening(opens, closes)]
         kept = _common(whole, _joined(self._windows(opens, closes))) if self.windows else whole
-        return _without(kept, _joined(self._blackouts()))
+        return _without(kept, _joined(self._blackouts(opens, closes)))
 
     def _windows(self, opens: datetime, closes: datetime) -> Iterator["Opening"]:
         """List each window on each of its days.
@@ -53,9 +55,11 @@ class Calendar:
                     yield Opening(start, start + window.length)
             day += DAY
 
-    def _blackouts(self) -> Iterator["Opening"]:
+    def _blackouts(self, opens: datetime, closes: datetime) -> Iterator["Opening"]:
+        first, last = (moment.astimezone(self.zone).date() for moment in (opens, closes))
         for day in self.blackout:
-            yield Opening(self._moment(day, time()), self._moment(day + DAY, time()))
+            if first <= day <= last:
+                yield Opening(self._moment(day, time()), self._moment(day + DAY, time()))
 
     def _moment(self, day: date, at: time) -> datetime:
         return datetime.combine(day, at, tzinfo=self.zone).astimezone(UTC)
@@ -72,33 +76,53 @@ class Opening:
     closes: datetime
 
 
-def first_fit(calendars: Iterable[Calendar], *, after: datetime, work: timedelta) -> datetime | None:
-    """Find the first moment from which work fits into the windows of all; None if there is none in sight."""
-    bound = [calendar for calendar in calendars if not calendar.always]
-    if not bound:
-        return after
-    for reach in REACHES:
-        for opening in _open_to_all(bound, after, after + reach):
-            if opening.closes - opening.opens >= work:
-                return opening.opens
-    return None
+class Outlook:
+    """When all of some calendars are open; what it has found out it keeps, for there are many questions."""
+
+    def __init__(self, calendars: Iterable[Calendar]) -> None:
+        self._bound = [calendar for calendar in calendars if not calendar.always]
+        self._since = FOR_EVER  # nothing is known yet
+        self._reach = -1  # how far of REACHES is known
+        self._known: list[Opening] = []
+
+    def fit(self, after: datetime, work: timedelta) -> Opening | None:
+        """Find the first stretch from a moment on in which work may start at any time, and be over in time.
+
+        None if there is none in sight.
+        """
+        if not self._bound:
+            return Opening(after, FOR_EVER)
+        if after < self._since or after > self._since + REACHES[0]:
+            self._since, self._reach = after, -1
+        while True:
+            found = self._among_known(after, work)
+            if found is not None and not self._is_open_end(found):
+                return Opening(max(found.opens, after), found.closes - work)
+            if self._reach + 1 == len(REACHES):
+                return None if found is None else Opening(max(found.opens, after), FOR_EVER)
+            self._look_further()
+
+    def _among_known(self, after: datetime, work: timedelta) -> Opening | None:
+        if self._reach < 0:
+            return None
+        place = max(bisect_right(self._known, after, key=_opens) - 1, 0)
+        fitting = (each for each in self._known[place:] if each.closes - max(each.opens, after) >= work)
+        return next(fitting, None)
+
+    def _look_further(self) -> None:
+        self._reach += 1
+        until = self._since + REACHES[self._reach]
+        self._known = [Opening(self._since, until)]
+        for calendar in self._bound:
+            self._known = _common(self._known, calendar.openings(self._since, until))
+
+    def _is_open_end(self, opening: Opening) -> bool:
+        """Say whether only the end of what is known closes it: further on it may go on."""
+        return opening.closes == self._since + REACHES[self._reach]
 
 
-def last_fit(calendars: Iterable[Calendar], *, at: datetime, work: timedelta) -> datetime | None:
-    """Say up to when work that fits at a moment could be put off and still fit; None if there is no end."""
-    bound = [calendar for calendar in calendars if not calendar.always]
-    if not bound:
-        return None
-    reach = at + REACHES[0]
-    closes = next((opening.closes for opening in _open_to_all(bound, at, reach)), at + work)
-    return None if closes == reach else closes - work
-
-
-def _open_to_all(calendars: Iterable[Calendar], opens: datetime, closes: datetime) -> list[Opening]:
-    common = [Opening(opens, closes)]
-    for calendar in calendars:
-        common = _common(common, calendar.openings(opens, closes))
-    return common
+def _opens(opening: Opening) -> datetime:
+    return opening.opens
 
 
 def _joined(openings: Iterable[Opening]) -> list[Opening]:
@@ -112,27 +136,26 @@ def _joined(openings: Iterable[Opening]) -> list[Opening]:
     return found
 
 
-def _common(some: Iterable[Opening], others: list[Opening]) -> list[Opening]:
-    """Keep what lies in both; both are in order."""
-    return [
-        Opening(max(one.opens, other.opens), min(one.closes, other.closes))
-        for one in some
-        for other in others
-        if one.opens < other.closes and other.opens < one.closes
-    ]
-
-
-def _without(openings: Iterable[Opening], taboo: list[Opening]) -> list[Opening]:
-    """Cut the taboo stretches out."""
-    found: list[Opening] = []
-    for opening in openings:
-        opens = opening.opens
-        for away in taboo:
-            if away.closes <= opens or opening.closes <= away.opens:
-                continue
-            if opens < away.opens:
-                found.append(Opening(opens, away.opens))
-            opens = away.closes
-        if opens < opening.closes:
-            found.append(Opening(opens, opening.closes))
+def _common(some: list[Opening], others: list[Opening]) -> list[Opening]:
+    """Keep what lies in both; both are in order, and what is found is too."""
+    found, mine, theirs = [], 0, 0
+    while mine < len(some) and theirs < len(others):
+        one, other = some[mine], others[theirs]
+        opens, closes = max(one.opens, other.opens), min(one.closes, other.closes)
+        if opens < closes:
+            found.append(Opening(opens, closes))
+        if one.closes <= other.closes:
+            mine += 1
+        else:
+            theirs += 1
     return found
+
+
+def _without(openings: list[Opening], taboo: list[Opening]) -> list[Opening]:
+    """Cut the taboo stretches out: keep what lies between them."""
+    if not openings or not taboo:
+        return openings
+    ends = [openings[0].opens, *(away.closes for away in taboo)]
+    begins = [*(away.opens for away in taboo), max(openings[-1].closes, taboo[-1].closes)]
+    between = [Opening(opens, closes) for opens, closes in zip(ends, begins, strict=True) if opens < closes]
+    return _common(openings, between)

@@ -32,9 +32,8 @@ class ExternalDriver:
 
     def begin(self, task: Task) -> Begun:
         """Let others begin, and wait for their word."""
-        limit = (task.heartbeat or self._silence).total_seconds()
-        self._words[task.order] = _Word(self._monotonic(), limit)
-        return Running(task.now + timedelta(seconds=limit))
+        self.expect(task.order, task.heartbeat)
+        return Running(task.now + (task.heartbeat or self._silence))
 
     def check(self, task: Task) -> Checked:
         """Say whether somebody has reported in time; one that was never let begin has not begun."""
@@ -51,13 +50,19 @@ class ExternalDriver:
         if order in self._words:
             self._words[order] = replace(self._words[order], at=self._monotonic())
 
+    def expect(self, order: OrderId, limit: timedelta | None) -> None:
+        """Begin to count the silence about an order that another server let begin."""
+        self._words[order] = _Word(self._monotonic(), (limit or self._silence).total_seconds())
+
     def overdue(self) -> Mapping[OrderId, str]:
-        """Hand over the orders that nobody has reported of in time, also while service time stands still."""
+        """Say which orders nobody has reported of in time, also while service time stands still."""
         now = self._monotonic()
         late = {order: word for order, word in self._words.items() if now >= word.at + word.limit}
-        for order in late:
-            del self._words[order]
         return {order: _silent(word) for order, word in late.items()}
+
+    def forget(self, order: OrderId) -> None:
+        """Wait for no more word of an order."""
+        self._words.pop(order, None)
 
 
 def _silent(word: _Word) -> str:

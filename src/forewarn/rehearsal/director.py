@@ -12,7 +12,7 @@ from forewarn.rehearsal.report import EventFacts
 from forewarn.rehearsal.scenario import CancelStep, Fault, OrderStep, Scenario, Start, Step
 from forewarn.rehearsal.stage import Stage
 
-# For every guest to poll once more when all is over; real seconds.
+# For every guest to be answered once more when all is over; real seconds.
 AFTERWARDS = 3.0
 # For the first poll of every guest: somebody may have to start them by hand.
 PATIENCE = timedelta(minutes=5)
@@ -189,10 +189,12 @@ class Director:
 
     async def _epilogue(self) -> None:
         """Let every guest that polls see the end."""
-        polls = {name: account.polls for name, account in self._ledger.accounts.items() if account.polls}
-        accounts = self._ledger.accounts
+        end = self._stage.now()
+        polling = [account for account in self._ledger.accounts.values() if account.polls]
+        # An answer, not a poll: one that is under way when the endpoints close is never answered.
         await self._until(
-            lambda: all(accounts[name].polls > count for name, count in polls.items()), within=AFTERWARDS
+            lambda: all(account.last_sound and account.last_sound > end for account in polling),
+            within=AFTERWARDS,
         )
 
 

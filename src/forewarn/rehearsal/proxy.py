@@ -122,9 +122,9 @@ class Endpoint:
     async def _poll_or_begin_anew(
         self, request: Message, reader: asyncio.StreamReader, upstream: "_Upstream", met: Sequence[Step]
     ) -> Message | None:
-        """Poll; a request that the service holds meets the faults that are put meanwhile, too."""
+        """Poll; a request that the service holds meets the faults that begin meanwhile, too."""
         polling = asyncio.ensure_future(self._poll(request, upstream, met))
-        changed = asyncio.ensure_future(self._house.faults.next_change().wait())
+        changed = asyncio.ensure_future(self._house.faults.change(self._machine))
         try:
             await asyncio.wait((polling, changed), return_when=asyncio.FIRST_COMPLETED)
             if polling.done():

@@ -71,9 +71,10 @@ class Faults:
         """Say whether a fault was ended before its time."""
         return step not in self._steps
 
-    def next_change(self) -> asyncio.Event:
-        """Give what is set when the next fault is put or lifted."""
-        return self._change
+    async def change(self, machine: str) -> None:
+        """Wait until a fault is put or lifted, or until one of a machine's begins or ends by the clock."""
+        told, before = self._change, self._on_for(machine)
+        await until(lambda: told.is_set() or self._on_for(machine) != before)
 
     def met_by(self, machine: str) -> list[Step]:
         """Return the faults that spoil a request of a machine, and count it."""
@@ -88,12 +89,20 @@ class Faults:
             return False
         return fault.lasts is None or elapsed < step.at + fault.lasts
 
+    def _on_for(self, machine: str) -> list[Step]:
+        return [step for step in self._steps if self.on(step) and _is_for(step, machine)]
+
     def _tell(self) -> None:
         self._change.set()
         self._change = asyncio.Event()
 
     def _meets(self, step: Step, machine: str) -> bool:
         fault = step.does
-        if not isinstance(fault, Fault) or (fault.machines and machine not in fault.machines):
+        if not isinstance(fault, Fault) or not _is_for(step, machine):
             return False
         return fault.calls is None or self._calls[step, machine] < fault.calls
+
+
+def _is_for(step: Step, machine: str) -> bool:
+    fault = step.does
+    return isinstance(fault, Fault) and (not fault.machines or machine in fault.machines)

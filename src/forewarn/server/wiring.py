@@ -20,6 +20,7 @@ from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Delta, Driver
 from forewarn.control.rollouts import Rollouts
+from forewarn.control.silence import Silence
 from forewarn.control.tail import Tail
 from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
@@ -144,11 +145,12 @@ def wire(core: Core) -> Parts:
     guest = GuestServer(board, desk, clock=core.clock, settings=guest_settings(settings), new_id=new_id)
     boards = Boards(board, guest, asyncio.get_running_loop())
     core.noting.attend(boards)
+    silence = Silence(store=core.noting, outside=core.external, policy=settings.times, new_id=new_id)
     engine = Engine(
         store=core.noting,
         policy=settings.times,
         drivers=drivers(settings, core.external),
-        overdue=core.external.overdue,
+        silence=silence,
         activity=boards,
         new_id=new_id,
     )

@@ -92,8 +92,9 @@ def rollout_row(rollout: Rollout) -> Columns:
 def _conditions_json(conditions: Conditions) -> dict[str, Any]:
     return {
         "driver": conditions.driver,
-        "heartbeat": None if conditions.heartbeat is None else conditions.heartbeat // _MICROSECOND,
+        "heartbeat": _micros(conditions.heartbeat),
         "deadline": micros_or_none(conditions.deadline),
+        "expected": _micros(conditions.expected),
         "health": conditions.health // _MICROSECOND,
         "require_poll": conditions.require_poll,
     }
@@ -102,10 +103,10 @@ def _conditions_json(conditions: Conditions) -> dict[str, Any]:
 def _conditions_of(json: dict[str, Any]) -> Conditions:
     if not json:  # begun before there were any
         return DEFAULT_CONDITIONS
-    heartbeat = json["heartbeat"]
     return Conditions(
         driver=json["driver"],
-        heartbeat=None if heartbeat is None else heartbeat * _MICROSECOND,
+        heartbeat=_span(json["heartbeat"]),
+        expected=_span(json.get("expected")),
         deadline=moment_or_none(json["deadline"]),
         health=json["health"] * _MICROSECOND,
         require_poll=json["require_poll"],
@@ -146,15 +147,20 @@ def _waves_of(json: list[dict[str, Any]]) -> tuple[Wave, ...]:
     )
 
 
+def _micros(span: timedelta | None) -> int | None:
+    return None if span is None else span // _MICROSECOND
+
+
+def _span(micros_: int | None) -> timedelta | None:
+    return None if micros_ is None else micros_ * _MICROSECOND
+
+
 def _notice_json(notice: Delivered | None) -> list[int | None] | None:
-    if notice is None:
-        return None
-    least = None if notice.least is None else notice.least // _MICROSECOND
-    return [least, notice.late, notice.never]
+    return None if notice is None else [_micros(notice.least), notice.late, notice.never]
 
 
 def _notice_of(json: list[int | None] | None) -> Delivered | None:
     if json is None:
         return None
     least, late, never = json
-    return Delivered(least=None if least is None else least * _MICROSECOND, late=late or 0, never=never or 0)
+    return Delivered(least=_span(least), late=late or 0, never=never or 0)

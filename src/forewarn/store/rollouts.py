@@ -31,6 +31,7 @@ from forewarn.store.fleet_rows import (
     host_of,
     project_of,
 )
+from forewarn.store.nested import waiting_of
 from forewarn.store.reading import VERSIONED_GROUP, Reader, among
 from forewarn.store.rollout_rows import ROLLOUT_COLUMNS, rollout_of, rollout_row
 from forewarn.store.times import micros, moment_or_none
@@ -139,16 +140,27 @@ class RolloutWrites(Reader):
     """Writes to rollouts."""
 
     def _wake_rollouts(self, changes: Changes) -> None:
-        """Have the engine look at the rollouts of saved orders, and at those that wait for any change."""
+        """Have the engine look at the rollouts of saved orders, and at those that wait for what has changed.
+
+        Looking at one costs as much as its hosts carry, so it is not done for nothing.
+        """
         mine = sorted({order.terms.rollout for order in changes.orders if order.terms.rollout is not None})
         if mine:
             self._connection.execute(_WAKE_THESE, {"keys": mine, "now": micros(changes.now)})
-        stirred = (changes.orders, changes.events, changes.machines, changes.hosts, changes.groups)
-        gone = (changes.removed_machines, changes.removed_hosts, changes.removed_groups)
-        if changes.wake_all or any(stirred) or any(gone):
+        if changes.wake_all:
             self._connection.execute(_WAKE_BLOCKED, {"now": micros(changes.now)})
+        elif changes.stirred:
+            waiting = self._all(select(_R.id, _R.waiting).where(_OPEN, _R.blocked))
+            eased = [id_ for id_, why in waiting if _names(why) & changes.stirred]
+            if eased:
+                self._connection.execute(_WAKE_THESE, {"keys": eased, "now": micros(changes.now)})
 
     def _save_rollouts(self, rollouts: Sequence[Rollout]) -> None:
         if rollouts:
             rows = [rollout_row(rollout) for rollout in rollouts]
             self._connection.execute(upsert(self._connection.dialect.name, tables.rollouts), rows)
+
+
+def _names(waiting: list[dict[str, Any]]) -> set[str]:
+    """Name the groups and hosts that a rollout waits for."""
+    return {wait.group or wait.what for wait in waiting_of(waiting)}

@@ -5,17 +5,23 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from forewarn.core.model import Group
+from forewarn.core.model import Group, Order
 from forewarn.core.words import OrderId
 from forewarn.store import tables
 from forewarn.store.reading import VERSIONED_GROUP, Reader
 from forewarn.store.times import micros, moment_or_none
+from forewarn.store.work_rows import ORDER_COLUMNS, order_of
 
 _O, _G = tables.orders.c, tables.groups.c
 
 
 class Schedule(Reader):
     """Questions whose cost grows with what is due, never with the fleet."""
+
+    def driven_orders(self, *, driver: str) -> Sequence[Order]:
+        """List open orders whose work a driver does, oldest first."""
+        query = select(*ORDER_COLUMNS).where(_O.ended_at.is_(None), _O.driver == driver).order_by(_O.number)
+        return [order_of(row) for row in self._all(query)]
 
     def due_orders(self, now: datetime, *, limit: int) -> Sequence[OrderId]:
         """List open orders that want to be looked at by now, the longest due first."""

@@ -53,6 +53,8 @@ def terms_json(terms: Terms) -> Json:
             "at_once": terms.at_once,
             "heartbeat": _seconds(terms.heartbeat),
             "deadline": None if terms.deadline is None else micros(terms.deadline),
+            "expected": _seconds(terms.expected),
+            "paused": terms.paused or None,
             "rollout": terms.rollout,
             "rehearsal": terms.rehearsal or None,
         }
@@ -69,6 +71,8 @@ def terms_of(json: Json) -> Terms:
         at_once=json["at_once"],
         heartbeat=_span(json.get("heartbeat")),
         deadline=moment(json["deadline"]) if "deadline" in json else None,
+        expected=_span(json.get("expected")),
+        paused=json.get("paused", ""),
         rollout=json.get("rollout"),
         rehearsal=json.get("rehearsal", ""),
     )

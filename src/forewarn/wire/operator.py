@@ -148,7 +148,7 @@ def noted_event(event_: Event, told: Iterable[Told], impact: timedelta | None) -
     """Show an event, what notice each of its machines got, and how long it disturbed them."""
     return event(event_) | {
         "notices": [_told(each) for each in told],
-        "impact_seconds": _seconds_or_null(impact),
+        "impact_seconds": seconds_or_null(impact),
     }
 
 
@@ -159,7 +159,7 @@ def noted_order(order_: Order, notice: Delivered) -> dict[str, object]:
 
 def delivered(notice: Delivered) -> dict[str, object]:
     """Show what notice machines got."""
-    return {"least_seconds": _seconds_or_null(notice.least), "late": notice.late, "never": notice.never}
+    return {"least_seconds": seconds_or_null(notice.least), "late": notice.late, "never": notice.never}
 
 
 def order(order_: Order) -> dict[str, object]:
@@ -178,6 +178,7 @@ def order(order_: Order) -> dict[str, object]:
         "driver": order_.driver,
         "emergency": order_.terms.emergency or None,
         "deadline": time_or_null(order_.terms.deadline),
+        "expected_seconds": seconds_or_null(order_.terms.expected),
         "rollout": order_.terms.rollout,
         "rehearsal": order_.terms.rehearsal or None,
         "created_at": time(order_.created_at),
@@ -251,7 +252,7 @@ def _told(told: Told) -> dict[str, object]:
     return {
         "machine": told.machine,
         "sent_at": time_or_null(told.sent_at),
-        "notice_seconds": _seconds_or_null(told.notice),
+        "notice_seconds": seconds_or_null(told.notice),
         "late": told.late,
     }
 
@@ -289,5 +290,6 @@ def time_or_null(moment: datetime | None) -> str | None:
     return None if moment is None else time(moment)
 
 
-def _seconds_or_null(span: timedelta | None) -> float | None:
+def seconds_or_null(span: timedelta | None) -> float | None:
+    """Show a span in seconds, or that there is none."""
     return None if span is None else span.total_seconds()

@@ -17,11 +17,15 @@ _CLOCK_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 _WINDOW_LENGTH = (timedelta(minutes=1), timedelta(days=7))
 # A slip of the finger in the year of a stretch should be caught.
 _LONGEST_BLACKOUT = 366
+_YEARS = range(2000, 2200)
+_MOST_WINDOWS = 50
 
 
 def read_project(name: str, declared: Mapping[str, object], where: str) -> Project:
     """Read what a project declares."""
     given = fields.read(declared, _PROJECT, where)
+    if len(given.get("windows", ())) > _MOST_WINDOWS:
+        raise Invalid(f"{where}windows: expected at most {_MOST_WINDOWS}")
     windows = tuple(
         _window(window, f"{where}windows[{place}]") for place, window in enumerate(given.get("windows", ()))
     )
@@ -95,14 +99,13 @@ def _blackout(value: object) -> frozenset[date]:
 
 def _stretch(value: object) -> list[date]:
     """Read a day, or the first and the last of several."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return [value]
+    written = value.isoformat() if isinstance(value, date) and not isinstance(value, datetime) else value
     try:
-        ends = [date.fromisoformat(day) for day in value.split("/")] if isinstance(value, str) else []
+        ends = [date.fromisoformat(day) for day in written.split("/")] if isinstance(written, str) else []
     except ValueError:
         ends = []
     count = (ends[-1] - ends[0]).days + 1 if ends else 0
-    if len(ends) not in (1, 2) or not 1 <= count <= _LONGEST_BLACKOUT:
+    if len(ends) not in (1, 2) or not 1 <= count <= _LONGEST_BLACKOUT or ends[0].year not in _YEARS:
         expected = (
             "expected a day as 2026-12-24, or the first and last of up to a year as 2026-12-24/2027-01-01"
         )

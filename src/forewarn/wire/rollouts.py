@@ -27,6 +27,7 @@ def rollout(
         "gap_seconds": rollout_.gap.total_seconds(),
         "driver": rollout_.conditions.driver,
         "deadline": operator.time_or_null(rollout_.conditions.deadline),
+        "expected_seconds": operator.seconds_or_null(rollout_.conditions.expected),
         "health_seconds": rollout_.conditions.health.total_seconds(),
         "require_poll": rollout_.conditions.require_poll,
         "version": rollout_.version,

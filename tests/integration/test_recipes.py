@@ -1,0 +1,91 @@
+"""Every recipe of `examples/`: what `init` writes, its config, its programs and its README."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from forewarn.agent import recipe
+from tests.process import run
+from tests.recipe_agents import EXAMPLES, installed, readme, rehearsed
+
+INDEX = (EXAMPLES / "README.md").read_text()
+HEADINGS = ["## What you need", "## Install", "## Rehearse", "## What to change"]
+# Programs that a recipe runs and that forewarn does not bring; a machine without them says so.
+OF_OTHERS = re.compile(r"(/run/haproxy/admin\.sock|systemctl) does not exist")
+
+each_recipe = pytest.mark.parametrize("name", recipe.names())
+
+
+@each_recipe
+def test_init_writes_what_stands_in_the_examples(name: str, tmp_path: Path) -> None:
+    made = run(tmp_path, "agent", "init", "--recipe", name, "--json")
+    assert made.returncode == 0, made.stderr
+    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert written == {each: (EXAMPLES / name / each).read_bytes() for each in written}
+    assert json.loads(made.stdout)["programs"] == sorted(written.keys() - {recipe.CONFIG})
+    assert all(os.access(tmp_path / program, os.X_OK) for program in recipe.programs(name))
+
+
+@each_recipe
+def test_its_config_is_sound_where_it_is_installed(name: str, tmp_path: Path) -> None:
+    (tmp_path / "agent.toml").write_text(installed(name, tmp_path))
+    checked = run(tmp_path, "agent", "check", "--config", "agent.toml", "--json")
+    told = json.loads(checked.stdout)
+    assert [problem for problem in told["problems"] if not OF_OTHERS.search(problem)] == []
+    assert checked.returncode == bool(told["problems"])
+
+
+@each_recipe
+def test_its_programs_are_all_there_and_their_syntax_is_sound(name: str) -> None:
+    wanted = re.findall(rf'"{recipe.HOME}/([\w-]+)"', recipe.text(name))
+    programs = recipe.programs(name)
+    assert sorted(set(wanted) - {"kubeconfig"}) == sorted(programs)
+    for program, text in programs.items():
+        if re.match(r"#!/bin/(ba)?sh\n", text):
+            path = EXAMPLES / name / program
+            checked = subprocess.run(["bash", "-n", path], capture_output=True, text=True, check=False)
+            assert checked.returncode == 0, checked.stderr
+        else:
+            compile(text, program, "exec")
+
+
+@each_recipe
+def test_its_readme_says_how_to_install_rehearse_and_change_it(name: str) -> None:
+    text = readme(name)
+    assert re.findall(r"^## .*", text, re.MULTILINE) == HEADINGS
+    install, rehearse = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    assert len(install.splitlines()) == 5
+    assert f"forewarn agent init --recipe {name}\n" in install
+    assert re.fullmatch(r"forewarn agent rehearse [\w-]+ --speed \d+ .*--config agent.toml\n", rehearse)
+    assert f"[{name}]({name}/README.md)" in INDEX
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        assert (EXAMPLES / name / link).exists(), link
+
+
+def test_the_index_names_recipes_that_there_are() -> None:
+    assert sorted(re.findall(r"^\| \[([\w-]+)\]", INDEX, re.MULTILINE)) == recipe.names()
+
+
+def test_a_program_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "failover").write_text("mine")
+    refused = run(tmp_path, "agent", "init", "--recipe", "redis")
+    assert refused.returncode == 1
+    assert "failover cannot be written: File exists; --force writes over it" in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["failover"]
+
+
+def test_init_says_where_the_programs_belong(tmp_path: Path) -> None:
+    made = run(tmp_path, "agent", "init", "--recipe", "redis")
+    assert made.returncode == 0, made.stderr
+    assert "the programs it runs: failover, rejoin. It expects them in /etc/forewarn." in " ".join(
+        made.stdout.split()
+    )
+
+
+@pytest.mark.parametrize("name", ["log", "leader"])
+def test_it_is_rehearsed_as_its_readme_says(name: str, tmp_path: Path) -> None:
+    rehearsed(name, tmp_path)

@@ -1,0 +1,116 @@
+"""The recipe by which one machine speaks for all: three agents, in three machines that one event names."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from forewarn.agent.approval import SUCCESSION_SECONDS
+from forewarn.agent.cases import Approved, Ended, Over
+from forewarn.agent.handling import Side
+from tests.agent_program import AgentProgram
+from tests.process import Program, free_port
+from tests.recipe_agents import agent_with
+
+NAMES = ("web-0", "web-1", "web-2")
+# So that the 30 s until the second speaks are two of ours, and the third would need four.
+SPEED = 15.0
+FLEET = """
+[groups.web]
+kind = "availability-set"
+update-domains = 1
+
+[hosts.host-1]
+"""
+MACHINE = """
+[[machines]]
+name = "{name}"
+group = "web"
+host = "host-1"
+update-domain = 0
+port = {port}
+"""
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Program]:
+    folder = tmp_path / "service"
+    folder.mkdir()
+    fleet = folder / "fleet.toml"
+    fleet.write_text(FLEET + "".join(MACHINE.format(name=name, port=free_port()) for name in NAMES))
+    with Program(folder, "--fleet", fleet) as program:
+        yield program
+
+
+@contextmanager
+def agents(service: Program, folder: Path, *flags: str) -> Iterator[list[AgentProgram]]:
+    """Run an agent in each machine, each in a folder of its own."""
+    with ExitStack() as stack:
+        made = []
+        for name in NAMES:
+            (folder / name).mkdir()
+            agent = agent_with("leader", *flags, service=service, machine=name, folder=folder / name)
+            made.append(stack.enter_context(agent))
+        yield made
+
+
+def announce(service: Program) -> str:
+    """Announce the event that names all three, and return its id."""
+    (event,) = service.post("/v1/hosts/host-1/maintenance", json={"action": "reboot"})["events"]
+    assert tuple(event["resources"]) == NAMES
+    return str(event["id"])
+
+
+def approvers(machines: list[AgentProgram]) -> list[str]:
+    return [
+        agent.config.stem
+        for agent in machines
+        if any(isinstance(entry, Approved) for entry in agent.entries())
+    ]
+
+
+def approved_by(service: Program, event: str) -> list[str]:
+    return [each["by"] for each in service.get(f"/v1/events/{event}")["event"]["approvals"]]
+
+
+def test_all_get_ready_and_the_first_leads_and_approves(service: Program, tmp_path: Path) -> None:
+    with agents(service, tmp_path) as machines:
+        event = announce(service)
+        for agent in machines:
+            agent.wait_for(Ended, side=Side.PREPARE)
+        machines[0].wait_for(Approved)
+        service.advance(900)
+        for agent in machines:
+            agent.wait_for(Over)
+        assert approvers(machines) == ["web-0"]
+        assert approved_by(service, event) == ["web-0"]
+        for agent in machines:
+            agent.out.wait_for(f"{agent.config.stem} gets ready for Reboot")
+            agent.out.wait_for(f"{agent.config.stem} is back from Reboot")
+        assert machines[0].out.wait_for("ready | web-0 leads for ").startswith("web-0,web-1,web-2")
+        assert not any("leads for" in agent.out.text for agent in machines[1:])
+
+
+def test_when_the_first_is_silent_the_second_approves_after_thirty_seconds(
+    service: Program, tmp_path: Path
+) -> None:
+    with agents(service, tmp_path, "--speed", f"{SPEED:g}") as machines:
+        first, second, third = machines
+        first.kill()
+        event = announce(service)
+        approved = second.wait_for(Approved)
+        ready = second.wait_for(Ended, side=Side.PREPARE)
+        assert isinstance(approved, Approved)
+        assert isinstance(ready, Ended)
+        assert (approved.at - ready.at).total_seconds() * SPEED >= SUCCESSION_SECONDS
+        second.out.wait_for("not approved yet: web-0 is first, and speaks for all unless it is silent")
+        service.advance(900)
+        for agent in (second, third):
+            agent.wait_for(Over)
+        assert approvers(machines) == ["web-1"]
+        assert approved_by(service, event) == ["web-1"]
+
+        # The first comes back when it is all over, and has nothing to do.
+        first.start()
+        assert first.entries() == []

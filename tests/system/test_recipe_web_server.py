@@ -1,0 +1,128 @@
+"""The recipe for a web server, with a real nginx and requests in flight."""
+
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from forewarn.agent.cases import Approved, Begun, Ended, Over
+from forewarn.agent.handling import Side
+from tests.agent_program import serving
+from tests.process import free_port, until
+from tests.recipe_agents import agent_with, rehearsed
+from tests.web import Web
+
+CONFIG = """
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ proxy_pass http://{behind}; }}
+    }}
+}}
+"""
+
+
+class Nginx:
+    """nginx in front of an application, in a folder of its own."""
+
+    def __init__(self, folder: Path, behind: Web) -> None:
+        self.port = free_port()
+        self.pid_file = folder / "nginx.pid"
+        config = folder / "nginx.conf"
+        config.write_text(CONFIG.format(folder=folder, port=self.port, behind=behind.place))
+        self.command = ["nginx", "-e", str(folder / "error.log"), "-c", str(config)]
+
+    @property
+    def places(self) -> dict[str, str]:
+        return {
+            "/run/nginx.pid": str(self.pid_file),
+            '"systemctl", "start", "nginx.service"': ", ".join(f'"{word}"' for word in self.command),
+        }
+
+    def start(self) -> None:
+        subprocess.run(self.command, check=True, capture_output=True)
+
+    def stop(self) -> None:
+        subprocess.run([*self.command, "-s", "stop"], check=False, capture_output=True)
+        until(lambda: not self.pid_file.exists(), what="nginx to end")
+
+    def ask(self, path: str) -> tuple[int, str]:
+        answer = httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=60, trust_env=False)
+        return answer.status_code, answer.text
+
+    @property
+    def refuses(self) -> bool:
+        try:
+            self.ask("/")
+        except httpx.ConnectError:
+            return True
+        return False
+
+
+@pytest.fixture
+def behind() -> Iterator[Web]:
+    web = Web("application")
+    web.start()
+    yield web
+    web.stop()
+
+
+@pytest.fixture
+def nginx(tmp_path: Path, behind: Web) -> Iterator[Nginx]:
+    made = Nginx(tmp_path, behind)
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_requests_in_flight_are_answered_new_ones_refused_and_the_server_returns(
+    tmp_path: Path, behind: Web, nginx: Nginx
+) -> None:
+    probes = f"127.0.0.1:{free_port()}"
+    places = {**nginx.places, "127.0.0.1:8171": probes}
+    with (
+        serving(tmp_path) as service,
+        agent_with("web-server", service=service, machine="web-0", folder=tmp_path, places=places) as agent,
+        ThreadPoolExecutor() as pool,
+    ):
+        slow = [pool.submit(nginx.ask, "/slow") for _ in range(3)]
+        until(lambda: behind.held == 3, what="the slow requests")
+        assert httpx.get(f"http://{probes}/readyz").status_code == 200
+
+        service.post("/v1/machines/web-0/redeploy")
+        agent.wait_for(Begun, side=Side.PREPARE)
+        until(lambda: nginx.refuses, what="new requests to be refused")
+        # A load balancer that asks is told to go elsewhere; the machine is not given away yet.
+        assert httpx.get(f"http://{probes}/readyz").status_code == 503
+        assert not any(each.done() for each in slow)
+        assert not any(isinstance(entry, Ended | Approved) for entry in agent.entries())
+
+        behind.release()
+        assert [each.result() for each in slow] == [(200, "application")] * 3
+        agent.wait_for(Approved)
+        assert not nginx.pid_file.exists()
+
+        service.advance(900)
+        agent.wait_for(Over)
+        assert nginx.ask("/") == (200, "application")
+        assert httpx.get(f"http://{probes}/readyz").status_code == 200
+
+
+def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, nginx: Nginx) -> None:
+    before = nginx.pid_file.read_text()
+    told = rehearsed("web-server", tmp_path, nginx.places)
+    assert told.count(" has ended") == 2
+    assert nginx.pid_file.read_text() != before
+    assert nginx.ask("/") == (200, "application")
