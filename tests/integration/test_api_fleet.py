@@ -106,7 +106,12 @@ def test_groups_and_hosts_are_listed_and_shown(api: Api) -> None:
     shapes.Hosts.model_validate(hosts)
     assert [host["name"] for host in hosts["hosts"]] == ["host-1", "host-2", "host-3"]
     assert api("GET", "/v1/hosts/host-2").json() == {
-        "host": {"name": "host-2", "state": "ok", "machines": ["db", "web-1", "web-4"]}
+        "host": {
+            "name": "host-2",
+            "state": "ok",
+            "machines": ["db", "web-1", "web-4"],
+            "projects": ["default"],
+        }
     }
 
 

@@ -132,5 +132,6 @@ def test_nobody_is_told_of_work_that_could_not_be_done(
 ) -> None:
     with program:
         gated = gate(program, tmp_path, "host", "host-1", "--action", "freeze", *words)
-        assert gated.wait() == 2
+        gated.communicate()
+        assert gated.returncode == 2
         assert program.all("orders") == []

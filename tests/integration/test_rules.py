@@ -306,7 +306,9 @@ class Histories(RuleBasedStateMachine):
     @rule(milliseconds=st.sampled_from([5, 900]))
     def tick_late(self, milliseconds: int) -> None:
         """No tick comes at the very moment that something is due."""
-        self.service.clock.set(self.service.clock.now() + timedelta(milliseconds=milliseconds))
+        later = self.service.clock.now() + timedelta(milliseconds=milliseconds)
+        self.service.engine.keep_time(later)
+        self.service.clock.set(later)
         self.service.tick()
 
     @rule()
