@@ -1,5 +1,6 @@
 """The agent's config: TOML in, a sound `Config` out, or a refusal with line, field and what was expected."""
 
+import json
 import os
 import re
 import tomllib
@@ -16,7 +17,7 @@ from forewarn.agent.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.handlers import kinds
 from forewarn.agent.toml_lines import Path as Place
 from forewarn.agent.toml_lines import line_of
-from forewarn.agent.voice import LogForm
+from forewarn.agent.voice import LogForm, hidden
 from forewarn.agent.when import When
 from forewarn.core.errors import Invalid
 from forewarn.core.words import EventType, Source
@@ -31,7 +32,7 @@ LONGEST_NOTICE = timedelta(days=366)
 MOST_PORTS = 65535
 
 # What stands in these fields never reaches a log.
-SECRET_FIELDS = frozenset({"url", "password", "token", "secret", "headers"})
+SECRET_FIELDS = frozenset({"url", "password", "token", "secret", "headers", "recover_url", "environment"})
 # A shorter one would take harmless words out of the log with it.
 SHORTEST_SECRET = 4
 _OUTSIDE = re.compile(r"\$\{(env|file):([^{}]*)\}")
@@ -172,6 +173,7 @@ class _Reading:
         self._name = name
         self._environment = environment
         self._secrets: set[str] = set()
+        self._secretive: set[Place] = set()  # the fields that hold one
 
     def config(self, whole: Mapping[str, object]) -> Config:
         top = self._fields(whole, {"agent": fields.table, "handlers": fields.sequence}, (), "")
@@ -181,8 +183,7 @@ class _Reading:
             if not isinstance(table, Mapping):
                 raise self._at(("handlers",), f"handlers[{place}]: expected a table, as [[handlers]]")
             handlers += self._handlers(table, place, {handler.name for handler in handlers})
-        secrets = frozenset(each for each in self._secrets if len(each) >= SHORTEST_SECRET)
-        return Config(agent=agent, handlers=tuple(handlers), secrets=secrets)
+        return Config(agent=agent, handlers=tuple(handlers), secrets=frozenset(self._secrets))
 
     def _handlers(self, table: Mapping[str, object], place: int, taken: set[str]) -> list[Handler]:
         path: Place = ("handlers", place)
@@ -228,7 +229,10 @@ class _Reading:
             try:
                 found = fields.read({key: value}, readers, where)
             except Invalid as refusal:
-                raise self._at((*path, key), str(refusal)) from None
+                # What a refusal shows is shortened, and half of a secret is not known for one.
+                said, got, shown = str(refusal).partition(", got ")
+                whole = said if (*path, key) in self._secretive else said + got + shown
+                raise self._at((*path, key), whole) from None
             if not found.keys().isdisjoint(values):
                 raise self._at(
                     (*path, key), f"{where}{key}: expected it once, but it is also written with - or _"
@@ -240,10 +244,13 @@ class _Reading:
         """Put in what the environment or a file holds; keep in mind what must not be logged."""
 
         def resolve(text: str) -> str:
+            if _OUTSIDE.search(text):
+                self._secretive.add(path)
             return _OUTSIDE.sub(lambda found: self._outside(found, path, f"{where}{key}"), text)
 
         resolved = mapped(value, resolve)
-        if key in SECRET_FIELDS:
+        if key.replace("-", "_") in SECRET_FIELDS:
+            self._secretive.add(path)
             mapped(resolved, self._keep)
         return resolved
 
@@ -260,7 +267,9 @@ class _Reading:
             raise self._at(path, f"{where}: ${{file:{name}}} cannot be read: {why}") from None
 
     def _keep(self, secret: str) -> str:
-        self._secrets.add(secret)
+        # Programs print by the line, and refusals quote as JSON does.
+        written = {secret, *secret.splitlines(), json.dumps(secret)[1:-1]}
+        self._secrets |= {each for each in written if len(each) >= SHORTEST_SECRET}
         return secret
 
     def _at(self, path: Place, refusal: str, *, unless_said: str = "") -> Invalid:
@@ -268,4 +277,5 @@ class _Reading:
             return Invalid(refusal)
         line = line_of(self._text, path)
         said = refusal if refusal.startswith(unless_said) else f"{unless_said}{refusal}"
+        said = hidden(said, self._secrets)
         return Invalid(f"{self._name} line {line}: {said}" if line else f"{self._name}: {said}")

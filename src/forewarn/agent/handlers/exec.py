@@ -39,11 +39,22 @@ def _user(value: object) -> str:
     return fields.name(value)
 
 
+def _environment(value: object) -> dict[str, str]:
+    """Read variables of any length, without showing what they hold: it may be a secret."""
+    found = fields.table(value)
+    for name, each in found.items():
+        if not name or "=" in name or "\0" in name:
+            raise Invalid(f"expected names of variables, got {fields.shown(name)}")
+        if not isinstance(each, str) or "\0" in each:
+            raise Invalid(f"{name}: expected a text")
+    return {name: str(each) for name, each in found.items()}
+
+
 READERS = {
     "prepare": _words,
     "recover": _words,
     "hooks": _folder,
-    "environment": fields.tags,
+    "environment": _environment,
     "user": fields.optional(_user),
 }
 
