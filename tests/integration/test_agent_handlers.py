@@ -627,7 +627,7 @@ def balancer(folder: Path) -> Iterator[tuple[Balancer, str]]:
         path.unlink()
 
 
-def drain(path: str, *servers: str, **more: Any) -> Handler:
+def drain(path: str | list[str], *servers: str, **more: Any) -> Handler:
     (made,) = handlers(toml(name="drain", kind="haproxy", socket=path, servers=list(servers), **more))
     return made
 
@@ -659,6 +659,24 @@ def test_a_balancer_that_is_away_is_tried_again(tmp_path: Path) -> None:
     one = drain("/no/such.sock", "web/web-0")
     assert asked(one) == Again("HAProxy at /no/such.sock does not answer: No such file or directory")
     assert one.does.problems()
+
+
+@pytest.mark.parametrize(("side", "state"), [(Side.PREPARE, "drain"), (Side.RECOVER, "ready")])
+def test_a_balancer_that_is_away_does_not_keep_the_others_from_it(
+    tmp_path: Path, side: Side, state: str
+) -> None:
+    with balancer(tmp_path) as (lb, path):
+        both = drain(["/no/such.sock", path], "web/web-0")
+        away = Again("HAProxy at /no/such.sock does not answer: No such file or directory")
+        assert asked(both, side) == away
+        assert lb.commands == [f"set server web/web-0 state {state}"]
+
+
+def test_a_server_that_is_not_there_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    with balancer(tmp_path) as (lb, path):
+        several = drain(["/no/such.sock", path], "web/db", "web/web-0")
+        assert asked(several) == Never(f"HAProxy at {path}: No such server.")
+        assert lb.commands == ["set server web/db state drain", "set server web/web-0 state drain"]
 
 
 # Processes

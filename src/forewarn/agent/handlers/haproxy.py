@@ -92,19 +92,11 @@ class Haproxy:
         ]
 
     async def _set(self, task: Task, state: str) -> Outcome | None:
-        """Put all servers in a state; returns what stands against it."""
-        facts = facts_of(task)
-        for socket in self.sockets:
-            for server in filled(self.servers, facts):
-                try:
-                    said = await _ask(socket, f"set server {server} state {state}")
-                except OSError as error:
-                    return Again(
-                        f"HAProxy at {socket} does not answer: {error.strerror or 'it takes too long'}"
-                    )
-                if said:
-                    return Never(f"HAProxy at {socket}: {said}")
-        return None
+        """Put all servers in a state, also where another stands against it; returns the worst of that."""
+        servers = filled(self.servers, facts_of(task))
+        told = await asyncio.gather(*(_put(socket, servers, state) for socket in self.sockets))
+        against = [each for each in told if each is not None]
+        return next((each for each in against if isinstance(each, Never)), None) or next(iter(against), None)
 
     async def _emptied(self, task: Task) -> Outcome:
         while True:
@@ -126,6 +118,19 @@ class Haproxy:
             rows = csv.DictReader((await _ask(socket, "show stat")).lstrip("# ").splitlines())
             found += sum(int(row["scur"] or 0) for row in rows if (row["pxname"], row["svname"]) in wanted)
         return found
+
+
+async def _put(socket: str, servers: Sequence[str], state: str) -> Outcome | None:
+    """Put servers in a state in one balancer; returns what stands against the first that cannot be."""
+    refusals: list[Outcome] = []
+    for server in servers:
+        try:
+            said = await _ask(socket, f"set server {server} state {state}")
+        except OSError as error:
+            return Again(f"HAProxy at {socket} does not answer: {error.strerror or 'it takes too long'}")
+        if said:
+            refusals.append(Never(f"HAProxy at {socket}: {said}"))
+    return refusals[0] if refusals else None
 
 
 async def _ask(socket: str, command: str) -> str:
