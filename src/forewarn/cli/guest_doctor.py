@@ -84,9 +84,8 @@ def _located(endpoint: str | None) -> Report:
             return Report(
                 findings=(Finding(place="--endpoint", found=endpoint, url=client.url),), url=client.url
             )
-    around = surroundings()
-    with GuestClient(around.default_url) as scout:
-        discovery = scout.look(around)
+    with GuestClient(surroundings().default_url, persistence=0) as scout:
+        discovery = scout.look()
     try:
         return Report(findings=discovery.findings, url=discovery.url)
     except NoEndpoint:

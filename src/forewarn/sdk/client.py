@@ -55,21 +55,29 @@ class GuestClient(Endpoint):
 
     @classmethod
     def discover(
-        cls, *, persistence: float = PERSISTENCE_SECONDS, around: Surroundings | None = None
+        cls,
+        *,
+        persistence: float = PERSISTENCE_SECONDS,
+        around: Surroundings | None = None,
+        pause: Callable[[float], object] | None = None,
+        monotonic: Callable[[], float] = monotonic,
     ) -> "GuestClient":
         """Find the endpoint of this machine.
 
         It is the one that FOREWARN_ENDPOINT or SCHEDULEDEVENTSIP names, else 169.254.169.254 if it answers,
-        else the one in the DHCP lease, else a `NoEndpoint` that says where it was looked for.
+        else the one in the DHCP lease. Where there is none it is looked for again with growing pauses until
+        `persistence` is over; a `NoEndpoint` then says where it was looked for.
         """
-        around = around or surroundings()
-        with cls(around.default_url) as scout:
+        usual = (around or surroundings()).default_url
+        with cls(usual, persistence=persistence, pause=pause, monotonic=monotonic) as scout:
             found = scout.look(around)
-        return cls(found.url, persistence=persistence)
+        return cls(found.url, persistence=persistence, pause=pause, monotonic=monotonic)
 
-    def look(self, around: Surroundings) -> Discovery:
+    def look(self, around: Surroundings | None = None) -> Discovery:
         """Look for an endpoint, and say what was found where."""
-        return self._run(looking(self._conversation, around, now=self._monotonic()))
+        sight = surroundings if around is None else lambda: around
+        now = self._monotonic()
+        return self._run(looking(self._conversation, sight, now=now, within=self._persistence))
 
     def events(self) -> Document:
         """Return what the machine is told now."""
