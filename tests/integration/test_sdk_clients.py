@@ -13,13 +13,14 @@ import pytest
 from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused, Unavailable
 from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.settings import GuestSettings
+from forewarn.sdk import answers, transport
 from forewarn.sdk.leases import Lease
 from forewarn.sdk.platform import LeaseSource, Surroundings
 from forewarn.wire.azure import VERSIONS
 from forewarn.wire.instance import InstanceMetadata
 from tests.guests import BOTH, Client, Time, discovered
 from tests.integration.guest_face import START, Face, event, group, machine, serving
-from tests.scripted import answer, scripted
+from tests.scripted import answer, dripping, scripted
 from tests.unit.documents import NOT_BEFORE
 
 Connect = Callable[..., Any]
@@ -263,6 +264,18 @@ def test_an_answer_without_end_is_not_read_to_its_end(connect: Connect) -> None:
         scripted(endless + more * 8) as wrong,
         connect(wrong.url, persistence=0) as client,
         pytest.raises(Unavailable, match="without end"),
+    ):
+        client.events()
+
+
+@BOTH
+def test_a_header_without_end_is_not_waited_for(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "FIRST_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.1)
+    with (
+        dripping() as url,
+        connect(url, persistence=0) as client,
+        pytest.raises(Unavailable, match="it takes too long to answer"),
     ):
         client.events()
 

@@ -109,17 +109,23 @@ class AsyncGuestClient(Endpoint):
     async def _send(self, ask: Ask) -> Reply:
         sent = self._monotonic()
         try:
-            async with self._http.stream(
-                ask.method,
-                self.url + ask.path,
-                params=dict(ask.query),
-                headers=dict(ask.headers),
-                content=ask.body,
-                timeout=transport.timeout(ask),
-            ) as response:
+            async with (
+                asyncio.timeout(transport.longest(ask)),
+                self._http.stream(
+                    ask.method,
+                    self.url + ask.path,
+                    params=dict(ask.query),
+                    headers=dict(ask.headers),
+                    content=ask.body,
+                    timeout=transport.timeout(ask),
+                ) as response,
+            ):
                 body = transport.Body(deadline=sent + ask.seconds)
                 async for part in response.aiter_bytes():
                     body.add(part, now=self._monotonic())
+        except TimeoutError:
+            late = httpx.ReadTimeout("")
+            return transport.silence(late, self.url, sent=sent, received=self._monotonic())
         except httpx.HTTPError as error:
             return transport.silence(error, self.url, sent=sent, received=self._monotonic())
         return transport.answer(response, body, sent=sent, received=self._monotonic())

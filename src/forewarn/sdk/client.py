@@ -107,9 +107,7 @@ class GuestClient(Endpoint):
     def close(self) -> None:
         """Hang up, from any thread: what is being asked ends with `Closed`, and a watch ends."""
         self._closing.set()
-        with self._noting:
-            for each in self._sockets:
-                _hang_up(each)
+        self._hang_up_all()
         self._http.close()
 
     def __enter__(self) -> "GuestClient":
@@ -135,16 +133,20 @@ class GuestClient(Endpoint):
     def _send(self, ask: Ask) -> Reply:
         self._still_open()
         sent = self._monotonic()
+        late = threading.Event()
         try:
-            with self._http.stream(
-                ask.method,
-                self.url + ask.path,
-                params=dict(ask.query),
-                headers=dict(ask.headers),
-                content=ask.body,
-                timeout=transport.timeout(ask),
-                extensions={"trace": self._note_socket},
-            ) as response:
+            with (
+                self._limited(transport.longest(ask), late),
+                self._http.stream(
+                    ask.method,
+                    self.url + ask.path,
+                    params=dict(ask.query),
+                    headers=dict(ask.headers),
+                    content=ask.body,
+                    timeout=transport.timeout(ask),
+                    extensions={"trace": self._note_socket},
+                ) as response,
+            ):
                 body = transport.Body(deadline=sent + ask.seconds)
                 for part in response.iter_bytes():
                     body.add(part, now=self._monotonic())
@@ -153,12 +155,37 @@ class GuestClient(Endpoint):
             raise
         except httpx.HTTPError as error:
             self._still_open()
-            return transport.silence(error, self.url, sent=sent, received=self._monotonic())
+            why = httpx.ReadTimeout("") if late.is_set() else error
+            return transport.silence(why, self.url, sent=sent, received=self._monotonic())
         return transport.answer(response, body, sent=sent, received=self._monotonic())
+
+    @contextlib.contextmanager
+    def _limited(self, seconds: float, late: threading.Event) -> Iterator[None]:
+        """Hang up after so many seconds, and say so.
+
+        On all connections: the library does not tell which one is used. Other threads ask again.
+        """
+
+        def end() -> None:
+            late.set()
+            self._hang_up_all()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _still_open(self) -> None:
         if self._closing.is_set():
             raise Closed("the client was closed")
+
+    def _hang_up_all(self) -> None:
+        with self._noting:
+            for each in self._sockets:
+                _hang_up(each)
 
     def _note_socket(self, event: str, about: Mapping[str, Any]) -> None:
         """Keep hold of a new connection: only hanging up wakes a thread that waits for an answer."""
