@@ -15,7 +15,7 @@ import pytest
 
 from forewarn.agent.cases import Approved, Ended, Over, Running
 from forewarn.agent.handling import Side
-from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, serving
+from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, port_of, serving
 from tests.process import Program, free_port, run, until
 from tests.receiver import receiving
 
@@ -79,6 +79,13 @@ def test_status_asks_an_agent_that_listens(service: Program, tmp_path: Path) -> 
         ran = run(tmp_path, "agent", "status", "--config", agent.config)
         assert ran.stdout.startswith("web-0: running for ")
         assert "No event for this machine." in ran.stdout
+
+
+def test_the_doctor_knows_the_agent(service: Program, tmp_path: Path) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        url = f"http://127.0.0.1:{port_of(service, 'web-0')}"
+        told = json.loads(run(tmp_path, "guest", "doctor", "--endpoint", url, "--json").stdout)
+        assert told["agents"] == [agent.process.pid], told["other_pollers"]
 
 
 def test_a_bad_config_keeps_the_old_one(service: Program, tmp_path: Path) -> None:
