@@ -388,12 +388,36 @@ def test_a_program_that_others_can_write_is_refused(tmp_path: Path, mode: int) -
     play(scene())
 
 
-def test_a_program_in_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+@pytest.mark.parametrize("below", [".", "a/b"])
+def test_a_program_below_a_folder_that_others_can_write_is_refused(
+    tmp_path: Path, mode: int, below: str
+) -> None:
     folder = tmp_path / "open"
+    (folder / below).mkdir(parents=True)
+    folder.chmod(mode)
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=[script(folder / below, "")]))
+    assert one.does.problems() == [f"others can write the folder {folder}: `chmod go-w {folder}`"]
+
+
+def test_a_folder_in_which_everybody_replaces_only_what_is_theirs_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
     folder.mkdir()
-    folder.chmod(0o777)
+    folder.chmod(0o1777)
     (one,) = handlers(toml(name="drain", kind="exec", prepare=[script(folder, "")]))
-    assert one.does.problems() == [f"others can write the folder {folder}: `chmod o-w {folder}`"]
+    assert not one.does.problems()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize("below", [".", "a"])
+def test_a_program_below_a_folder_of_somebody_else_is_refused(tmp_path: Path, below: str) -> None:
+    folder = tmp_path / "theirs"
+    (folder / below).mkdir(parents=True)
+    nobody = pwd.getpwnam("nobody").pw_uid
+    os.chown(folder, nobody, -1)
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=[script(folder / below, "")]))
+    (problem,) = one.does.problems()
+    assert problem.startswith(f"{folder} belongs to user {nobody}: ")
 
 
 def test_a_name_in_a_folder_that_others_can_write_is_refused_too(tmp_path: Path) -> None:
@@ -402,7 +426,7 @@ def test_a_name_in_a_folder_that_others_can_write_is_refused_too(tmp_path: Path)
     folder.chmod(0o777)
     (folder / "link").symlink_to(script(tmp_path, ""))
     (one,) = handlers(toml(name="drain", kind="exec", prepare=[str(folder / "link")]))
-    assert one.does.problems() == [f"others can write the folder {folder}: `chmod o-w {folder}`"]
+    assert one.does.problems() == [f"others can write the folder {folder}: `chmod go-w {folder}`"]
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
