@@ -81,6 +81,17 @@ def test_status_asks_an_agent_that_listens(service: Program, tmp_path: Path) -> 
         assert "No event for this machine." in ran.stdout
 
 
+def test_status_needs_none_of_the_agents_secrets(tmp_path: Path) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_text(
+        f'[agent]\njournal = "{tmp_path}/none"\n[[handlers]]\nname = "call"\nkind = "webhook"\n'
+        'url = "https://a.example/${env:NOT_SET_HERE}"\n'
+    )
+    ran = run(tmp_path, "agent", "status", "--config", path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "No event for this machine." in ran.stdout
+
+
 def test_the_doctor_knows_the_agent(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         url = f"http://127.0.0.1:{port_of(service, 'web-0')}"

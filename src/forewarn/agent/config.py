@@ -66,24 +66,36 @@ class Config:
 
 def load(path: Path) -> Config:
     """Read a file; Invalid names it."""
+    return parse(_text_of(path), name=str(path), environment=os.environ)
+
+
+def load_settings(path: Path) -> Settings:
+    """Read the table `[agent]` alone, for whoever has not the secrets that handlers need."""
+    text, name = _text_of(path), str(path)
+    return _Reading(text, name, {}).settings(_whole(text, name))
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Invalid(
             f"{path} cannot be read: {why}\n"
             "Say where the agent's config is with --config, or make one with `forewarn agent init`."
         ) from None
-    return parse(text, name=str(path), environment=os.environ)
 
 
 def parse(text: str, *, name: str = "config", environment: Mapping[str, str]) -> Config:
     """Read a config's text."""
+    return _Reading(text, name, environment).config(_whole(text, name))
+
+
+def _whole(text: str, name: str) -> Mapping[str, object]:
     try:
-        whole = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{name} is not TOML: {error}") from None
-    return _Reading(text, name, environment).config(whole)
 
 
 def address(value: object) -> tuple[str, int]:
@@ -137,6 +149,7 @@ def _seconds(least: timedelta, most: timedelta) -> Reader:
     return lambda value: span(value).total_seconds()
 
 
+_TOP: Readers = {"agent": fields.table, "handlers": fields.sequence}
 _AGENT: Readers = {
     "endpoint": _endpoints,
     "machine": _machine,
@@ -175,9 +188,13 @@ class _Reading:
         self._secrets: set[str] = set()
         self._secretive: set[Place] = set()  # the fields that hold one
 
+    def settings(self, whole: Mapping[str, object]) -> Settings:
+        top = self._fields(whole, _TOP, (), "")
+        return Settings(**self._fields(top.get("agent", {}), _AGENT, ("agent",), "agent."))
+
     def config(self, whole: Mapping[str, object]) -> Config:
-        top = self._fields(whole, {"agent": fields.table, "handlers": fields.sequence}, (), "")
-        agent = Settings(**self._fields(top.get("agent", {}), _AGENT, ("agent",), "agent."))
+        agent = self.settings(whole)
+        top = self._fields(whole, _TOP, (), "")
         handlers: list[Handler] = []
         for place, table in enumerate(top.get("handlers", ())):
             if not isinstance(table, Mapping):
