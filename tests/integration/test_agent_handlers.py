@@ -438,6 +438,16 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert asked(two) == Never(f"{path} is not executable: `chmod +x {path}`")
 
 
+@pytest.mark.parametrize(("agent", "said"), [(0, False), (12345, True)])
+def test_that_only_root_can_run_programs_as_others_is_said(
+    monkeypatch: pytest.MonkeyPatch, agent: int, said: bool
+) -> None:
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=["/bin/true"], user="nobody"))
+    monkeypatch.setattr(os, "geteuid", lambda: agent)
+    why = "user: only root can run programs as nobody: run the agent as root, or as nobody without this field"
+    assert (why in one.does.problems()) is said
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs as others")
 def test_a_program_runs_as_another_user(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
@@ -462,9 +472,9 @@ def test_a_program_runs_as_another_user(tmp_path: Path) -> None:
 def test_a_user_whom_nobody_knows_is_a_failure(tmp_path: Path) -> None:
     async def scene() -> None:
         hook = script(tmp_path, "")
-        stage = Stage(
-            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
-        )
+        (one,) = handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
+        assert one.does.problems() == ["user: there is no user no-such-user in this machine"]
+        stage = Stage(tmp_path, one)
         stage.start()
         await stage.show(event())
         await awaited(

@@ -206,6 +206,32 @@ def test_the_hooks_do_not_speak_for_the_agent_to_systemd(service: Program, tmp_p
     assert "NOTIFY_SOCKET" not in (tmp_path / "env").read_text()
 
 
+def test_a_variable_that_is_for_one_handler_reaches_no_other(service: Program, tmp_path: Path) -> None:
+    told = """
+[[handlers]]
+name = "told"
+kind = "exec"
+prepare = ["sh", "-c", "env > {folder}/told"]
+environment = { KEY = "${env:TOKEN}${env:HOME}" }
+"""
+    agent = AgentProgram(
+        tmp_path,
+        config(service, "web-0").replace(
+            'prepare = ["{folder}/hook"]', 'prepare = ["sh", "-c", "env > {folder}/env"]'
+        )
+        + told,
+        environment={"TOKEN": "tell-nobody", "PLAIN": "tell-everybody"},
+    )
+    with agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+    given = (tmp_path / "env").read_text()
+    assert "tell-nobody" not in given
+    assert "PLAIN=tell-everybody" in given
+    assert "\nHOME=" in f"\n{given}"
+    assert "KEY=tell-nobody/" in (tmp_path / "told").read_text()
+
+
 def test_a_journal_of_a_copied_disk_is_not_taken_for_ones_own(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         service.post("/v1/machines/web-0/restart")

@@ -58,6 +58,7 @@ class Config:
     agent: Settings
     handlers: Sequence[Handler] = ()
     secrets: frozenset[str] = frozenset()
+    variables: frozenset[str] = frozenset()  # of the environment, that ${env:} names
 
     def handler(self, name: str) -> Handler | None:
         """Find a handler by its name."""
@@ -186,6 +187,7 @@ class _Reading:
         self._name = name
         self._environment = environment
         self._secrets: set[str] = set()
+        self._variables: set[str] = set()
         self._secretive: set[Place] = set()  # the fields that hold one
 
     def settings(self, whole: Mapping[str, object]) -> Settings:
@@ -200,7 +202,12 @@ class _Reading:
             if not isinstance(table, Mapping):
                 raise self._at(("handlers",), f"handlers[{place}]: expected a table, as [[handlers]]")
             handlers += self._handlers(table, place, {handler.name for handler in handlers})
-        return Config(agent=agent, handlers=tuple(handlers), secrets=frozenset(self._secrets))
+        return Config(
+            agent=agent,
+            handlers=tuple(handlers),
+            secrets=frozenset(self._secrets),
+            variables=frozenset(self._variables),
+        )
 
     def _handlers(self, table: Mapping[str, object], place: int, taken: set[str]) -> list[Handler]:
         path: Place = ("handlers", place)
@@ -276,6 +283,7 @@ class _Reading:
         if source == "env":
             if name not in self._environment:
                 raise self._at(path, f"{where}: ${{env:{name}}} is not set in the agent's environment")
+            self._variables.add(name)
             return self._keep(self._environment[name])
         try:
             return self._keep(Path(name).read_text(encoding="utf-8").strip())

@@ -200,6 +200,21 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def cannot_become(user: str) -> str | None:
+    """Say why this process can run no program as a user; None if it can."""
+    if WINDOWS:
+        return "on Windows programs run as the user whom the agent runs as"
+    import pwd
+
+    try:
+        known = pwd.getpwnam(user)
+    except KeyError:
+        return f"there is no user {user} in this machine"
+    if os.geteuid() in {0, known.pw_uid}:
+        return None
+    return f"only root can run programs as {user}: run the agent as root, or as {user} without this field"
+
+
 def others_can_change(path: Path) -> str | None:
     """Say how somebody else could put another program in the place of this one; None if nobody can.
 

@@ -123,8 +123,10 @@ class Exec:
         return f"runs {' '.join(words)}" + (f" as {self.user}" if self.user else "")
 
     def problems(self) -> Sequence[str]:
-        """Say which programs would be refused."""
+        """Say which programs would be refused, and whether they can be run as they should."""
         found = [refused(words[0]) for words in self.commands.values()]
+        if self.user is not None and (why := platform.cannot_become(self.user)):
+            found.append(f"user: {why}")
         return [problem for problem in dict.fromkeys(found) if problem]
 
 
