@@ -619,6 +619,7 @@ class Balancer:
     def __init__(self, path: Path) -> None:
         self.commands: list[str] = []
         self.sessions = [2, 1, 0]
+        self.status = "UP"
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
@@ -644,7 +645,8 @@ class Balancer:
     def _answer(self, command: str) -> str:
         if command == "show stat":
             left = self.sessions.pop(0) if len(self.sessions) > 1 else self.sessions[0]
-            return f"# pxname,svname,qcur,scur,\nweb,FRONTEND,,9,\nweb,web-0,0,{left},\nweb,web-1,0,7,\n\n"
+            own = f"web,web-0,0,{left},{self.status},\n"
+            return f"# pxname,svname,qcur,scur,status,\nweb,FRONTEND,,9,OPEN,\n{own}web,web-1,0,7,UP,\n\n"
         return "\n" if " web/web-0 " in command else "No such server.\n\n"
 
 
@@ -669,7 +671,7 @@ def drain(path: str | list[str], *servers: str, **more: Any) -> Handler:
 def test_a_server_is_drained_until_its_sessions_have_ended(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         assert asked(drain(path, "web/${machine}")) == Ready("no session is left")
-        assert lb.commands == ["set server web/web-0 state drain", *["show stat"] * 3]
+        assert lb.commands == ["show stat", "set server web/web-0 state drain", *["show stat"] * 2]
 
 
 def test_draining_ends_with_the_time(tmp_path: Path) -> None:
@@ -681,7 +683,15 @@ def test_draining_ends_with_the_time(tmp_path: Path) -> None:
 def test_a_server_is_made_ready_again(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         assert asked(drain(path, "web/${machine}"), Side.RECOVER) == Ready()
-        assert lb.commands == ["set server web/web-0 state ready"]
+        assert lb.commands == ["show stat", "set server web/web-0 state ready"]
+
+
+@pytest.mark.parametrize("side", Side)
+def test_a_server_that_was_taken_out_by_hand_stays_out(tmp_path: Path, side: Side) -> None:
+    with balancer(tmp_path) as (lb, path):
+        lb.status, lb.sessions = "MAINT", [0]
+        assert isinstance(asked(drain(path, "web/${machine}"), side), Ready)
+        assert set(lb.commands) == {"show stat"}
 
 
 def test_a_server_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
@@ -703,14 +713,14 @@ def test_a_balancer_that_is_away_does_not_keep_the_others_from_it(
         both = drain(["/no/such.sock", path], "web/web-0")
         away = Again("HAProxy at /no/such.sock does not answer: No such file or directory")
         assert asked(both, side) == away
-        assert lb.commands == [f"set server web/web-0 state {state}"]
+        assert lb.commands == ["show stat", f"set server web/web-0 state {state}"]
 
 
 def test_a_server_that_is_not_there_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         several = drain(["/no/such.sock", path], "web/db", "web/web-0")
         assert asked(several) == Never(f"HAProxy at {path}: No such server.")
-        assert lb.commands == ["set server web/db state drain", "set server web/web-0 state drain"]
+        assert lb.commands[1:] == ["set server web/db state drain", "set server web/web-0 state drain"]
 
 
 # Processes
