@@ -66,6 +66,20 @@ def test_an_endpoint_may_be_one_url_or_several() -> None:
     assert several == ("http://10.0.0.1:80", "https://b")
 
 
+@pytest.mark.parametrize("wrong", ["http://h:99999", "http://h:0", "http://[::1", "ftp://h", "h:80"])
+@pytest.mark.parametrize(
+    "text",
+    ['[agent]\nendpoint = "{url}"', '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "{url}"'],
+)
+def test_what_is_no_url_is_said_at_once(text: str, wrong: str) -> None:
+    assert "expected a URL that begins with http:// or https://" in refusal(text.replace("{url}", wrong))
+
+
+def test_a_process_is_started_by_a_command_as_any_program() -> None:
+    text = '[[handlers]]\nname = "a"\nkind = "process"\npid-file = "/run/a"\nstart = ["a\\u0000b"]\n'
+    assert 'start: expected a list of texts, as ["/etc/forewarn/drain", "--now"]' in refusal(text)
+
+
 def test_filters_are_read() -> None:
     (one,) = read(
         '[[handlers]]\nname = "a"\nkind = "log"\nsources = ["User"]\nmin-duration = "10s"\n'

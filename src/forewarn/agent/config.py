@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from forewarn.agent.approval import Approve, Approver
 from forewarn.agent.facts import mapped
@@ -17,6 +16,7 @@ from forewarn.agent.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.handlers import kinds
 from forewarn.agent.toml_lines import Path as Place
 from forewarn.agent.toml_lines import line_of
+from forewarn.agent.urls import url
 from forewarn.agent.voice import LogForm, hidden
 from forewarn.agent.when import When
 from forewarn.core.errors import Invalid
@@ -105,14 +105,6 @@ def address(value: object) -> tuple[str, int]:
     if not host or not (port.isascii() and port.isdigit()) or int(port) > MOST_PORTS:
         raise Invalid(f"expected HOST:PORT, as 127.0.0.1:8171, got {fields.shown(value)}")
     return host.strip("[]"), int(port)
-
-
-def url(value: object) -> str:
-    """Read the address of something that speaks HTTP."""
-    parts = urlsplit(value) if isinstance(value, str) else None
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Invalid("expected a URL that begins with http:// or https://")
-    return str(value)
 
 
 def _endpoints(value: object) -> tuple[str, ...]:

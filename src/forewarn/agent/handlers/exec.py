@@ -18,7 +18,8 @@ from forewarn.sdk import platform
 from forewarn.wire import fields
 
 
-def _words(value: object) -> tuple[str, ...]:
+def command(value: object) -> tuple[str, ...]:
+    """Read a program and its arguments."""
     words = value if isinstance(value, list) else []
     if not words or not all(isinstance(word, str) and word and "\0" not in word for word in words):
         raise Invalid(
@@ -51,8 +52,8 @@ def _environment(value: object) -> dict[str, str]:
 
 
 READERS = {
-    "prepare": _words,
-    "recover": _words,
+    "prepare": command,
+    "recover": command,
     "hooks": _folder,
     "environment": _environment,
     "user": fields.optional(_user),
