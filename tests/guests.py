@@ -97,14 +97,16 @@ def awaited(url: str, *, time: Time | None = None, **more: Any) -> Iterator[Clie
             runner.run(client.aclose())
 
 
-def discovered(kind: str, around: Surroundings) -> str:
+def discovered(kind: str, around: Surroundings, *, time: Time | None = None) -> str:
     """Return the URL that a client finds."""
+    time = time or Time()
     if kind == "blocking":
-        with GuestClient.discover(around=around) as client:
+        with GuestClient.discover(around=around, pause=time.pause, monotonic=time) as client:
             return client.url
 
     async def find() -> str:
-        async with await AsyncGuestClient.discover(around=around) as client:
+        found = await AsyncGuestClient.discover(around=around, pause=time.apause, monotonic=time)
+        async with found as client:
             return client.url
 
     return asyncio.run(find())

@@ -45,6 +45,33 @@ def scripted(*answers: bytes) -> Iterator[Scripted]:
             thread.join()
 
 
+@contextmanager
+def dripping() -> Iterator[str]:
+    """Listen on a free port, and answer with a header that comes by the byte, for five seconds."""
+    over = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with suppress(OSError), connection:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
+                    for _ in range(250):
+                        if over.wait(0.02):
+                            return
+                        connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            over.set()
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
 def _listen(listener: socket.socket, script: Scripted) -> None:
     threads = []
     with suppress(OSError):

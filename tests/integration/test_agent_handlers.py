@@ -388,12 +388,36 @@ def test_a_program_that_others_can_write_is_refused(tmp_path: Path, mode: int) -
     play(scene())
 
 
-def test_a_program_in_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+@pytest.mark.parametrize("below", [".", "a/b"])
+def test_a_program_below_a_folder_that_others_can_write_is_refused(
+    tmp_path: Path, mode: int, below: str
+) -> None:
     folder = tmp_path / "open"
+    (folder / below).mkdir(parents=True)
+    folder.chmod(mode)
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=[script(folder / below, "")]))
+    assert one.does.problems() == [f"others can write the folder {folder}: `chmod go-w {folder}`"]
+
+
+def test_a_folder_in_which_everybody_replaces_only_what_is_theirs_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
     folder.mkdir()
-    folder.chmod(0o777)
+    folder.chmod(0o1777)
     (one,) = handlers(toml(name="drain", kind="exec", prepare=[script(folder, "")]))
-    assert one.does.problems() == [f"others can write the folder {folder}: `chmod o-w {folder}`"]
+    assert not one.does.problems()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize("below", [".", "a"])
+def test_a_program_below_a_folder_of_somebody_else_is_refused(tmp_path: Path, below: str) -> None:
+    folder = tmp_path / "theirs"
+    (folder / below).mkdir(parents=True)
+    nobody = pwd.getpwnam("nobody").pw_uid
+    os.chown(folder, nobody, -1)
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=[script(folder / below, "")]))
+    (problem,) = one.does.problems()
+    assert problem.startswith(f"{folder} belongs to user {nobody}: ")
 
 
 def test_a_name_in_a_folder_that_others_can_write_is_refused_too(tmp_path: Path) -> None:
@@ -402,7 +426,7 @@ def test_a_name_in_a_folder_that_others_can_write_is_refused_too(tmp_path: Path)
     folder.chmod(0o777)
     (folder / "link").symlink_to(script(tmp_path, ""))
     (one,) = handlers(toml(name="drain", kind="exec", prepare=[str(folder / "link")]))
-    assert one.does.problems() == [f"others can write the folder {folder}: `chmod o-w {folder}`"]
+    assert one.does.problems() == [f"others can write the folder {folder}: `chmod go-w {folder}`"]
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -412,6 +436,16 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     path = script(tmp_path, "", mode=0o644)
     (two,) = handlers(toml(name="drain", kind="exec", prepare=[path]))
     assert asked(two) == Never(f"{path} is not executable: `chmod +x {path}`")
+
+
+@pytest.mark.parametrize(("agent", "said"), [(0, False), (12345, True)])
+def test_that_only_root_can_run_programs_as_others_is_said(
+    monkeypatch: pytest.MonkeyPatch, agent: int, said: bool
+) -> None:
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=["/bin/true"], user="nobody"))
+    monkeypatch.setattr(os, "geteuid", lambda: agent)
+    why = "user: only root can run programs as nobody: run the agent as root, or as nobody without this field"
+    assert (why in one.does.problems()) is said
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs as others")
@@ -438,9 +472,9 @@ def test_a_program_runs_as_another_user(tmp_path: Path) -> None:
 def test_a_user_whom_nobody_knows_is_a_failure(tmp_path: Path) -> None:
     async def scene() -> None:
         hook = script(tmp_path, "")
-        stage = Stage(
-            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
-        )
+        (one,) = handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
+        assert one.does.problems() == ["user: there is no user no-such-user in this machine"]
+        stage = Stage(tmp_path, one)
         stage.start()
         await stage.show(event())
         await awaited(
@@ -585,6 +619,7 @@ class Balancer:
     def __init__(self, path: Path) -> None:
         self.commands: list[str] = []
         self.sessions = [2, 1, 0]
+        self.status = "UP"
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
@@ -610,7 +645,8 @@ class Balancer:
     def _answer(self, command: str) -> str:
         if command == "show stat":
             left = self.sessions.pop(0) if len(self.sessions) > 1 else self.sessions[0]
-            return f"# pxname,svname,qcur,scur,\nweb,FRONTEND,,9,\nweb,web-0,0,{left},\nweb,web-1,0,7,\n\n"
+            own = f"web,web-0,0,{left},{self.status},\n"
+            return f"# pxname,svname,qcur,scur,status,\nweb,FRONTEND,,9,OPEN,\n{own}web,web-1,0,7,UP,\n\n"
         return "\n" if " web/web-0 " in command else "No such server.\n\n"
 
 
@@ -627,7 +663,7 @@ def balancer(folder: Path) -> Iterator[tuple[Balancer, str]]:
         path.unlink()
 
 
-def drain(path: str, *servers: str, **more: Any) -> Handler:
+def drain(path: str | list[str], *servers: str, **more: Any) -> Handler:
     (made,) = handlers(toml(name="drain", kind="haproxy", socket=path, servers=list(servers), **more))
     return made
 
@@ -635,7 +671,7 @@ def drain(path: str, *servers: str, **more: Any) -> Handler:
 def test_a_server_is_drained_until_its_sessions_have_ended(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         assert asked(drain(path, "web/${machine}")) == Ready("no session is left")
-        assert lb.commands == ["set server web/web-0 state drain", *["show stat"] * 3]
+        assert lb.commands == ["show stat", "set server web/web-0 state drain", *["show stat"] * 2]
 
 
 def test_draining_ends_with_the_time(tmp_path: Path) -> None:
@@ -647,7 +683,15 @@ def test_draining_ends_with_the_time(tmp_path: Path) -> None:
 def test_a_server_is_made_ready_again(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
         assert asked(drain(path, "web/${machine}"), Side.RECOVER) == Ready()
-        assert lb.commands == ["set server web/web-0 state ready"]
+        assert lb.commands == ["show stat", "set server web/web-0 state ready"]
+
+
+@pytest.mark.parametrize("side", Side)
+def test_a_server_that_was_taken_out_by_hand_stays_out(tmp_path: Path, side: Side) -> None:
+    with balancer(tmp_path) as (lb, path):
+        lb.status, lb.sessions = "MAINT", [0]
+        assert isinstance(asked(drain(path, "web/${machine}"), side), Ready)
+        assert set(lb.commands) == {"show stat"}
 
 
 def test_a_server_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
@@ -659,6 +703,24 @@ def test_a_balancer_that_is_away_is_tried_again(tmp_path: Path) -> None:
     one = drain("/no/such.sock", "web/web-0")
     assert asked(one) == Again("HAProxy at /no/such.sock does not answer: No such file or directory")
     assert one.does.problems()
+
+
+@pytest.mark.parametrize(("side", "state"), [(Side.PREPARE, "drain"), (Side.RECOVER, "ready")])
+def test_a_balancer_that_is_away_does_not_keep_the_others_from_it(
+    tmp_path: Path, side: Side, state: str
+) -> None:
+    with balancer(tmp_path) as (lb, path):
+        both = drain(["/no/such.sock", path], "web/web-0")
+        away = Again("HAProxy at /no/such.sock does not answer: No such file or directory")
+        assert asked(both, side) == away
+        assert lb.commands == ["show stat", f"set server web/web-0 state {state}"]
+
+
+def test_a_server_that_is_not_there_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    with balancer(tmp_path) as (lb, path):
+        several = drain(["/no/such.sock", path], "web/db", "web/web-0")
+        assert asked(several) == Never(f"HAProxy at {path}: No such server.")
+        assert lb.commands[1:] == ["set server web/db state drain", "set server web/web-0 state drain"]
 
 
 # Processes

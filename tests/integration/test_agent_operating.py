@@ -15,7 +15,7 @@ import pytest
 
 from forewarn.agent.cases import Approved, Ended, Over, Running
 from forewarn.agent.handling import Side
-from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, serving
+from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, port_of, serving
 from tests.process import Program, free_port, run, until
 from tests.receiver import receiving
 
@@ -79,6 +79,24 @@ def test_status_asks_an_agent_that_listens(service: Program, tmp_path: Path) -> 
         ran = run(tmp_path, "agent", "status", "--config", agent.config)
         assert ran.stdout.startswith("web-0: running for ")
         assert "No event for this machine." in ran.stdout
+
+
+def test_status_needs_none_of_the_agents_secrets(tmp_path: Path) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_text(
+        f'[agent]\njournal = "{tmp_path}/none"\n[[handlers]]\nname = "call"\nkind = "webhook"\n'
+        'url = "https://a.example/${env:NOT_SET_HERE}"\n'
+    )
+    ran = run(tmp_path, "agent", "status", "--config", path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "No event for this machine." in ran.stdout
+
+
+def test_the_doctor_knows_the_agent(service: Program, tmp_path: Path) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        url = f"http://127.0.0.1:{port_of(service, 'web-0')}"
+        told = json.loads(run(tmp_path, "guest", "doctor", "--endpoint", url, "--json").stdout)
+        assert told["agents"] == [agent.process.pid], told["other_pollers"]
 
 
 def test_a_bad_config_keeps_the_old_one(service: Program, tmp_path: Path) -> None:
@@ -186,6 +204,32 @@ def test_the_hooks_do_not_speak_for_the_agent_to_systemd(service: Program, tmp_p
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(Approved)
     assert "NOTIFY_SOCKET" not in (tmp_path / "env").read_text()
+
+
+def test_a_variable_that_is_for_one_handler_reaches_no_other(service: Program, tmp_path: Path) -> None:
+    told = """
+[[handlers]]
+name = "told"
+kind = "exec"
+prepare = ["sh", "-c", "env > {folder}/told"]
+environment = { KEY = "${env:TOKEN}${env:HOME}" }
+"""
+    agent = AgentProgram(
+        tmp_path,
+        config(service, "web-0").replace(
+            'prepare = ["{folder}/hook"]', 'prepare = ["sh", "-c", "env > {folder}/env"]'
+        )
+        + told,
+        environment={"TOKEN": "tell-nobody", "PLAIN": "tell-everybody"},
+    )
+    with agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+    given = (tmp_path / "env").read_text()
+    assert "tell-nobody" not in given
+    assert "PLAIN=tell-everybody" in given
+    assert "\nHOME=" in f"\n{given}"
+    assert "KEY=tell-nobody/" in (tmp_path / "told").read_text()
 
 
 def test_a_journal_of_a_copied_disk_is_not_taken_for_ones_own(service: Program, tmp_path: Path) -> None:

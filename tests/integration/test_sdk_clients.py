@@ -13,13 +13,14 @@ import pytest
 from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused, Unavailable
 from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.settings import GuestSettings
+from forewarn.sdk import answers, transport
 from forewarn.sdk.leases import Lease
 from forewarn.sdk.platform import LeaseSource, Surroundings
 from forewarn.wire.azure import VERSIONS
 from forewarn.wire.instance import InstanceMetadata
 from tests.guests import BOTH, Client, Time, discovered
 from tests.integration.guest_face import START, Face, event, group, machine, serving
-from tests.scripted import answer, scripted
+from tests.scripted import answer, dripping, scripted
 from tests.unit.documents import NOT_BEFORE
 
 Connect = Callable[..., Any]
@@ -268,6 +269,18 @@ def test_an_answer_without_end_is_not_read_to_its_end(connect: Connect) -> None:
 
 
 @BOTH
+def test_a_header_without_end_is_not_waited_for(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "FIRST_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.1)
+    with (
+        dripping() as url,
+        connect(url, persistence=0) as client,
+        pytest.raises(Unavailable, match="it takes too long to answer"),
+    ):
+        client.events()
+
+
+@BOTH
 def test_nobody_there_is_said_with_the_address(connect: Connect) -> None:
     says = re.escape("at http://127.0.0.1:1: nothing listens there")
     with connect("127.0.0.1:1", persistence=0) as client, pytest.raises(Unavailable, match=says):
@@ -332,6 +345,24 @@ def test_what_answers_something_else_is_not_the_endpoint(kind: str, said: bytes)
 
 
 @KINDS
+def test_an_endpoint_that_is_not_there_yet_is_looked_for_again(kind: str) -> None:
+    document = answer(200, b'{"DocumentIncarnation":1,"Events":[]}')
+    time = Time()
+    with scripted(answer(429), answer(404), answer(503), answer(200), document) as booting:
+        assert discovered(kind, around(default_url=booting.url), time=time) == booting.url
+    assert time.pauses == sorted(time.pauses)
+    assert len(time.pauses) == 4
+
+
+@KINDS
+def test_a_closed_door_is_not_looked_at_again(kind: str) -> None:
+    time = Time()
+    with scripted(answer(403)) as closed, pytest.raises(NoEndpoint):
+        discovered(kind, around(default_url=closed.url), time=time)
+    assert time.pauses == []
+
+
+@KINDS
 def test_the_lease_that_was_written_last_counts(kind: str) -> None:
     old = LeaseSource(place="/run/old", leases=(Lease(address="10.0.0.6"),))
     gone = LeaseSource(
@@ -343,9 +374,9 @@ def test_the_lease_that_was_written_last_counts(kind: str) -> None:
 
 @KINDS
 def test_no_endpoint_is_an_error_that_says_where_it_was_looked_for(kind: str) -> None:
-    empty = LeaseSource(place="/run/empty")
+    empty, time = LeaseSource(place="/run/empty"), Time()
     with pytest.raises(NoEndpoint) as caught:
-        discovered(kind, around(lease_sources=[empty]))
+        discovered(kind, around(lease_sources=[empty]), time=time)
     said = str(caught.value)
     for line in (
         "FOREWARN_ENDPOINT: not set",
@@ -355,6 +386,7 @@ def test_no_endpoint_is_an_error_that_says_where_it_was_looked_for(kind: str) ->
     ):
         assert line in said
     assert len(caught.value.looked) == 4
+    assert 30 < time.now - Time().now <= 60, "it was looked for again, for as long as was allowed"
 
 
 @KINDS

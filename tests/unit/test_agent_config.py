@@ -66,6 +66,20 @@ def test_an_endpoint_may_be_one_url_or_several() -> None:
     assert several == ("http://10.0.0.1:80", "https://b")
 
 
+@pytest.mark.parametrize("wrong", ["http://h:99999", "http://h:0", "http://[::1", "ftp://h", "h:80"])
+@pytest.mark.parametrize(
+    "text",
+    ['[agent]\nendpoint = "{url}"', '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "{url}"'],
+)
+def test_what_is_no_url_is_said_at_once(text: str, wrong: str) -> None:
+    assert "expected a URL that begins with http:// or https://" in refusal(text.replace("{url}", wrong))
+
+
+def test_a_process_is_started_by_a_command_as_any_program() -> None:
+    text = '[[handlers]]\nname = "a"\nkind = "process"\npid-file = "/run/a"\nstart = ["a\\u0000b"]\n'
+    assert 'start: expected a list of texts, as ["/etc/forewarn/drain", "--now"]' in refusal(text)
+
+
 def test_filters_are_read() -> None:
     (one,) = read(
         '[[handlers]]\nname = "a"\nkind = "log"\nsources = ["User"]\nmin-duration = "10s"\n'
@@ -183,6 +197,41 @@ def test_secrets_come_from_outside_and_are_known(tmp_path: Path) -> None:
 def test_a_secret_is_not_shown_in_a_refusal() -> None:
     text = '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "ftp://user:hush@host/"\n'
     assert "hush" not in refusal(text)
+
+
+LONG = "eyJ" + "x" * 300
+LINES = "-----BEGIN-----\nabcdefgh\n-----END-----"
+
+
+@pytest.mark.parametrize("secret", [LONG, LINES])
+def test_a_variable_of_a_program_may_be_long_and_have_lines_and_is_a_secret(secret: str) -> None:
+    text = (
+        '[[handlers]]\nname = "a"\nkind = "exec"\nprepare = ["/bin/true", "${env:T}"]\n'
+        'environment = {T = "${env:T}"}\n'
+    )
+    config = read(text, T=secret)
+    assert {secret, *secret.splitlines()} <= config.secrets
+    (told, *_) = explain(config)
+    assert told.prepare[0].startswith("a: runs /bin/true *** (")
+
+
+@pytest.mark.parametrize("secret", [LONG, LINES, "hush\0hush"])
+@pytest.mark.parametrize(
+    "field",
+    ['environment = {"A=B" = "${env:T}"}', 'environment = {A = "${env:T}\\u0000"}', 'user = "x ${env:T}"'],
+)
+def test_what_comes_from_outside_is_not_shown_in_a_refusal(secret: str, field: str) -> None:
+    said = refusal(f'[[handlers]]\nname = "a"\nkind = "exec"\nprepare = ["/bin/true"]\n{field}\n', T=secret)
+    assert said.startswith(f'agent.toml line 5: handlers[0] "a": {field.split()[0]}: ')
+    assert not any(part in said for part in ("xxxx", "abcdefgh", "hush"))
+
+
+def test_literals_in_fields_for_secrets_are_secrets_however_they_are_spelt() -> None:
+    text = (
+        '[[handlers]]\nname = "a"\nkind = "webhook"\nurl = "https://a/1"\nrecover-url = "https://a/2"\n'
+        '[[handlers]]\nname = "b"\nkind = "exec"\nprepare = ["/bin/true"]\nenvironment = {T = "literal"}\n'
+    )
+    assert {"https://a/1", "https://a/2", "literal"} <= read(text).secrets
 
 
 @pytest.mark.parametrize("name", recipe.names())

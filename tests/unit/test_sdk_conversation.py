@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from forewarn.sdk.answers import Answer
 from forewarn.sdk.conversation import Ask, Conversation, Reply, Silence, Talk, Watching
+from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import Document
 from forewarn.sdk.errors import GuestError, Refused, Unavailable
+from forewarn.sdk.leases import Lease
+from forewarn.sdk.platform import LeaseSource, Surroundings
+from tests.harness import START
 
 SECOND = 1.0
 
@@ -93,6 +97,17 @@ def test_what_stays_is_raised_at_once() -> None:
 def test_an_answer_without_a_question_is_no_document() -> None:
     with pytest.raises(Unavailable):
         events(Play(UNCHANGED), within=0)
+
+
+def test_a_lease_that_comes_while_it_is_looked_for_is_seen() -> None:
+    play = Play(SILENCE, refused(429), SILENCE)
+    leased = (LeaseSource(place="/run/lease", leases=(Lease(address="10.0.0.7"),)),)
+    sights = [Surroundings(now=START, lease_sources=leased if look == 2 else ()) for look in range(3)]
+    looking_ = looking(Conversation(), lambda: sights.pop(0), now=play.now, within=60.0)
+    found = play.run(looking_)
+    assert isinstance(found, Discovery)
+    assert found.url == "http://10.0.0.7"
+    assert len(play.asked) == 2
 
 
 def test_the_first_answer_may_take_long_and_the_next_may_not() -> None:

@@ -1,5 +1,6 @@
 """The agent's config: TOML in, a sound `Config` out, or a refusal with line, field and what was expected."""
 
+import json
 import os
 import re
 import tomllib
@@ -8,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from forewarn.agent.approval import Approve, Approver
 from forewarn.agent.facts import mapped
@@ -16,7 +16,8 @@ from forewarn.agent.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.handlers import kinds
 from forewarn.agent.toml_lines import Path as Place
 from forewarn.agent.toml_lines import line_of
-from forewarn.agent.voice import LogForm
+from forewarn.agent.urls import url
+from forewarn.agent.voice import LogForm, hidden
 from forewarn.agent.when import When
 from forewarn.core.errors import Invalid
 from forewarn.core.words import EventType, Source
@@ -31,7 +32,7 @@ LONGEST_NOTICE = timedelta(days=366)
 MOST_PORTS = 65535
 
 # What stands in these fields never reaches a log.
-SECRET_FIELDS = frozenset({"url", "password", "token", "secret", "headers"})
+SECRET_FIELDS = frozenset({"url", "password", "token", "secret", "headers", "recover_url", "environment"})
 # A shorter one would take harmless words out of the log with it.
 SHORTEST_SECRET = 4
 _OUTSIDE = re.compile(r"\$\{(env|file):([^{}]*)\}")
@@ -57,6 +58,7 @@ class Config:
     agent: Settings
     handlers: Sequence[Handler] = ()
     secrets: frozenset[str] = frozenset()
+    variables: frozenset[str] = frozenset()  # of the environment, that ${env:} names
 
     def handler(self, name: str) -> Handler | None:
         """Find a handler by its name."""
@@ -65,24 +67,36 @@ class Config:
 
 def load(path: Path) -> Config:
     """Read a file; Invalid names it."""
+    return parse(_text_of(path), name=str(path), environment=os.environ)
+
+
+def load_settings(path: Path) -> Settings:
+    """Read the table `[agent]` alone, for whoever has not the secrets that handlers need."""
+    text, name = _text_of(path), str(path)
+    return _Reading(text, name, {}).settings(_whole(text, name))
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Invalid(
             f"{path} cannot be read: {why}\n"
             "Say where the agent's config is with --config, or make one with `forewarn agent init`."
         ) from None
-    return parse(text, name=str(path), environment=os.environ)
 
 
 def parse(text: str, *, name: str = "config", environment: Mapping[str, str]) -> Config:
     """Read a config's text."""
+    return _Reading(text, name, environment).config(_whole(text, name))
+
+
+def _whole(text: str, name: str) -> Mapping[str, object]:
     try:
-        whole = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{name} is not TOML: {error}") from None
-    return _Reading(text, name, environment).config(whole)
 
 
 def address(value: object) -> tuple[str, int]:
@@ -91,14 +105,6 @@ def address(value: object) -> tuple[str, int]:
     if not host or not (port.isascii() and port.isdigit()) or int(port) > MOST_PORTS:
         raise Invalid(f"expected HOST:PORT, as 127.0.0.1:8171, got {fields.shown(value)}")
     return host.strip("[]"), int(port)
-
-
-def url(value: object) -> str:
-    """Read the address of something that speaks HTTP."""
-    parts = urlsplit(value) if isinstance(value, str) else None
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Invalid("expected a URL that begins with http:// or https://")
-    return str(value)
 
 
 def _endpoints(value: object) -> tuple[str, ...]:
@@ -136,6 +142,7 @@ def _seconds(least: timedelta, most: timedelta) -> Reader:
     return lambda value: span(value).total_seconds()
 
 
+_TOP: Readers = {"agent": fields.table, "handlers": fields.sequence}
 _AGENT: Readers = {
     "endpoint": _endpoints,
     "machine": _machine,
@@ -172,17 +179,27 @@ class _Reading:
         self._name = name
         self._environment = environment
         self._secrets: set[str] = set()
+        self._variables: set[str] = set()
+        self._secretive: set[Place] = set()  # the fields that hold one
+
+    def settings(self, whole: Mapping[str, object]) -> Settings:
+        top = self._fields(whole, _TOP, (), "")
+        return Settings(**self._fields(top.get("agent", {}), _AGENT, ("agent",), "agent."))
 
     def config(self, whole: Mapping[str, object]) -> Config:
-        top = self._fields(whole, {"agent": fields.table, "handlers": fields.sequence}, (), "")
-        agent = Settings(**self._fields(top.get("agent", {}), _AGENT, ("agent",), "agent."))
+        agent = self.settings(whole)
+        top = self._fields(whole, _TOP, (), "")
         handlers: list[Handler] = []
         for place, table in enumerate(top.get("handlers", ())):
             if not isinstance(table, Mapping):
                 raise self._at(("handlers",), f"handlers[{place}]: expected a table, as [[handlers]]")
             handlers += self._handlers(table, place, {handler.name for handler in handlers})
-        secrets = frozenset(each for each in self._secrets if len(each) >= SHORTEST_SECRET)
-        return Config(agent=agent, handlers=tuple(handlers), secrets=secrets)
+        return Config(
+            agent=agent,
+            handlers=tuple(handlers),
+            secrets=frozenset(self._secrets),
+            variables=frozenset(self._variables),
+        )
 
     def _handlers(self, table: Mapping[str, object], place: int, taken: set[str]) -> list[Handler]:
         path: Place = ("handlers", place)
@@ -228,7 +245,10 @@ class _Reading:
             try:
                 found = fields.read({key: value}, readers, where)
             except Invalid as refusal:
-                raise self._at((*path, key), str(refusal)) from None
+                # What a refusal shows is shortened, and half of a secret is not known for one.
+                said, got, shown = str(refusal).partition(", got ")
+                whole = said if (*path, key) in self._secretive else said + got + shown
+                raise self._at((*path, key), whole) from None
             if not found.keys().isdisjoint(values):
                 raise self._at(
                     (*path, key), f"{where}{key}: expected it once, but it is also written with - or _"
@@ -240,10 +260,13 @@ class _Reading:
         """Put in what the environment or a file holds; keep in mind what must not be logged."""
 
         def resolve(text: str) -> str:
+            if _OUTSIDE.search(text):
+                self._secretive.add(path)
             return _OUTSIDE.sub(lambda found: self._outside(found, path, f"{where}{key}"), text)
 
         resolved = mapped(value, resolve)
-        if key in SECRET_FIELDS:
+        if key.replace("-", "_") in SECRET_FIELDS:
+            self._secretive.add(path)
             mapped(resolved, self._keep)
         return resolved
 
@@ -252,6 +275,7 @@ class _Reading:
         if source == "env":
             if name not in self._environment:
                 raise self._at(path, f"{where}: ${{env:{name}}} is not set in the agent's environment")
+            self._variables.add(name)
             return self._keep(self._environment[name])
         try:
             return self._keep(Path(name).read_text(encoding="utf-8").strip())
@@ -260,7 +284,9 @@ class _Reading:
             raise self._at(path, f"{where}: ${{file:{name}}} cannot be read: {why}") from None
 
     def _keep(self, secret: str) -> str:
-        self._secrets.add(secret)
+        # Programs print by the line, and refusals quote as JSON does.
+        written = {secret, *secret.splitlines(), json.dumps(secret)[1:-1]}
+        self._secrets |= {each for each in written if len(each) >= SHORTEST_SECRET}
         return secret
 
     def _at(self, path: Place, refusal: str, *, unless_said: str = "") -> Invalid:
@@ -268,4 +294,5 @@ class _Reading:
             return Invalid(refusal)
         line = line_of(self._text, path)
         said = refusal if refusal.startswith(unless_said) else f"{unless_said}{refusal}"
+        said = hidden(said, self._secrets)
         return Invalid(f"{self._name} line {line}: {said}" if line else f"{self._name}: {said}")

@@ -21,6 +21,8 @@ from forewarn.sdk.errors import GuestError
 _OWN = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 )
+# Every program may need these, and nobody keeps a secret in them.
+_COMMON = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "HOSTNAME"})
 
 
 # Told once why the endpoint gives no document, and once, with None, that it does again.
@@ -65,13 +67,17 @@ class Desk:
     now: Callable[[], datetime]
     monotonic: Callable[[], float] = monotonic
     speed: float = 1.0  # how fast the endpoint's time runs; another in rehearsals only
-    environment: Mapping[str, str] = field(
-        default_factory=lambda: {name: value for name, value in os.environ.items() if name not in _OWN}
-    )
+    inherited: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     turns: Turns = field(default_factory=Turns)
     meter: Meter = field(default_factory=Meter)
     dry: bool = False  # only say what would be done
     leaving: bool = False  # programs that run are left running
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What all programs get: not what is for the agent alone, nor what one handler is given by name."""
+        kept = _OWN | (self.config.variables - _COMMON)
+        return {name: value for name, value in self.inherited.items() if name not in kept}
 
     @property
     def rule(self) -> Rule:

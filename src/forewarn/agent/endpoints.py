@@ -11,7 +11,7 @@ from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
 from forewarn.sdk.instances import Instance
 
-# Of several endpoints, one that has been silent so long is given up for another.
+# One that has been silent so long is given up for another, of several or as this machine says by now.
 SWITCH_SECONDS = 30.0
 # Whatever is asked is asked again by whoever needs it, so that what is in the way is told at once.
 ONE_TRY = 0.0
@@ -31,7 +31,8 @@ class Endpoints:
         self._urls = urls
         self._speed = speed
         self._pause = pause
-        self._client: AsyncGuestClient | None = None
+        self._client: AsyncGuestClient | None = None  # kept, for the time it told, until another is found
+        self._given_up = False
         self._silent_since: float | None = None
 
     @property
@@ -69,16 +70,20 @@ class Endpoints:
         """Yield documents as they change, from whichever endpoint answers."""
         while True:
             await self.find(trouble=trouble)
-            async for document in self._watched(trouble):
-                yield document
-            await self.close()
+            try:
+                async for document in self._watched(trouble):
+                    yield document
+            finally:
+                self._given_up = self._has_others
 
     async def find(self, *, trouble: Told | None = None) -> None:
         """Look for an endpoint until there is one; says once that there is none."""
         failures = 0
-        while self._client is None:
+        while self._client is None or self._given_up:
             try:
-                self._client = await self._found()
+                found = await self._found()
+                await self.close()
+                self._client, self._given_up = found, False
             except GuestError as error:
                 failures += 1
                 if failures == 1 and trouble is not None:
@@ -93,6 +98,11 @@ class Endpoints:
         if client is not None:
             await client.aclose()
 
+    @property
+    def _has_others(self) -> bool:
+        """Whether there may be another than the one that is known."""
+        return len(self._urls) != 1
+
     async def _found(self) -> AsyncGuestClient:
         if not self._urls:
             return await AsyncGuestClient.discover(persistence=ONE_TRY)
@@ -101,7 +111,7 @@ class Endpoints:
         return await _first_to_answer(self._urls)
 
     async def _watched(self, trouble: Told | None) -> AsyncIterator[Document]:
-        """Watch the one that was found, until it has been silent for too long and there are others."""
+        """Watch the one that was found, until it has been silent for too long and there may be others."""
         if self._client is None:
             return
         self._silent_since = None
@@ -119,7 +129,7 @@ class Endpoints:
         coming = asyncio.ensure_future(anext(documents))
         try:
             while not coming.done():
-                await asyncio.wait({coming}, timeout=None if len(self._urls) <= 1 else SWITCH_SECONDS / 2)
+                await asyncio.wait({coming}, timeout=SWITCH_SECONDS / 2 if self._has_others else None)
                 if not coming.done() and self._is_given_up():
                     return None
             return coming.result()

@@ -48,8 +48,7 @@ class Form(logging.Formatter):
     def __init__(self, form: LogForm, secrets: Iterable[str]) -> None:
         super().__init__()
         self._form = form
-        # The longest first: one secret may be part of another.
-        self._secrets = sorted(secrets, key=len, reverse=True)
+        self._secrets = tuple(secrets)
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record as one line."""
@@ -67,11 +66,15 @@ class Form(logging.Formatter):
         return f"{at:%Y-%m-%d %H:%M:%S} {level}{message}{told}"
 
     def _hidden(self, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        for secret in self._secrets:
-            value = value.replace(secret, HIDDEN)
-        return value
+        return hidden(value, self._secrets) if isinstance(value, str) else value
+
+
+def hidden(text: str, secrets: Iterable[str]) -> str:
+    """Take secrets out of a text."""
+    # The longest first: one secret may be part of another.
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text
 
 
 def speak(form: LogForm, *, secrets: Iterable[str] = (), stream: IO[str] | None = None) -> Voice:

@@ -7,6 +7,7 @@ from forewarn.agent.approval import Approve, Approver
 from forewarn.agent.config import Config, Settings
 from forewarn.agent.handler import Handler, OnFailure
 from forewarn.agent.handling import Side
+from forewarn.agent.voice import hidden
 from forewarn.core.words import EventType
 
 _WHOSE = {
@@ -27,7 +28,7 @@ class Explained:
 
 
 def explain(config: Config) -> tuple[Explained, ...]:
-    """Say what happens for every type."""
+    """Say what happens for every type, without secrets."""
     return tuple(_explained(config, type_) for type_ in EventType)
 
 
@@ -44,17 +45,22 @@ def surroundings(agent: Settings) -> list[str]:
 
 def problems(config: Config) -> list[str]:
     """Say what stands in the way of handlers in this machine."""
-    return [f"{handler.name}: {why}" for handler in config.handlers for why in handler.does.problems()]
+    found = [f"{handler.name}: {why}" for handler in config.handlers for why in handler.does.problems()]
+    return [hidden(problem, config.secrets) for problem in found]
 
 
 def _explained(config: Config, type_: EventType) -> Explained:
     meant = [each for each in config.handlers if each.when.types is None or type_ in each.when.types]
     return Explained(
         type=type_,
-        prepare=tuple(_prepares(handler) for handler in meant if handler.does.describe(Side.PREPARE)),
+        prepare=tuple(
+            hidden(_prepares(handler), config.secrets)
+            for handler in meant
+            if handler.does.describe(Side.PREPARE)
+        ),
         approve=_approves(config.agent, meant),
         recover=tuple(
-            f"{handler.name}: {told}"
+            hidden(f"{handler.name}: {told}", config.secrets)
             for handler in reversed(meant)
             if (told := handler.does.describe(Side.RECOVER))
         ),

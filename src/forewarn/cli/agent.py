@@ -12,7 +12,7 @@ from forewarn.cli.commands import Commands
 from forewarn.cli.session import Session, with_session
 
 if TYPE_CHECKING:
-    from forewarn.agent.config import Config
+    from forewarn.agent.config import Config, Settings
     from forewarn.rehearsal.agents import AgentReport
 
 DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
@@ -133,18 +133,21 @@ def _show_check(path: Path, config: "Config", wrong: list[str]) -> None:
 @with_session
 def status(session: Session, config: ConfigFile = None) -> None:
     """Show what the agent is doing, and for how long."""
-    _, found = _loaded(config)
-    told = _asked(found) or _from_journal(found)
+    from forewarn.agent.config import load_settings
+
+    with _refusals():
+        settings = load_settings(config or DEFAULT_CONFIG)
+    told = _asked(settings) or _from_journal(settings)
     session.answer(told, lambda: _show_status(told))
 
 
-def _asked(config: "Config") -> dict[str, Any] | None:
+def _asked(settings: "Settings") -> dict[str, Any] | None:
     """Ask the running agent, if it listens."""
-    if config.agent.listen is None:
+    if settings.listen is None:
         return None
     import httpx
 
-    host, port = config.agent.listen
+    host, port = settings.listen
     try:
         shown = f"[{host}]" if ":" in host else host
         answer = httpx.get(f"http://{shown}:{port}/status", timeout=TIMEOUT_SECONDS, trust_env=False)
@@ -153,20 +156,20 @@ def _asked(config: "Config") -> dict[str, Any] | None:
         return None
 
 
-def _from_journal(config: "Config") -> dict[str, Any]:
+def _from_journal(settings: "Settings") -> dict[str, Any]:
     """Read what an agent that cannot be asked has written down."""
     from forewarn.agent.journal import read
     from forewarn.agent.status import of_cases
     from forewarn.clock import SystemClock
 
     try:
-        cases = read(config.agent.journal.read_bytes())[1]
+        cases = read(settings.journal.read_bytes())[1]
     except FileNotFoundError:
         cases = {}
     except OSError as error:
-        console.complain(f"journal {config.agent.journal} cannot be read: {error.strerror}")
+        console.complain(f"journal {settings.journal} cannot be read: {error.strerror}")
         raise typer.Exit(1) from None
-    return {"journal": str(config.agent.journal), "events": of_cases(cases, now=SystemClock().now())}
+    return {"journal": str(settings.journal), "events": of_cases(cases, now=SystemClock().now())}
 
 
 def _show_status(told: dict[str, Any]) -> None:

@@ -38,9 +38,12 @@ def stories(scenario: str, *, config: Path, speed: float, killed: bool, verbose:
 def show(report: "AgentReport") -> None:
     """Say what happened when."""
     console.say()
-    console.say(
-        "With the agent killed half-way:" if report.killed else "What happened, after the announcement:"
-    )
+    if report.killed:
+        console.say("With the agent killed half-way:")
+    else:
+        if report.killing:
+            console.say("The agent was not killed: no handler had begun, so that nothing was half-way.")
+        console.say("What happened, after the announcement:")
     for story in report.stories:
         console.say(f"{story.machine}, {story.type}")
         for moment in story.moments:

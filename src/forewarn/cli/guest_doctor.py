@@ -1,5 +1,6 @@
 """Finding out, in a machine, why it is told nothing."""
 
+import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,8 @@ from forewarn.sdk.neighbours import Neighbours, neighbours
 from forewarn.sdk.platform import surroundings
 
 HTTP_PORT = 80
+# As people type it, and as what that becomes.
+AGENT = re.compile(r"\bforewarn(\.agent| agent)\b")
 # Less is a matter of whole seconds in the answer's Date.
 SKEW = timedelta(seconds=2)
 FINDINGS = console.Layout(columns=("LOOKED AT", "FOUND"), wraps=("FOUND",))
@@ -44,7 +47,7 @@ class Report:
     def agents(self) -> tuple[int, ...]:
         """The processes that would approve by themselves."""
         known = self.neighbours.known if self.neighbours is not None else ()
-        return tuple(each.pid for each in known if "forewarn" in each.command and " agent" in each.command)
+        return tuple(each.pid for each in known if AGENT.search(each.command))
 
     def as_json(self) -> dict[str, Any]:
         """Write it for a program."""
@@ -84,9 +87,8 @@ def _located(endpoint: str | None) -> Report:
             return Report(
                 findings=(Finding(place="--endpoint", found=endpoint, url=client.url),), url=client.url
             )
-    around = surroundings()
-    with GuestClient(around.default_url) as scout:
-        discovery = scout.look(around)
+    with GuestClient(surroundings().default_url, persistence=0) as scout:
+        discovery = scout.look()
     try:
         return Report(findings=discovery.findings, url=discovery.url)
     except NoEndpoint:

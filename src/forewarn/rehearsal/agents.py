@@ -52,7 +52,8 @@ class Story:
 class AgentReport:
     """What came of a rehearsal."""
 
-    killed: bool
+    killing: bool  # whether an agent was to be killed half-way
+    killed: bool  # whether one was
     stories: tuple[Story, ...]
     failures: tuple[str, ...]
 
@@ -89,7 +90,7 @@ def rehearse_agent(
         expect = replace(scenario.expect, approved=None, within=None)
         played = with_command(replace(scenario, expect=expect), command)
         report = rehearse(Wishes(scenario=played), _Audience(journals, note))
-        return _reported(report, journals, speed=clock_of(scenario.clock).speed, killed=killed)
+        return _reported(report, journals, speed=clock_of(scenario.clock).speed, killing=killed)
 
 
 def _command(config: Path, folder: Path, *, speed: float, killed: bool) -> list[str]:
@@ -102,21 +103,24 @@ def _command(config: Path, folder: Path, *, speed: float, killed: bool) -> list[
     return [sys.executable, "-m", killer.__name__, journal, *agent] if killed else agent
 
 
-def _reported(report: Report, journals: Mapping[str, Path], *, speed: float, killed: bool) -> AgentReport:
+def _reported(report: Report, journals: Mapping[str, Path], *, speed: float, killing: bool) -> AgentReport:
     stories: list[Story] = []
+    crashes = {machine: _crash(journal) for machine, journal in journals.items()}
     failures = list(report.failures)
     for guest in report.guests:
         if guest.machine not in journals:
             continue
         entries = killer.entries_of(journals[guest.machine])
         failures += [f"{guest.machine}: {why}" for why in _failures(entries)]
-        crash = _crash(journals[guest.machine])
+        crash = crashes[guest.machine]
         for sight in guest.events:
             own = [entry for entry in entries if key(entry.event) == sight.event.upper()]
             if own:
                 moments = tuple(sorted(_moments(own, sight, speed, crash), key=lambda each: each.at))
                 stories.append(Story(machine=guest.machine, type=sight.type, moments=moments))
-    return AgentReport(killed=killed, stories=tuple(stories), failures=tuple(failures))
+    return AgentReport(
+        killing=killing, killed=any(crashes.values()), stories=tuple(stories), failures=tuple(failures)
+    )
 
 
 def _crash(journal: Path) -> datetime | None:

@@ -42,17 +42,24 @@ class AsyncGuestClient(Endpoint):
 
     @classmethod
     async def discover(
-        cls, *, persistence: float = PERSISTENCE_SECONDS, around: Surroundings | None = None
+        cls,
+        *,
+        persistence: float = PERSISTENCE_SECONDS,
+        around: Surroundings | None = None,
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        monotonic: Callable[[], float] = monotonic,
     ) -> "AsyncGuestClient":
         """Find the endpoint of this machine; see `GuestClient.discover`."""
-        around = around or surroundings()
-        async with cls(around.default_url) as scout:
+        usual = (around or surroundings()).default_url
+        async with cls(usual, persistence=persistence, pause=pause, monotonic=monotonic) as scout:
             found = await scout.look(around)
-        return cls(found.url, persistence=persistence)
+        return cls(found.url, persistence=persistence, pause=pause, monotonic=monotonic)
 
-    async def look(self, around: Surroundings) -> Discovery:
+    async def look(self, around: Surroundings | None = None) -> Discovery:
         """Look for an endpoint, and say what was found where."""
-        return await self._run(looking(self._conversation, around, now=self._monotonic()))
+        sight = surroundings if around is None else lambda: around
+        now = self._monotonic()
+        return await self._run(looking(self._conversation, sight, now=now, within=self._persistence))
 
     async def events(self) -> Document:
         """Return what the machine is told now."""
@@ -102,17 +109,23 @@ class AsyncGuestClient(Endpoint):
     async def _send(self, ask: Ask) -> Reply:
         sent = self._monotonic()
         try:
-            async with self._http.stream(
-                ask.method,
-                self.url + ask.path,
-                params=dict(ask.query),
-                headers=dict(ask.headers),
-                content=ask.body,
-                timeout=transport.timeout(ask),
-            ) as response:
+            async with (
+                asyncio.timeout(transport.longest(ask)),
+                self._http.stream(
+                    ask.method,
+                    self.url + ask.path,
+                    params=dict(ask.query),
+                    headers=dict(ask.headers),
+                    content=ask.body,
+                    timeout=transport.timeout(ask),
+                ) as response,
+            ):
                 body = transport.Body(deadline=sent + ask.seconds)
                 async for part in response.aiter_bytes():
                     body.add(part, now=self._monotonic())
+        except TimeoutError:
+            late = httpx.ReadTimeout("")
+            return transport.silence(late, self.url, sent=sent, received=self._monotonic())
         except httpx.HTTPError as error:
             return transport.silence(error, self.url, sent=sent, received=self._monotonic())
         return transport.answer(response, body, sent=sent, received=self._monotonic())

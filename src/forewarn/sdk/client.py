@@ -55,21 +55,29 @@ class GuestClient(Endpoint):
 
     @classmethod
     def discover(
-        cls, *, persistence: float = PERSISTENCE_SECONDS, around: Surroundings | None = None
+        cls,
+        *,
+        persistence: float = PERSISTENCE_SECONDS,
+        around: Surroundings | None = None,
+        pause: Callable[[float], object] | None = None,
+        monotonic: Callable[[], float] = monotonic,
     ) -> "GuestClient":
         """Find the endpoint of this machine.
 
         It is the one that FOREWARN_ENDPOINT or SCHEDULEDEVENTSIP names, else 169.254.169.254 if it answers,
-        else the one in the DHCP lease, else a `NoEndpoint` that says where it was looked for.
+        else the one in the DHCP lease. Where there is none it is looked for again with growing pauses until
+        `persistence` is over; a `NoEndpoint` then says where it was looked for.
         """
-        around = around or surroundings()
-        with cls(around.default_url) as scout:
+        usual = (around or surroundings()).default_url
+        with cls(usual, persistence=persistence, pause=pause, monotonic=monotonic) as scout:
             found = scout.look(around)
-        return cls(found.url, persistence=persistence)
+        return cls(found.url, persistence=persistence, pause=pause, monotonic=monotonic)
 
-    def look(self, around: Surroundings) -> Discovery:
+    def look(self, around: Surroundings | None = None) -> Discovery:
         """Look for an endpoint, and say what was found where."""
-        return self._run(looking(self._conversation, around, now=self._monotonic()))
+        sight = surroundings if around is None else lambda: around
+        now = self._monotonic()
+        return self._run(looking(self._conversation, sight, now=now, within=self._persistence))
 
     def events(self) -> Document:
         """Return what the machine is told now."""
@@ -99,9 +107,7 @@ class GuestClient(Endpoint):
     def close(self) -> None:
         """Hang up, from any thread: what is being asked ends with `Closed`, and a watch ends."""
         self._closing.set()
-        with self._noting:
-            for each in self._sockets:
-                _hang_up(each)
+        self._hang_up_all()
         self._http.close()
 
     def __enter__(self) -> "GuestClient":
@@ -127,16 +133,20 @@ class GuestClient(Endpoint):
     def _send(self, ask: Ask) -> Reply:
         self._still_open()
         sent = self._monotonic()
+        late = threading.Event()
         try:
-            with self._http.stream(
-                ask.method,
-                self.url + ask.path,
-                params=dict(ask.query),
-                headers=dict(ask.headers),
-                content=ask.body,
-                timeout=transport.timeout(ask),
-                extensions={"trace": self._note_socket},
-            ) as response:
+            with (
+                self._limited(transport.longest(ask), late),
+                self._http.stream(
+                    ask.method,
+                    self.url + ask.path,
+                    params=dict(ask.query),
+                    headers=dict(ask.headers),
+                    content=ask.body,
+                    timeout=transport.timeout(ask),
+                    extensions={"trace": self._note_socket},
+                ) as response,
+            ):
                 body = transport.Body(deadline=sent + ask.seconds)
                 for part in response.iter_bytes():
                     body.add(part, now=self._monotonic())
@@ -145,12 +155,37 @@ class GuestClient(Endpoint):
             raise
         except httpx.HTTPError as error:
             self._still_open()
-            return transport.silence(error, self.url, sent=sent, received=self._monotonic())
+            why = httpx.ReadTimeout("") if late.is_set() else error
+            return transport.silence(why, self.url, sent=sent, received=self._monotonic())
         return transport.answer(response, body, sent=sent, received=self._monotonic())
+
+    @contextlib.contextmanager
+    def _limited(self, seconds: float, late: threading.Event) -> Iterator[None]:
+        """Hang up after so many seconds, and say so.
+
+        On all connections: the library does not tell which one is used. Other threads ask again.
+        """
+
+        def end() -> None:
+            late.set()
+            self._hang_up_all()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _still_open(self) -> None:
         if self._closing.is_set():
             raise Closed("the client was closed")
+
+    def _hang_up_all(self) -> None:
+        with self._noting:
+            for each in self._sockets:
+                _hang_up(each)
 
     def _note_socket(self, event: str, about: Mapping[str, Any]) -> None:
         """Keep hold of a new connection: only hanging up wakes a thread that waits for an answer."""

@@ -69,7 +69,7 @@ class Conversation:
     def events(self, *, now: float, within: float = PERSISTENCE_SECONDS) -> Talk[Document]:
         """Ask for the document."""
         ask = self.poll(now=now)
-        document = yield from self._persist(ask, self._read_document, within=within)
+        document = yield from self._persist(ask, self.read_document, within=within)
         return document
 
     def approve(self, ids: tuple[str, ...], *, now: float, within: float = PERSISTENCE_SECONDS) -> Talk[None]:
@@ -108,7 +108,8 @@ class Conversation:
         """Remember that the endpoint knows this machine: it will not take two minutes again."""
         self.last_answered = answer.received
 
-    def _read_document(self, answer: Answer) -> Document:
+    def read_document(self, answer: Answer) -> Document:
+        """Take the document out of an answer to one who knows nothing."""
         read = read_poll(answer, version=self.version)
         self.answered(answer)
         if isinstance(read, News):

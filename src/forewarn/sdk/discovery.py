@@ -1,9 +1,12 @@
 """Finding the endpoint: an explicit address, the usual one if it answers, or the one that DHCP named."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
+from forewarn.sdk.answers import backoff
 from forewarn.sdk.conversation import Conversation, Talk
-from forewarn.sdk.errors import GuestError, NoEndpoint
+from forewarn.sdk.errors import GuestError, NoEndpoint, Unavailable
 from forewarn.sdk.leases import current
 from forewarn.sdk.platform import LeaseSource, Surroundings
 from forewarn.sdk.transport import base_url
@@ -44,28 +47,49 @@ class Discovery:
         return self.found.url
 
 
-def looking(conversation: Conversation, around: Surroundings, *, now: float) -> Talk[Discovery]:
-    """Look for the endpoint; what is asked is asked of the usual address."""
-    findings: list[Finding] = []
-    for name in VARIABLES:
-        findings.append(_variable(name, around.environ.get(name, "")))
-        if findings[-1].url is not None:
-            return Discovery(findings=tuple(findings))
-    try:
-        yield from conversation.events(now=now, within=0)
-    except GuestError as error:
-        findings.append(Finding(place=around.default_url, found=str(error)))
-    else:
-        findings.append(Finding(place=around.default_url, found="answers", url=around.default_url))
-        return Discovery(findings=tuple(findings))
+def looking(
+    conversation: Conversation, around: Callable[[], Surroundings], *, now: float, within: float = 0.0
+) -> Talk[Discovery]:
+    """Look for the endpoint, and again while that may help: a machine that boots is faster than its network.
+
+    What is asked is asked of the usual address.
+    """
+    seen = around()
+    named = _first_found(_variable(name, seen.environ.get(name, "")) for name in VARIABLES)
+    if named[-1].url is not None:
+        return Discovery(findings=named)
+    failures, deadline, after = 0, now + within, 0.0
+    while True:
+        reply = yield replace(conversation.poll(now=now), after=after)
+        now, seen = reply.received, around()
+        try:
+            conversation.read_document(conversation.heard(reply))
+        except GuestError as error:
+            usual, trouble = Finding(place=seen.default_url, found=str(error)), error
+        else:
+            usual = Finding(place=seen.default_url, found="answers", url=seen.default_url)
+            return Discovery(findings=(*named, usual))
+        looked = Discovery(findings=(*named, usual, *_leases(seen)))
+        failures += 1
+        after = backoff(failures, named=trouble.retry_after) if isinstance(trouble, Unavailable) else math.inf
+        if looked.found is not None or now + after > deadline:
+            return looked
+
+
+def _first_found(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Look at places in turn, until one has it."""
+    looked: list[Finding] = []
+    for finding in findings:
+        looked.append(finding)
+        if finding.url is not None:
+            break
+    return tuple(looked)
+
+
+def _leases(around: Surroundings) -> tuple[Finding, ...]:
     # The newest lease counts.
-    for source in reversed(around.lease_sources):
-        findings.append(_lease(source, around))
-        if findings[-1].url is not None:
-            return Discovery(findings=tuple(findings))
-    if not around.lease_sources:
-        findings.append(Finding(place="DHCP leases", found="there are none"))
-    return Discovery(findings=tuple(findings))
+    found = _first_found(_lease(source, around) for source in reversed(around.lease_sources))
+    return found or (Finding(place="DHCP leases", found="there are none"),)
 
 
 def _variable(name: str, value: str) -> Finding:

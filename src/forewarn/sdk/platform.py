@@ -200,21 +200,47 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def cannot_become(user: str) -> str | None:
+    """Say why this process can run no program as a user; None if it can."""
+    if WINDOWS:
+        return "on Windows programs run as the user whom the agent runs as"
+    import pwd
+
+    try:
+        known = pwd.getpwnam(user)
+    except KeyError:
+        return f"there is no user {user} in this machine"
+    if os.geteuid() in {0, known.pw_uid}:
+        return None
+    return f"only root can run programs as {user}: run the agent as root, or as {user} without this field"
+
+
 def others_can_change(path: Path) -> str | None:
     """Say how somebody else could put another program in the place of this one; None if nobody can.
 
-    Whoever owns a file counts, and the folders of the file and of its name: who can write there replaces it.
+    Whoever owns a file counts, and all folders above it and above its name: who can write there replaces it.
     """
     if WINDOWS:
         return None  # access lists are beyond what can be judged here
     file = path.resolve()
     found = file.stat()
-    if found.st_uid not in {0, os.geteuid()}:
-        return f"{file} belongs to user {found.st_uid}: have it belong to root, or to whom the agent runs as"
+    if not _is_ours(found):
+        return _foreign(file, found)
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"others can write {file}: `chmod go-w {file}`"
-    for folder in dict.fromkeys((path.parent, file.parent)):
-        mode = folder.stat().st_mode
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            return f"others can write the folder {folder}: `chmod o-w {folder}`"
+    for folder in dict.fromkeys((*path.absolute().parents, *file.parents)):
+        found = folder.stat()
+        if not _is_ours(found):
+            return _foreign(folder, found)
+        # In a folder as /tmp everybody can write, but replace only what is theirs.
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+            return f"others can write the folder {folder}: `chmod go-w {folder}`"
     return None
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return found.st_uid in {0, os.geteuid()}
+
+
+def _foreign(path: Path, found: os.stat_result) -> str:
+    return f"{path} belongs to user {found.st_uid}: have it belong to root, or to whom the agent runs as"

@@ -43,6 +43,11 @@ def timeout(ask: Ask) -> httpx.Timeout:
     return httpx.Timeout(ask.seconds, connect=CONNECT_SECONDS)
 
 
+def longest(ask: Ask) -> float:
+    """Say how long all of it may take: the library counts anew with each byte that comes of a header."""
+    return ask.seconds + CONNECT_SECONDS
+
+
 class Body:
     """The body of an answer, as it comes: not for ever, and not without end."""
 

@@ -18,7 +18,8 @@ from forewarn.sdk import platform
 from forewarn.wire import fields
 
 
-def _words(value: object) -> tuple[str, ...]:
+def command(value: object) -> tuple[str, ...]:
+    """Read a program and its arguments."""
     words = value if isinstance(value, list) else []
     if not words or not all(isinstance(word, str) and word and "\0" not in word for word in words):
         raise Invalid(
@@ -39,11 +40,22 @@ def _user(value: object) -> str:
     return fields.name(value)
 
 
+def _environment(value: object) -> dict[str, str]:
+    """Read variables of any length, without showing what they hold: it may be a secret."""
+    found = fields.table(value)
+    for name, each in found.items():
+        if not name or "=" in name or "\0" in name:
+            raise Invalid(f"expected names of variables, got {fields.shown(name)}")
+        if not isinstance(each, str) or "\0" in each:
+            raise Invalid(f"{name}: expected a text")
+    return {name: str(each) for name, each in found.items()}
+
+
 READERS = {
-    "prepare": _words,
-    "recover": _words,
+    "prepare": command,
+    "recover": command,
     "hooks": _folder,
-    "environment": fields.tags,
+    "environment": _environment,
     "user": fields.optional(_user),
 }
 
@@ -112,8 +124,10 @@ class Exec:
         return f"runs {' '.join(words)}" + (f" as {self.user}" if self.user else "")
 
     def problems(self) -> Sequence[str]:
-        """Say which programs would be refused."""
+        """Say which programs would be refused, and whether they can be run as they should."""
         found = [refused(words[0]) for words in self.commands.values()]
+        if self.user is not None and (why := platform.cannot_become(self.user)):
+            found.append(f"user: {why}")
         return [problem for problem in dict.fromkeys(found) if problem]
 
 

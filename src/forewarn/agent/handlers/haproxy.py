@@ -20,6 +20,8 @@ ANSWER_SECONDS = 5.0
 LOOK_EVERY = 0.5
 # Left for what comes after draining, of the time before the event starts.
 RESERVE_SECONDS = 5.0
+# How HAProxy calls the state of a server that was taken out by hand.
+MAINTENANCE = "MAINT"
 
 
 def _socket(value: object) -> str:
@@ -92,19 +94,11 @@ class Haproxy:
         ]
 
     async def _set(self, task: Task, state: str) -> Outcome | None:
-        """Put all servers in a state; returns what stands against it."""
-        facts = facts_of(task)
-        for socket in self.sockets:
-            for server in filled(self.servers, facts):
-                try:
-                    said = await _ask(socket, f"set server {server} state {state}")
-                except OSError as error:
-                    return Again(
-                        f"HAProxy at {socket} does not answer: {error.strerror or 'it takes too long'}"
-                    )
-                if said:
-                    return Never(f"HAProxy at {socket}: {said}")
-        return None
+        """Put all servers in a state, also where another stands against it; returns the worst of that."""
+        servers = filled(self.servers, facts_of(task))
+        told = await asyncio.gather(*(_put(socket, servers, state) for socket in self.sockets))
+        against = [each for each in told if each is not None]
+        return next((each for each in against if isinstance(each, Never)), None) or next(iter(against), None)
 
     async def _emptied(self, task: Task) -> Outcome:
         while True:
@@ -120,12 +114,34 @@ class Haproxy:
             await asyncio.sleep(LOOK_EVERY)
 
     async def _sessions(self, task: Task) -> int:
-        wanted = {tuple(each.split("/", 1)) for each in filled(self.servers, facts_of(task))}
+        wanted = filled(self.servers, facts_of(task))
         found = 0
         for socket in self.sockets:
-            rows = csv.DictReader((await _ask(socket, "show stat")).lstrip("# ").splitlines())
-            found += sum(int(row["scur"] or 0) for row in rows if (row["pxname"], row["svname"]) in wanted)
+            known = await _servers_at(socket)
+            found += sum(int(known[each]["scur"] or 0) for each in wanted if each in known)
         return found
+
+
+async def _put(socket: str, servers: Sequence[str], state: str) -> Outcome | None:
+    """Put servers in a state in one balancer; returns what stands against the first that cannot be.
+
+    One in maintenance was put there by somebody, gets no sessions, and stays as it is.
+    """
+    refusals: list[Outcome] = []
+    try:
+        kept = {name for name, row in (await _servers_at(socket)).items() if row.get("status") == MAINTENANCE}
+        for server in servers:
+            if server not in kept and (said := await _ask(socket, f"set server {server} state {state}")):
+                refusals.append(Never(f"HAProxy at {socket}: {said}"))
+    except OSError as error:
+        return Again(f"HAProxy at {socket} does not answer: {error.strerror or 'it takes too long'}")
+    return refusals[0] if refusals else None
+
+
+async def _servers_at(socket: str) -> dict[str, dict[str, str]]:
+    """Tell of all servers, by BACKEND/SERVER."""
+    rows = csv.DictReader((await _ask(socket, "show stat")).lstrip("# ").splitlines())
+    return {f"{row['pxname']}/{row['svname']}": row for row in rows}
 
 
 async def _ask(socket: str, command: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from forewarn.agent.facts import checked_template, facts_of, filled
 from forewarn.agent.handlers.kinds import Declared
-from forewarn.agent.handlers.webhook import Template, url
+from forewarn.agent.handlers.webhook import Template, Webhook, url_template
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
@@ -61,7 +61,7 @@ READERS = {
     "starttls": fields.flag,
     "username": fields.text,
     "password": _secret,
-    "url": url,
+    "url": url_template,
     "chat_field": fields.text,
     "subject": _template,
     "text": _template,
@@ -87,15 +87,13 @@ def _texts(options: Mapping[str, Any], name: str, default: Mapping[Side, str]) -
     return {side: given[side] or default[side] for side in sides}
 
 
-def _chat(options: Mapping[str, Any]) -> "Chat":
+def _chat(options: Mapping[str, Any]) -> Webhook:
     field = options.get("chat_field", "text")
     texts = _texts(options, "text", TEXT)
-    return Chat(
-        {
-            side: Template(method="POST", url=options["url"], body={field: text})
-            for side, text in texts.items()
-        }
-    )
+    requests = {
+        side: Template(method="POST", url=options["url"], body={field: text}) for side, text in texts.items()
+    }
+    return Webhook(requests=requests, wording="writes to the chat at {host}")
 
 
 def _mail(options: Mapping[str, Any]) -> "Mail":
@@ -110,34 +108,6 @@ def _mail(options: Mapping[str, Any]) -> "Mail":
         subjects=_texts(options, "subject", SUBJECT),
         texts=_texts(options, "text", TEXT),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Chat:
-    """Writes to a chat."""
-
-    requests: Mapping[Side, Template]
-
-    async def prepare(self, task: Task) -> Outcome:
-        """Tell what is coming."""
-        return await self._send(task)
-
-    async def recover(self, task: Task) -> Outcome:
-        """Tell that it is over."""
-        return await self._send(task)
-
-    async def _send(self, task: Task) -> Outcome:
-        request = self.requests.get(task.side)
-        return Ready() if request is None else await request.send(task)
-
-    def describe(self, side: Side) -> str:
-        """Say where it would write."""
-        request = self.requests.get(side)
-        return "" if request is None else f"writes to the chat at {request.host}"
-
-    def problems(self) -> Sequence[str]:
-        """Find nothing in its way."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent.handlers.exec import refused
+from forewarn.agent.handlers.exec import command, refused
 from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
@@ -44,13 +44,7 @@ def _signal(value: object) -> int:
     return int(known[value])
 
 
-def _command(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value or not all(isinstance(each, str) and each for each in value):
-        raise Invalid(f"expected a list of texts, got {fields.shown(value)}")
-    return tuple(value)
-
-
-READERS = {"unit": _unit, "pid_file": _pid_file, "signal": _signal, "start": _command}
+READERS = {"unit": _unit, "pid_file": _pid_file, "signal": _signal, "start": command}
 
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from forewarn.agent.facts import checked_template, facts_of, filled, mapped
 from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.urls import url
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
 
@@ -22,12 +23,9 @@ FIRST_OF_THEIRS = 500
 LONGEST_PAUSE = 300.0
 
 
-def url(value: object) -> str:
-    """Read a URL with templates in it, without showing it: it may be a secret."""
-    parts = urlsplit(value) if isinstance(value, str) else None
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Invalid("expected a URL that begins with http:// or https://")
-    return checked_template(str(value))
+def url_template(value: object) -> str:
+    """Read a URL with templates in it."""
+    return checked_template(url(value))
 
 
 def _method(value: object) -> str:
@@ -50,8 +48,8 @@ def body(value: object) -> object:
 
 
 READERS = {
-    "url": url,
-    "recover_url": url,
+    "url": url_template,
+    "recover_url": url_template,
     "method": _method,
     "headers": _headers,
     "body": body,
@@ -120,6 +118,7 @@ class Webhook:
     """Sends a request."""
 
     requests: Mapping[Side, Template]
+    wording: str = "sends a {method} to {host}"
 
     async def prepare(self, task: Task) -> Outcome:
         """Send the request for it."""
@@ -136,7 +135,7 @@ class Webhook:
     def describe(self, side: Side) -> str:
         """Say to whom it would send what."""
         request = self.requests.get(side)
-        return "" if request is None else f"sends a {request.method} to {request.host}"
+        return "" if request is None else self.wording.format(method=request.method, host=request.host)
 
     def problems(self) -> Sequence[str]:
         """Find nothing in its way: who is away now may be back when it matters."""

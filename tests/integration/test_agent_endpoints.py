@@ -1,0 +1,67 @@
+"""Which endpoint the agent stays with, and when it goes to another."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from forewarn.agent import endpoints
+from forewarn.agent.endpoints import Endpoints
+from forewarn.sdk.documents import Document
+from forewarn.sdk.errors import Refused
+from tests.process import PATIENCE
+from tests.scripted import answer, scripted
+
+AWAY = answer(503)
+
+
+def told(incarnation: int) -> bytes:
+    return answer(200, b'{"DocumentIncarnation":%d,"Events":[]}' % incarnation)
+
+
+async def first(documents: AsyncIterator[Document]) -> int:
+    async with asyncio.timeout(PATIENCE):
+        return (await anext(documents)).incarnation
+
+
+def test_an_endpoint_that_refuses_is_given_up_for_another() -> None:
+    async def scene() -> None:
+        with scripted(told(1), answer(403)) as one, scripted(AWAY, told(2)) as other:
+            known = Endpoints([one.url, other.url])
+            with pytest.raises(Refused):
+                await first(known.watch())
+            assert await first(known.watch()) == 2
+            assert known.url == other.url
+            await known.close()
+
+    asyncio.run(scene())
+
+
+def test_an_endpoint_that_was_found_and_falls_silent_is_looked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(endpoints, "SWITCH_SECONDS", 0.02)
+
+    async def scene() -> None:
+        with scripted(told(1), b"") as one, scripted(told(2)) as other:
+            monkeypatch.setenv("FOREWARN_ENDPOINT", one.url)
+            known = Endpoints([])
+            documents = known.watch()
+            assert await first(documents) == 1
+            monkeypatch.setenv("FOREWARN_ENDPOINT", other.url)
+            assert await first(documents) == 2
+            await known.close()
+
+    asyncio.run(scene())
+
+
+def test_the_only_endpoint_is_not_given_up() -> None:
+    async def scene() -> None:
+        with scripted(answer(403), told(3)) as only:
+            known = Endpoints([only.url])
+            with pytest.raises(Refused):
+                await first(known.watch())
+            assert await first(known.watch()) == 3
+            await known.close()
+
+    asyncio.run(scene())
