@@ -13,6 +13,7 @@ from forewarn.agent.handler import Handler, OnFailure
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.when import When
 from forewarn.core.words import EventType, Source
+from forewarn.sdk.documents import Event
 from forewarn.sdk.errors import Refused, Unavailable
 from tests.agents import NOW, Doing, Stage, event, settled, started
 
@@ -455,6 +456,26 @@ def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
         assert stage.endpoint.approved == []
         assert "drain: prepare ready: would have: would prepare" in stage.said
         assert "would have approved the event" in stage.said
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_fault_in_following_a_document_is_told_once_and_does_not_end_the_watch(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path, handler("drain", Doing()))
+
+        def broken(event: Event) -> float | None:
+            raise OverflowError("the end of all time")
+
+        sound, stage.endpoint.seconds_left = stage.endpoint.seconds_left, broken  # type: ignore[method-assign]
+        stage.start()
+        await stage.show(event("A"))
+        await stage.show(event("A"), event("B"))
+        assert len([line for line in stage.said if "OverflowError: the end of all time" in line]) == 1
+        stage.endpoint.seconds_left = sound  # type: ignore[method-assign]
+        await stage.show(event("A"), event("B"), event("C"))
+        assert stage.endpoint.approved == ["A", "B", "C"]
         await stage.stop()
 
     play(scene())

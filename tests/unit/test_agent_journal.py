@@ -147,6 +147,13 @@ def test_a_machine_that_is_not_told_its_id_keeps_what_it_finds(tmp_path: Path) -
     assert read(path.read_bytes())[0] == VM_ID
 
 
+def test_a_reason_with_half_a_character_is_kept_too(tmp_path: Path) -> None:
+    path = tmp_path / "agent.journal"
+    odd = Ended(**SHARE, ending=Ending.NEVER, at=NOW, why="\ud800 is no character")
+    written(path, [*LIFE[:2], odd])
+    assert read(path.read_bytes())[1] == replayed([*LIFE[:2], odd])
+
+
 def test_a_line_that_cannot_be_read_is_skipped_and_told(tmp_path: Path) -> None:
     path, said = tmp_path / "agent.journal", list[str]()
     lines = written(path, LIFE[:3]).splitlines(keepends=True)

@@ -152,7 +152,9 @@ def _head(said: Any) -> str:
 
 
 def _line(said: Iterable[Any]) -> bytes:
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    # Half a character, which a handler's reason may hold, is written as JSON writes it: with a backslash.
+    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace") + b"\n"
 
 
 def _safe(text: str | None) -> str:

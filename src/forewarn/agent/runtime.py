@@ -38,6 +38,7 @@ class Agent:
         self._document: Document | None = None
         self._sight: Sight | None = None
         self._again: asyncio.TimerHandle | None = None
+        self._fault: str | None = None  # why the present document could not be followed
         self.trouble: str | None = None  # why the endpoint does not answer
         self.trouble_since: datetime | None = None
 
@@ -69,6 +70,19 @@ class Agent:
         self._compare()
 
     def _compare(self) -> None:
+        """Do what the present document asks for; a fault of ours must not end the watch."""
+        try:
+            self._follow()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next document may be another
+            fault = f"{type(error).__name__}: {error}"
+            if fault != self._fault:
+                self._desk.voice.warn(f"a document could not be followed, and is looked at again: {fault}")
+            self._fault = fault
+            self._look_again(REFUSED_SECONDS)
+        else:
+            self._fault = None
+
+    def _follow(self) -> None:
         """Do what the present document asks for; doing it twice changes nothing."""
         if self._document is None or self._sight is None or self._desk.leaving:
             return
