@@ -126,6 +126,49 @@ def test_once_it_has_started_nothing_is_tried_again(tmp_path: Path) -> None:
     play(scene())
 
 
+def test_a_handler_that_always_asks_to_be_tried_again_ends_with_its_time_and_the_next_one_runs(
+    tmp_path: Path,
+) -> None:
+    async def scene() -> None:
+        def answer(task: Task) -> Outcome:
+            stage.monotonic += 20.0
+            return Again("not yet") if task.side is PREPARE else Ready()
+
+        stubborn, other = Doing(answer), Doing()
+        stage = Stage(
+            tmp_path,
+            handler("drain", stubborn, timeout=50.0, on_failure=OnFailure.CONTINUE),
+            handler("stop", other),
+        )
+        stage.start()
+        await stage.show(event())
+        assert [attempt for _, _, attempt in stubborn.calls] == [1, 2, 3]
+        assert other.calls == [(PREPARE, "A", 1)]
+        assert "drain: prepare failed: not yet, and its 50 s are over before another try" in stage.said
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_restart_gives_a_handler_no_more_time_than_it_has(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Again("not yet"))
+        stage = Stage(tmp_path, handler("drain", does, timeout=50.0, retry=20.0))
+        stage.start()
+        await stage.show(event())
+        await stage.stop()
+        assert does.calls == [(PREPARE, "A", 1)]
+        stage.now = NOW + timedelta(seconds=40)
+        stage.start()
+        await stage.show(event())
+        assert does.calls == [(PREPARE, "A", 1), (PREPARE, "A", 2)]
+        assert "drain: prepare failed: not yet, and its 50 s are over before another try" in stage.said
+        await stage.stop()
+
+    play(scene())
+
+
 def test_a_plug_in_that_fails_in_any_way_has_failed(tmp_path: Path) -> None:
     async def scene() -> None:
         def crash(task: Task) -> Outcome:
@@ -498,9 +541,10 @@ def test_everything_that_began_has_ended_by_the_time_it_is_over(tmp_path: Path) 
 def test_a_handler_that_waits_to_be_tried_again_is_not_when_the_event_is_gone(tmp_path: Path) -> None:
     async def scene() -> None:
         does = Doing(lambda task: Again("not yet") if task.side is PREPARE else Ready())
-        stage = Stage(tmp_path, handler("drain", does, retry=3600.0))
+        stage = Stage(tmp_path, handler("drain", does, retry=3600.0, timeout=7200.0))
         stage.start()
         await stage.show(event())
+        assert any("drain: prepare will try again" in line for line in stage.said)
         await stage.show()
         assert does.calls == [(PREPARE, "A", 1), (RECOVER, "A", 1)]
         assert stage.journal.cases == {}

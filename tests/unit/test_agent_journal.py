@@ -37,7 +37,7 @@ LIFE: Sequence[Entry] = (
     Begun(**SHARE, attempt=1, at=NOW),
     Running(**SHARE, pid=77, started="boot:1234"),
     Ended(**SHARE, ending=Ending.AGAIN, at=NOW, why="exit code 75"),
-    Begun(**SHARE, attempt=2, at=NOW),
+    Begun(**SHARE, attempt=2, at=NOW + timedelta(seconds=5)),
     Ended(**SHARE, ending=Ending.READY, at=NOW),
     Approved(event="A", at=NOW),
     Changed(event=started("A")),

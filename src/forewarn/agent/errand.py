@@ -21,6 +21,8 @@ from forewarn.sdk.errors import GuestError, Unavailable
 
 # Before an approval that could not be delivered is sent again, beyond what the client does by itself.
 APPROVE_AGAIN_SECONDS = 5.0
+# For a program of a former agent to be heard out, although its time was over while nobody was there.
+LEAST_SECONDS = 1.0
 GONE = "the event has left"
 
 
@@ -94,34 +96,46 @@ class Errand:
 
     async def _share(self, handler: Handler, side: Side) -> None:
         """Run a handler until it is done, or has failed."""
+        ends = self._desk.monotonic() + handler.timeout - self._passed(handler, side)
+        seconds = handler.timeout
         while True:
-            outcome = await self._attempt(handler, side)
+            outcome = await self._attempt(handler, side, seconds)
             if isinstance(outcome, Again) and side is Side.PREPARE:
-                outcome = self._in_time(outcome)
+                outcome = self._in_time(outcome, handler, ends=ends)
             self._end(handler.name, side, outcome)
             if not isinstance(outcome, Again):
                 return
-            await self._pause(handler.retry if outcome.after is None else outcome.after)
-            if side is Side.PREPARE and self._case.left is not None:
-                return
+            await self._pause(_pause_before(handler, outcome))
+            if side is Side.PREPARE:
+                seconds = ends - self._desk.monotonic()
+                if self._case.left is not None:
+                    return
 
-    def _in_time(self, outcome: Again) -> Outcome:
-        """Try again only while that may help."""
+    def _passed(self, handler: Handler, side: Side) -> float:
+        """Say how long ago a former agent has begun with a handler."""
+        known = self._case.attempt(side, handler.name)
+        return 0.0 if known is None else max(0.0, (self._desk.now() - known.first).total_seconds())
+
+    def _in_time(self, outcome: Again, handler: Handler, *, ends: float) -> Outcome:
+        """Try again only while that may help: those after it wait for it."""
         if self._case.left is not None:
             return Never(GONE)
-        return Never(f"{outcome.why}, and the event has started") if self._case.event.started else outcome
+        if self._case.event.started:
+            return Never(f"{outcome.why}, and the event has started")
+        if self._desk.monotonic() + _pause_before(handler, outcome) >= ends:
+            return Never(f"{outcome.why}, and its {handler.timeout:g} s are over before another try")
+        return outcome
 
-    async def _attempt(self, handler: Handler, side: Side) -> Outcome:
+    async def _attempt(self, handler: Handler, side: Side, seconds: float) -> Outcome:
         found = await resumable(self._desk, self._case, handler, side)
         known = self._case.attempt(side, handler.name)
         number = known.number if known else 0
-        seconds = handler.timeout
         if found is None:
             number += 1
             self._begin(handler.name, side, number)
         elif known is not None:
             passed = (self._desk.now() - known.begun).total_seconds()
-            seconds = max(1.0, min(handler.timeout, handler.timeout - passed))
+            seconds = max(LEAST_SECONDS, min(seconds, seconds - passed))
         launch = Launch(self._desk, self._id, handler, side=side, attempt=number, found=found)
         work = self._within(handler, launch.task(self._case.event), seconds)
         return await (self._unless_gone(work) if side is Side.PREPARE else work)
@@ -287,6 +301,10 @@ class Errand:
         if message not in self._said:
             self._said.add(message)
             self._voice.say(message)
+
+
+def _pause_before(handler: Handler, outcome: Again) -> float:
+    return handler.retry if outcome.after is None else outcome.after
 
 
 def _told(outcome: Outcome) -> tuple[Ending, str]:

@@ -29,7 +29,7 @@ class Handler:
     kind: str
     does: Handling
     when: When = field(default_factory=When)
-    timeout: float = 300.0  # seconds, for each attempt
+    timeout: float = 300.0  # seconds: to prepare, for all attempts together; to recover, for each
     retry: float = 5.0  # seconds before another attempt, where a handler does not say
     on_failure: OnFailure = OnFailure.HOLD
     on_restart: OnRestart = OnRestart.WAIT
