@@ -11,6 +11,7 @@ from forewarn.agent.cases import Ended, Over
 from forewarn.agent.diff import SETTLING_SECONDS
 from forewarn.agent.handler import Handler, OnFailure
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.launch import file_name
 from forewarn.agent.when import When
 from forewarn.core.words import EventType, Source
 from forewarn.sdk.documents import Event
@@ -499,6 +500,23 @@ def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
         assert stage.endpoint.approved == []
         assert "drain: prepare ready: would have: would prepare" in stage.said
         assert "would have approved the event" in stage.said
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_dry_run_removes_nothing_that_programs_of_another_agent_have_left(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path, handler("drain", Doing()))
+        stage.start()
+        stage.desk.dry = True
+        left = tmp_path / "runs" / f"{file_name('A', 'drain', PREPARE)}.result"
+        left.parent.mkdir()
+        left.touch()
+        await stage.show(event())
+        await stage.show()
+        assert "recovered: the event is done with" in stage.said
+        assert left.exists()
         await stage.stop()
 
     play(scene())

@@ -92,9 +92,12 @@ class Launch:
 
 
 async def resumable(desk: Desk, case: Case, handler: Handler, side: Side) -> Run | None:
-    """Find the program that a former agent has started for a handler, if it can be waited for."""
+    """Find the program that a former agent has started for a handler, if it can be waited for.
+
+    A dry run finds none: it would be one of the agent that really runs.
+    """
     known = case.attempt(side, handler.name)
-    if known is None or known.process is None or known.ending is not None:
+    if desk.dry or known is None or known.process is None or known.ending is not None:
         return None
     run = desk.runs.find(file_name(case.event.id.upper(), handler.name, side), known.process)
     if handler.on_restart is OnRestart.AGAIN and run.runs:

@@ -113,10 +113,13 @@ class Program:
             self._voice.warn(problem)
         await self._endpoints.find(trouble=self._waits)
         instance = await self._identity()
-        if not self._options.dry_run:
-            self._memory = Journal(agent.journal, vm_id=instance.vm_id, warn=self._voice.warn)
         runs = Runs(agent.journal.with_name(f"{agent.journal.name}.runs"))
-        runs.forget(lambda name: name.partition(".")[0] not in self._memory.cases)
+        if self._options.dry_run:
+            # The journal, and the programs that it names, are those of the agent that really runs.
+            self._memory = Notebook()
+        else:
+            self._memory = Journal(agent.journal, vm_id=instance.vm_id, warn=self._voice.warn)
+            runs.forget(lambda name: name.partition(".")[0] not in self._memory.cases)
         self._desk = Desk(
             config=self._config,
             machine=instance.name,

@@ -153,7 +153,8 @@ class Agent:
             )
             self._look_again(REFUSED_SECONDS)
             return
-        self._desk.runs.forget(lambda name: name.startswith(f"{id_}."))
+        if not self._desk.dry:
+            self._desk.runs.forget(lambda name: name.startswith(f"{id_}."))
         self._compare()
 
     def _look_again(self, seconds: float | None) -> None:
