@@ -83,9 +83,12 @@ class Launch:
             share = {"event": self._id, "side": self._side, "handler": self._handler.name}
             self._desk.memory.write(Running(**share, pid=process.pid, started=process.started))  # type: ignore[arg-type]
 
-        return self._desk.runs.start(
+        run = self._desk.runs.start(
             file_name(self._id, self._handler.name, self._side), order, written_down=written_down
         )
+        if not run.is_heard:
+            self._voice.warn(f"{self._handler.name}: the disk cannot be written, what it says is not kept")
+        return run
 
     def _heard(self, line: str) -> None:
         self._voice.say(f"{self._handler.name} | {line}")
