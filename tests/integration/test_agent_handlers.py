@@ -508,6 +508,25 @@ def test_the_hooks_of_a_folder_run_by_name_and_come_back_in_reverse(tmp_path: Pa
     play(scene())
 
 
+@pytest.mark.parametrize("id_", ["../../EVIL", "/EVIL", "WITH.A.DOT"])
+def test_what_programs_leave_behind_is_in_their_folder_whatever_the_event_is_called(
+    tmp_path: Path, id_: str
+) -> None:
+    async def scene() -> None:
+        folder = tmp_path / "a" / "b"
+        folder.mkdir(parents=True)
+        stage = Stage(folder, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, "")])))
+        stage.start()
+        await stage.show(event(id_))
+        await awaited(lambda: stage.endpoint.approved)
+        assert len(list((folder / "runs").iterdir())) == 2
+        await over(stage)
+        assert not list((folder / "runs").iterdir())
+
+    play(scene())
+    assert not list(tmp_path.rglob("*EVIL*"))
+
+
 def test_what_programs_leave_behind_is_removed(tmp_path: Path) -> None:
     async def scene() -> None:
         stage = Stage(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from hashlib import sha256
 
 from forewarn.agent.cases import Case, ProcessId, Running
 from forewarn.agent.desk import Desk
@@ -111,4 +112,9 @@ async def resumable(desk: Desk, case: Case, handler: Handler, side: Side) -> Run
 
 def file_name(id_: str, handler: str, side: Side) -> str:
     """Name what a program leaves behind."""
-    return f"{id_}.{handler.replace('/', '+')}.{side}"
+    return f"{file_stem(id_)}.{handler.replace('/', '+')}.{side}"
+
+
+def file_stem(id_: str) -> str:
+    """Begin the names of an event's files; its id is another's word, which may lead out of the folder."""
+    return sha256(id_.encode()).hexdigest()[:32]

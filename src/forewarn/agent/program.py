@@ -17,6 +17,7 @@ from forewarn.agent.config import Config
 from forewarn.agent.desk import Desk
 from forewarn.agent.endpoints import Endpoints
 from forewarn.agent.journal import Journal, Notebook, read
+from forewarn.agent.launch import file_stem
 from forewarn.agent.meter import Meter
 from forewarn.agent.options import Options
 from forewarn.agent.probes import Page, Probes, as_json
@@ -119,7 +120,8 @@ class Program:
             self._memory = Notebook()
         else:
             self._memory = Journal(agent.journal, vm_id=instance.vm_id, warn=self._voice.warn)
-            runs.forget(lambda name: name.partition(".")[0] not in self._memory.cases)
+            kept = {file_stem(id_) for id_ in self._memory.cases}
+            runs.forget(lambda name: name.partition(".")[0] not in kept)
         self._desk = Desk(
             config=self._config,
             machine=instance.name,

@@ -11,6 +11,7 @@ from forewarn.agent.config import Config
 from forewarn.agent.desk import Desk, Endpoint, Told
 from forewarn.agent.diff import Sight
 from forewarn.agent.errand import Errand
+from forewarn.agent.launch import file_stem
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
 
@@ -154,7 +155,7 @@ class Agent:
             self._look_again(REFUSED_SECONDS)
             return
         if not self._desk.dry:
-            self._desk.runs.forget(lambda name: name.startswith(f"{id_}."))
+            self._desk.runs.forget(lambda name: name.startswith(file_stem(id_)))
         self._compare()
 
     def _look_again(self, seconds: float | None) -> None:
