@@ -6,9 +6,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from forewarn.agent.approval import Approve, Approver
 from forewarn.agent.cases import Ended, Over
+from forewarn.agent.desk import REFUSED_SECONDS
 from forewarn.agent.diff import SETTLING_SECONDS
+from forewarn.agent.errand import Errand
 from forewarn.agent.handler import Handler, OnFailure
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.launch import file_name
@@ -473,16 +477,55 @@ def test_an_approval_that_cannot_be_delivered_is_told_once_and_kept(tmp_path: Pa
     play(scene())
 
 
-def test_an_approval_that_is_refused_is_not_sent_again(tmp_path: Path) -> None:
+def noted_pauses(monkeypatch: pytest.MonkeyPatch, *, longest: float) -> list[float]:
+    """Note how long errands pause, and let those pass that are shorter."""
+    pauses: list[float] = []
+    pause = Errand._pause
+
+    async def noting(errand: Errand, seconds: float | None) -> None:
+        if seconds is not None:
+            pauses.append(seconds)
+        await pause(errand, 0.0 if seconds is not None and seconds < longest else seconds)
+
+    monkeypatch.setattr(Errand, "_pause", noting)
+    return pauses
+
+
+def test_an_approval_that_is_refused_is_told_once_and_sent_again_when_somebody_may_have_mended_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scene() -> None:
+        pauses = noted_pauses(monkeypatch, longest=REFUSED_SECONDS)
         stage = Stage(tmp_path)
-        stage.endpoint.fault = Refused("400: no")
+        stage.endpoint.fault = Refused("403: no")
         stage.start()
         await stage.show(event())
-        stage.endpoint.fault = None
+        assert pauses == [REFUSED_SECONDS]
         await stage.show(event(description="moved"))
-        assert stage.endpoint.approved == []
-        assert "the approval is refused: 400: no" in stage.said
+        assert stage.said.count("the approval is refused: 403: no") == 1
+        stage.endpoint.fault = None
+        await stage.show(event(description="moved again"))
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_recovery_is_tried_without_end_and_ever_more_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Ready() if task.side is PREPARE or task.attempt == 7 else Again("not yet"))
+        stage = Stage(tmp_path, handler("drain", does, retry=5.0))
+        stage.start()
+        await stage.show(event())
+        pauses = noted_pauses(monkeypatch, longest=600.0)
+        await stage.show()
+        # Real turns of the loop pass between, however short the pauses are.
+        async with asyncio.timeout(60):
+            while stage.journal.cases:  # noqa: ASYNC110 - nobody announces it
+                await asyncio.sleep(0)
+        assert pauses == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
         await stage.stop()
 
     play(scene())

@@ -127,6 +127,19 @@ def test_it_is_compacted_once_it_is_long_and_nothing_is_open(tmp_path: Path) -> 
     assert list(read(path.read_bytes())[1]) == ["B"]
 
 
+def test_it_does_not_grow_without_end_while_something_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "agent.journal"
+    journal = opened(path)
+    journal.write(LIFE[0])
+    reason = "x" * (COMPACT_BYTES // 4)
+    for attempt in range(1, 40):
+        journal.write(Begun(**SHARE, attempt=attempt, at=NOW))
+        journal.write(Ended(**SHARE, ending=Ending.AGAIN, at=NOW, why=reason))
+        assert path.stat().st_size < 2 * COMPACT_BYTES
+    journal.close()
+    assert read(path.read_bytes())[1] == journal.cases
+
+
 def test_the_journal_of_another_machine_is_set_aside(tmp_path: Path) -> None:
     path, said = tmp_path / "agent.journal", list[str]()
     written(path, LIFE[:3])

@@ -22,6 +22,9 @@ _OWN = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 )
 
+# Before an endpoint is asked again that has said that asking again will not help: somebody may have mended
+# it.
+REFUSED_SECONDS = 30.0
 
 # Told once why the endpoint gives no document, and once, with None, that it does again.
 Told: TypeAlias = Callable[[GuestError | None], None]

@@ -10,7 +10,7 @@ from typing import Any
 
 from forewarn.agent.approval import No, Wait, Yes
 from forewarn.agent.cases import Approved, Begun, Case, Ended, Ending, Over
-from forewarn.agent.desk import Desk
+from forewarn.agent.desk import REFUSED_SECONDS, Desk
 from forewarn.agent.diff import held_by_another
 from forewarn.agent.handler import Handler, OnFailure
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
@@ -23,6 +23,9 @@ from forewarn.sdk.errors import GuestError, Unavailable
 APPROVE_AGAIN_SECONDS = 5.0
 # For a program of a former agent to be heard out, although its time was over while nobody was there.
 LEAST_SECONDS = 1.0
+# A recovery is tried without end, with a pause that doubles up to this.
+LONGEST_PAUSE = 60.0
+MOST_DOUBLINGS = 16
 GONE = "the event has left"
 
 
@@ -37,7 +40,6 @@ class Errand:
         self._gone = asyncio.Event()
         self._version = 0  # how often there was news
         self._ready_since: float | None = None
-        self._refused = False  # the endpoint does not take the approval
         self._said: set[str] = set()
         if self._case.left is not None:
             self._gone.set()
@@ -97,15 +99,16 @@ class Errand:
     async def _share(self, handler: Handler, side: Side) -> None:
         """Run a handler until it is done, or has failed."""
         ends = self._desk.monotonic() + handler.timeout - self._passed(handler, side)
-        seconds = handler.timeout
+        seconds, tries = handler.timeout, 0
         while True:
+            tries += 1
             outcome = await self._attempt(handler, side, seconds)
             if isinstance(outcome, Again) and side is Side.PREPARE:
                 outcome = self._in_time(outcome, handler, ends=ends)
             self._end(handler.name, side, outcome)
             if not isinstance(outcome, Again):
                 return
-            await self._pause(_pause_before(handler, outcome))
+            await self._pause(_pause_before(handler, outcome, tries=1 if side is Side.PREPARE else tries))
             if side is Side.PREPARE:
                 seconds = ends - self._desk.monotonic()
                 if self._case.left is not None:
@@ -170,7 +173,7 @@ class Errand:
     async def _approve(self) -> float | None:
         """Approve if all is ready and it is for this machine to do so; returns when to ask again."""
         case = self._case
-        if case.left is not None or case.approved is not None or self._refused:
+        if case.left is not None or case.approved is not None:
             return None
         if case.event.status == EventStatus.SCHEDULED and (held := self._held()):
             self._say_once(f"not approved: {held} failed")
@@ -213,9 +216,8 @@ class Errand:
                 self._say_once(f"the approval cannot be delivered: {why}")
                 return APPROVE_AGAIN_SECONDS
             case Never(why):
-                self._refused = True
-                self._voice.warn(f"the approval is refused: {why}")
-                return None
+                self._say_once(f"the approval is refused: {why}", warning=True)
+                return REFUSED_SECONDS
 
     async def _sent(self) -> Outcome:
         try:
@@ -297,14 +299,17 @@ class Errand:
         except TimeoutError:
             pass
 
-    def _say_once(self, message: str) -> None:
+    def _say_once(self, message: str, *, warning: bool = False) -> None:
         if message not in self._said:
             self._said.add(message)
-            self._voice.say(message)
+            (self._voice.warn if warning else self._voice.say)(message)
 
 
-def _pause_before(handler: Handler, outcome: Again) -> float:
-    return handler.retry if outcome.after is None else outcome.after
+def _pause_before(handler: Handler, outcome: Again, *, tries: int = 1) -> float:
+    """Say how long to wait before another attempt; after several, longer."""
+    if outcome.after is not None:
+        return outcome.after
+    return max(handler.retry, min(LONGEST_PAUSE, handler.retry * 2.0 ** min(tries - 1, MOST_DOUBLINGS)))
 
 
 def _told(outcome: Outcome) -> tuple[Ending, str]:

@@ -16,7 +16,8 @@ from forewarn.core.errors import Invalid
 from forewarn.sdk import platform
 
 FORMAT = 1
-# Rewritten without what is over when it is longer than this; an event leaves about two kilobytes.
+# Rewritten without what is over when it is longer than this; an event leaves about two kilobytes. While
+# something is open it must also be twice as long as what was known the last time.
 COMPACT_BYTES = 64 * 1024
 
 
@@ -32,6 +33,7 @@ class Journal:
         self.cases: Cases = {}
         self._file: IO[bytes] | None = None
         self._size = 0
+        self._kept = 0  # of that, what was known when it was last rewritten
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
@@ -49,7 +51,7 @@ class Journal:
         self.cases = after(self.cases, entry)
         try:
             self._append(as_json(entry))
-            if not self.cases and self._size > COMPACT_BYTES:
+            if self._size > max(COMPACT_BYTES, 2 * self._kept if self.cases else 0):
                 self._rewrite()
         except OSError as error:
             if self.trouble is None:
@@ -84,7 +86,7 @@ class Journal:
         platform.sync_folder(self.path.parent)
         self.close()
         self._file = self.path.open("ab", buffering=0)
-        self._size = self._file.tell()
+        self._size = self._kept = self._file.tell()
 
     def _known(self, path: Path) -> Cases:
         whole = path.read_bytes()

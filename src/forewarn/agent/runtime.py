@@ -8,16 +8,12 @@ from typing import Protocol
 from forewarn.agent import diff
 from forewarn.agent.cases import Changed, Left, TakenUp, key
 from forewarn.agent.config import Config
-from forewarn.agent.desk import Desk, Endpoint, Told
+from forewarn.agent.desk import REFUSED_SECONDS, Desk, Endpoint, Told
 from forewarn.agent.diff import Sight
 from forewarn.agent.errand import Errand
 from forewarn.agent.launch import file_stem
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
-
-# Before an endpoint is asked again that has said that asking again will not help: somebody may have mended
-# it.
-REFUSED_SECONDS = 30.0
 
 
 class Watched(Endpoint, Protocol):
