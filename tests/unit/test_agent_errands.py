@@ -273,6 +273,48 @@ def test_after_a_restart_what_has_ended_is_not_run_again_and_what_has_not_is(tmp
     play(scene())
 
 
+def test_a_recovery_goes_on_before_the_first_document(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event())
+        does.gate.clear()
+        await stage.show()
+        await stage.stop()
+        does.gate.set()
+        stage.start()
+        stage.agent.go_on()
+        await settled()
+        assert does.calls == [(PREPARE, "A", 1), (RECOVER, "A", 1), (RECOVER, "A", 2)]
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())
+
+
+def test_nothing_is_begun_or_approved_before_the_first_document(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        does.gate.clear()
+        stage = Stage(tmp_path, handler("drain", does), handler("stop", Doing()))
+        stage.start()
+        await stage.show(event())
+        await stage.stop()
+        does.gate.set()
+        stage.start()
+        stage.agent.go_on()
+        await settled()
+        assert does.calls == [(PREPARE, "A", 1)]
+        assert stage.endpoint.approved == []
+        await stage.show(event())
+        assert does.calls == [(PREPARE, "A", 1), (PREPARE, "A", 2)]
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
 def test_an_approval_is_not_sent_again_after_a_restart(tmp_path: Path) -> None:
     async def scene() -> None:
         stage = Stage(tmp_path)

@@ -12,7 +12,7 @@ from forewarn.agent.approval import No, Wait, Yes
 from forewarn.agent.cases import Approved, Begun, Case, Ended, Ending, Over
 from forewarn.agent.desk import REFUSED_SECONDS, Desk
 from forewarn.agent.diff import held_by_another
-from forewarn.agent.handler import Handler, OnFailure
+from forewarn.agent.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.launch import Launch, resumable
 from forewarn.agent.when import Later, Now, Skip
@@ -32,7 +32,9 @@ GONE = "the event has left"
 class Errand:
     """Takes care of one event."""
 
-    def __init__(self, id_: str, desk: Desk) -> None:
+    def __init__(self, id_: str, desk: Desk, *, listed: bool = True) -> None:
+        """Take an event; one that is not known to be listed still is only seen to in what runs already."""
+        self._listed = listed
         self._id = id_
         self._desk = desk
         self._voice = desk.voice.about(event=id_, type=str(self._case.event.type))
@@ -48,6 +50,12 @@ class Errand:
         """Be told that the event, or the config, is another."""
         self._version += 1
         self._news.set()
+
+    def listed(self) -> None:
+        """Be told that a document was seen, and the case is as it says."""
+        if not self._listed:
+            self._listed = True
+            self.changed()
 
     def left(self) -> None:
         """Be told that the event is over for this machine."""
@@ -83,6 +91,10 @@ class Errand:
 
     async def _time_has_come(self, handler: Handler) -> bool:
         """Wait until it is time for a handler; False if it is not for this event."""
+        if not self._listed:
+            # To be ended and run again is for when it is known that the event still comes.
+            waits = handler.on_restart is OnRestart.WAIT
+            return waits and await resumable(self._desk, self._case, handler, Side.PREPARE) is not None
         while self._case.left is None:
             event = self._case.event
             match handler.when.verdict(event, self._desk.endpoint.seconds_left(event)):
@@ -173,7 +185,7 @@ class Errand:
     async def _approve(self) -> float | None:
         """Approve if all is ready and it is for this machine to do so; returns when to ask again."""
         case = self._case
-        if case.left is not None or case.approved is not None:
+        if case.left is not None or case.approved is not None or not self._listed:
             return None
         if case.event.status == EventStatus.SCHEDULED and (held := self._held()):
             self._say_once(f"not approved: {held} failed")

@@ -24,10 +24,11 @@ COMPACT_BYTES = 64 * 1024
 class Journal:
     """What is known, and the file that it can be read from again."""
 
-    def __init__(self, path: Path, *, vm_id: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, *, vm_id: str, warn: Callable[[str], None], machine: str = "") -> None:
         """Open a journal, or begin one; one of another machine is set aside."""
         self.path = path
         self._vm_id = vm_id
+        self._machine = machine
         self._warn = warn
         self.trouble: str | None = None  # why it cannot be written
         self.cases: Cases = {}
@@ -58,6 +59,10 @@ class Journal:
                 self._warn(f"journal {self.path} cannot be written, a restart would forget: {error.strerror}")
             self.trouble = str(error.strerror)
 
+    def is_of(self, vm_id: str) -> bool:
+        """Say whether it is a machine's; one that is not told its id keeps what it finds."""
+        return vm_id in ("", self._vm_id)
+
     def close(self) -> None:
         """Let go of the file."""
         if self._file is not None:
@@ -77,7 +82,7 @@ class Journal:
     def _rewrite(self) -> None:
         """Write all that is known to a new file, and put it in the place of the old one."""
         part = self.path.with_name(f"{self.path.name}.part")
-        head = {"journal": FORMAT, "vm_id": self._vm_id}
+        head = {"journal": FORMAT, "vm_id": self._vm_id, "machine": self._machine}
         with part.open("wb") as file:
             file.writelines(_line(said) for said in (head, *map(as_json, entries_of(self.cases))))
             file.flush()
@@ -120,6 +125,15 @@ def read(whole: bytes, *, warn: Callable[[str], None] = lambda _: None) -> tuple
     """Read a journal: whose it is (None if it does not say), and what it knows."""
     vm_id, entries = read_entries(whole, warn=warn)
     return vm_id, replayed(entries)
+
+
+def machine_of(whole: bytes) -> str:
+    """Read what the machine was called that a journal is of; empty if it does not say."""
+    try:
+        said = json.loads(whole.partition(b"\n")[0])
+        return str(said.get("machine", ""))
+    except (ValueError, AttributeError):
+        return ""
 
 
 def read_entries(

@@ -39,6 +39,11 @@ class Agent:
         self.trouble: str | None = None  # why the endpoint does not answer
         self.trouble_since: datetime | None = None
 
+    @property
+    def machine(self) -> str:
+        """Whom it works for."""
+        return self._desk.machine
+
     async def run(self) -> None:
         """Watch until cancelled; programs of handlers are left running then."""
         try:
@@ -50,7 +55,12 @@ class Agent:
                     self._troubled(error)
                 await asyncio.sleep(REFUSED_SECONDS)
         finally:
-            await self._stop()
+            await self.stop()
+
+    def go_on(self) -> None:
+        """Go on with what needs no document: coming back, and waiting for programs that run already."""
+        for id_ in self._desk.memory.cases:
+            self._care_for(id_, listed=False)
 
     def reload(self, config: Config) -> None:
         """Go on by another config."""
@@ -132,10 +142,11 @@ class Agent:
         if errand := self._errands.get(id_):
             errand.left()
 
-    def _care_for(self, id_: str) -> None:
-        if id_ in self._errands:
+    def _care_for(self, id_: str, *, listed: bool = True) -> None:
+        if known := self._errands.get(id_):
+            known.listed()
             return
-        errand = self._errands[id_] = Errand(id_, self._desk)
+        errand = self._errands[id_] = Errand(id_, self._desk, listed=listed)
         task = self._tasks[id_] = asyncio.create_task(errand.run(), name=f"event {id_}")
         task.add_done_callback(lambda done: self._done(id_, done))
 
@@ -173,7 +184,8 @@ class Agent:
             passing = "; what is prepared stays so meanwhile" if isinstance(error, Unavailable) else ""
             self._desk.voice.warn(f"the endpoint gives no document: {error}{passing}")
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
+        """Let go of everything; programs that run are left running."""
         self._desk.leaving = True
         self._look_again(None)
         tasks = list(self._tasks.values())
