@@ -124,3 +124,13 @@ def test_an_operator_can_hold_and_release_by_command(program: Program, tmp_path:
 
 def _running(program: Program) -> bool:
     return any(step["state"] == "running" for order in program.all("orders") for step in order["steps"])
+
+
+@pytest.mark.parametrize("words", [("--", "./no-such-program"), ()])
+def test_nobody_is_told_of_work_that_could_not_be_done(
+    program: Program, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    with program:
+        gated = gate(program, tmp_path, "host", "host-1", "--action", "freeze", *words)
+        assert gated.wait() == 2
+        assert program.all("orders") == []

@@ -84,6 +84,13 @@ def test_the_only_open_rollout_need_not_be_named() -> None:
     assert "Several rollouts are open" in run("pause", code=1).stderr
 
 
+def test_the_rollout_that_ended_last_is_shown_if_none_is_open() -> None:
+    run("start", "host-1", "--gap", "10m", "--detach")
+    run("abort")
+    assert "aborted" in run("show").stdout
+    assert "No rollout is open" in run("resume", code=1).stderr
+
+
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("verb", ["pause", "abort"])
 def test_what_has_changed_since_it_was_looked_up_is_left_alone(

@@ -20,7 +20,8 @@ def found(client: Client, what: str, typed: str) -> dict[str, Any]:
         raise Refused(f"{one} {typed}: give at least {SHORTEST} characters of its id")
     like = [each for each in client.all(what)[what] if each["id"].startswith(typed.upper())]
     if not like:
-        raise Refused(f"no {one} begins with {typed}: `forewarn {one} list` shows those there are")
+        listing = "holds" if one == "hold" else f"{one} list"
+        raise Refused(f"no {one} begins with {typed}: `forewarn {listing}` shows those there are")
     if len(like) > 1:
         some = ", ".join(each["id"] for each in like[:5])
         raise Refused(f"{len(like)} {what} begin with {typed}: {some}; give more of it")

@@ -5,6 +5,7 @@ and completes or fails the order by the command's exit code.
 """
 
 import os
+import shutil
 import subprocess
 import threading
 from typing import Annotated, Any, Literal
@@ -70,6 +71,7 @@ def host(
     heartbeat: Heartbeat = None,
 ) -> None:
     """Gate work on a host and all it carries."""
+    _check(command, wait=wait)
     silence = seconds_or_none(heartbeat, hint="--heartbeat")
     expected = seconds_or_none(takes, hint="--takes")
     body = {"action": action, "driver": "external", "reason": reason, "heartbeat_seconds": silence}
@@ -90,10 +92,19 @@ def machine(
     heartbeat: Heartbeat = None,
 ) -> None:
     """Gate work on one machine."""
+    _check(command, wait=wait)
     silence = seconds_or_none(heartbeat, hint="--heartbeat")
     body = {"driver": "external", "reason": reason, "heartbeat_seconds": silence}
     order = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)["order"]
     _run(session, order, command, wait=wait, silence=silence)
+
+
+def _check(command: list[str] | None, *, wait: bool) -> None:
+    """Refuse what could not be run before anybody is told of it: guests drain when they are told."""
+    if not command and not wait:
+        raise typer.BadParameter("nothing to run: give a command after --, or --wait")
+    if command and shutil.which(command[0]) is None:
+        raise typer.BadParameter(f"{command[0]} cannot be run: there is no such program here")
 
 
 def _run(
@@ -101,10 +112,6 @@ def _run(
 ) -> None:
     """See an order through; `silence` is how long whoever does the work may be silent, if that was said."""
     silence = silence or DEFAULT_SILENCE
-    if not command and not wait:
-        session.client.post(f"/v1/orders/{order['id']}/cancel")
-        console.complain("Nothing to run: give a command after --, or --wait.")
-        raise typer.Exit(2)
     console.say(f"Order {order['id']}:")
     try:
         while (machines := _wait(session, order["id"])) is not None:

@@ -8,7 +8,7 @@ import typer
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused
 from forewarn.cli.complete import names
-from forewarn.cli.durations import Deadline, Heartbeat, Takes, seconds_or_none
+from forewarn.cli.durations import Deadline, Heartbeat, Takes, seconds, seconds_or_none
 from forewarn.cli.find import found
 from forewarn.cli.placed import show_waiting
 from forewarn.cli.rollout_follow import follow
@@ -29,7 +29,7 @@ Action = Annotated[
     typer.Option("--action", help="What is done to their machines."),
 ]
 AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
-Gap = Annotated[float, typer.Option("--gap", metavar="SECONDS", min=0, help="Between two waves.")]
+Gap = Annotated[str, typer.Option("--gap", metavar="DURATION", help="Between two waves, as 10m.")]
 Health = Annotated[
     str | None,
     typer.Option(metavar="DURATION", help="How long a machine may take to be healthy again. Else 30m."),
@@ -77,7 +77,7 @@ def plan(
     every: All = False,
     action: Action = "freeze",
     at_once: AtOnce = 1,
-    gap: Gap = 0,
+    gap: Gap = "0",
     deadline: Deadline = None,
     takes: Takes = None,
     health: Health = None,
@@ -99,7 +99,7 @@ def start(
     every: All = False,
     action: Action = "freeze",
     at_once: AtOnce = 1,
-    gap: Gap = 0,
+    gap: Gap = "0",
     deadline: Deadline = None,
     takes: Takes = None,
     health: Health = None,
@@ -134,7 +134,7 @@ def list_(session: Session) -> None:
 @with_session
 def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
     """Show a rollout: its waves, and what it waits for."""
-    meant = _meant(session, id_)["id"]
+    meant = _meant(session, id_, over=True)["id"]
     if follow_:
         follow(session, meant)
         return
@@ -163,14 +163,14 @@ def abort(session: Session, id_: Id = None, reason: Reason = None) -> None:
     _do(session, id_, "abort", "aborted; what has started is finished", reason)
 
 
-def _body(hosts: list[str] | None, every: bool, action: str, at_once: int, gap: float) -> dict[str, Any]:
+def _body(hosts: list[str] | None, every: bool, action: str, at_once: int, gap: str) -> dict[str, Any]:
     if bool(hosts) == every:
         raise typer.BadParameter("name hosts, or say --all")
     return {
         "hosts": "all" if every else hosts,
         "action": action,
         "hosts_at_once": at_once,
-        "gap_seconds": gap,
+        "gap_seconds": seconds(gap, hint="--gap"),
     }
 
 
@@ -193,13 +193,19 @@ def _conditions(
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _meant(session: Session, typed: str | None) -> dict[str, Any]:
-    """Find the rollout that is meant; of one whose whole id was typed nothing more is known."""
+def _meant(session: Session, typed: str | None, *, over: bool = False) -> dict[str, Any]:
+    """Find the rollout that is meant; of one whose whole id was typed nothing more is known.
+
+    If none is open it may be the one that ended last, where something can still be done with it.
+    """
     if typed is not None:
         return {"id": typed.upper()} if is_guid(typed) else found(session.client, "rollouts", typed)
     listed = session.client.all("rollouts", open=True)["rollouts"]
     if len(listed) == 1:
         return dict(listed[0])
+    newest = session.client.get("/v1/rollouts", limit=1)["rollouts"] if over and not listed else []
+    if newest:
+        return dict(newest[0])
     several = "Several rollouts are open: say which (`forewarn rollout list` shows them)."
     raise Refused(several if listed else "No rollout is open: say which (`forewarn rollout list`).")
 

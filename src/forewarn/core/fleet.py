@@ -5,7 +5,9 @@ A machine's host in a declaration is its first one: where it is now is what orde
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import timedelta
+from typing import Any
 
 from forewarn.core import machines
 from forewarn.core.draft import Draft
@@ -122,7 +124,7 @@ def _apply_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
         elif known != wanted:
             draft.record(Kind.PROJECT_CHANGED, wanted, by=by, reason=wanted.name)
             draft.wake_all()  # what waited for its windows may go on, or must wait
-            yield f"~ project {wanted.name}"
+            yield f"~ project {wanted.name}: {', '.join(_differences(known, wanted))}"
 
 
 def _apply_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
@@ -157,7 +159,27 @@ def _apply_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
         if changed != known:
             _refuse_while_told(draft, known, changed)
             draft.record(Kind.GROUP_CHANGED, draft.put_group(changed), by=by)
-            yield f"~ group {wanted.name}: {wanted.kind}, {wanted.update_domains} update domains"
+            yield f"~ group {wanted.name}: {', '.join(_differences(known, changed))}"
+
+
+def _differences(before: Any, after: Any) -> Iterable[str]:
+    """Name what a declaration changes, in its own words; of a part, what of it."""
+    for each in fields(before):
+        old, new = getattr(before, each.name), getattr(after, each.name)
+        if old == new:
+            continue
+        if is_dataclass(old):
+            yield from _differences(old, new)
+        else:
+            name = each.name.replace("_", "-")
+            plain = all(isinstance(value, int | str | timedelta | None) for value in (old, new))
+            yield f"{name} {_said(old)} to {_said(new)}" if plain else name
+
+
+def _said(value: object) -> str:
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g} s"
+    return "none" if value is None else f"{value}".lower()
 
 
 def _refuse_while_told(draft: Draft, known: Group, changed: Group) -> None:

@@ -100,8 +100,9 @@ class Timing:
         *most, last = sorted(self._calendars)
         lack = f"projects {', '.join(most)} and {last} have no window in common" if most else ""
         lack = lack or f"project {last} has no window"
-        room = f"that leaves {(self._work + 2 * LEEWAY).total_seconds():g} s for the work"
-        raise Invalid(f"{what}: {lack} {room}: give a deadline, or change the windows")
+        room = f"with room for {self._work.total_seconds():g} s of work and a minute to spare"
+        remedy = "give a deadline, say that it takes less, or change the windows"
+        raise Invalid(f"{what}: {lack} {room}: {remedy}")
 
     def _outside(self, what: str, start: datetime, room: timedelta, *, now: datetime) -> tuple[Waiting, ...]:
         if self._gives_way(now):
