@@ -23,9 +23,6 @@ from forewarn.sdk.errors import GuestError, Unavailable
 APPROVE_AGAIN_SECONDS = 5.0
 # For a program of a former agent to be heard out, although its time was over while nobody was there.
 LEAST_SECONDS = 1.0
-# A recovery is tried without end, with a pause that doubles up to this.
-LONGEST_PAUSE = 60.0
-MOST_DOUBLINGS = 16
 GONE = "the event has left"
 
 
@@ -120,7 +117,7 @@ class Errand:
             self._end(handler.name, side, outcome)
             if not isinstance(outcome, Again):
                 return
-            await self._pause(_pause_before(handler, outcome, tries=1 if side is Side.PREPARE else tries))
+            await self._pause(handler.pause(outcome.after, tries=1 if side is Side.PREPARE else tries))
             if side is Side.PREPARE:
                 seconds = ends - self._desk.monotonic()
                 if self._case.left is not None:
@@ -137,7 +134,7 @@ class Errand:
             return Never(GONE)
         if self._case.event.started:
             return Never(f"{outcome.why}, and the event has started")
-        if self._desk.monotonic() + _pause_before(handler, outcome) >= ends:
+        if self._desk.monotonic() + handler.pause(outcome.after) >= ends:
             return Never(f"{outcome.why}, and its {handler.timeout:g} s are over before another try")
         return outcome
 
@@ -315,13 +312,6 @@ class Errand:
         if message not in self._said:
             self._said.add(message)
             (self._voice.warn if warning else self._voice.say)(message)
-
-
-def _pause_before(handler: Handler, outcome: Again, *, tries: int = 1) -> float:
-    """Say how long to wait before another attempt; after several, longer."""
-    if outcome.after is not None:
-        return outcome.after
-    return max(handler.retry, min(LONGEST_PAUSE, handler.retry * 2.0 ** min(tries - 1, MOST_DOUBLINGS)))
 
 
 def _told(outcome: Outcome) -> tuple[Ending, str]:
