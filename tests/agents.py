@@ -111,6 +111,7 @@ class Stage:
         self.config = Config(agent=Settings(**settings), handlers=handlers)
         self.endpoint = Endpoint()
         self.machine = MACHINE
+        self.now = NOW
         self.monotonic = 1000.0
         self.said: list[str] = []
         self.entries: list[Entry] = []
@@ -127,7 +128,7 @@ class Stage:
             endpoint=self.endpoint,
             runs=Runs(self.folder / "runs"),
             voice=_Ear(self.said),
-            now=lambda: NOW,
+            now=lambda: self.now,
             monotonic=lambda: self.monotonic,
         )
         self.agent = Agent(self.desk, self.endpoint)

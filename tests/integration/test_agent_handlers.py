@@ -353,6 +353,42 @@ def test_a_program_whose_event_is_gone_after_a_restart_is_ended_before_it_comes_
     play(scene())
 
 
+@pytest.mark.parametrize(
+    ("code", "said"), [(0, "drain: prepare ready"), (3, "drain: prepare failed: exit code 3")]
+)
+def test_a_program_that_can_leave_no_result_has_one_all_the_same(
+    tmp_path: Path, code: int, said: str
+) -> None:
+    async def scene() -> None:
+        body = f"echo run >> {tmp_path}/ran; rm -r {tmp_path}/runs; exit {code}"
+        hook = script(tmp_path, body)
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], retry=1)))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: any("drain: prepare" in line and "begins" not in line for line in stage.said))
+        assert said in stage.said
+        assert (tmp_path / "ran").read_text() == "run\n"
+        await over(stage)
+
+    play(scene())
+
+
+def test_a_program_runs_although_what_it_says_cannot_be_kept(tmp_path: Path) -> None:
+    async def scene() -> None:
+        (tmp_path / "runs").touch()  # no folder can be made here
+        hook = script(tmp_path, f"cat > {tmp_path}/told; echo hello")
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved or stage.said[-1].startswith("not approved"))
+        assert stage.endpoint.approved == ["A"]
+        assert json.loads((tmp_path / "told").read_text())["EventId"] == "A"
+        assert "drain: the disk cannot be written, what it says is not kept" in stage.said
+        await over(stage)
+
+    play(scene())
+
+
 def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:
     """An agent that is killed before it has sent the order leaves a keeper that ends by itself."""
     from forewarn.agent.runs import KEEPER
@@ -368,7 +404,7 @@ def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:
     }
     keeper.stdin.write(json.dumps(order).encode())  # and is killed before the end of the line
     keeper.stdin.close()
-    assert keeper.wait(PATIENCE) == 0
+    assert keeper.wait(PATIENCE) != 0, "nobody may take it for a program that has done its work"
     assert not (tmp_path / "ran").exists()
 
 
@@ -504,6 +540,25 @@ def test_the_hooks_of_a_folder_run_by_name_and_come_back_in_reverse(tmp_path: Pa
         ]
 
     play(scene())
+
+
+@pytest.mark.parametrize("id_", ["../../EVIL", "/EVIL", "WITH.A.DOT"])
+def test_what_programs_leave_behind_is_in_their_folder_whatever_the_event_is_called(
+    tmp_path: Path, id_: str
+) -> None:
+    async def scene() -> None:
+        folder = tmp_path / "a" / "b"
+        folder.mkdir(parents=True)
+        stage = Stage(folder, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, "")])))
+        stage.start()
+        await stage.show(event(id_))
+        await awaited(lambda: stage.endpoint.approved)
+        assert len(list((folder / "runs").iterdir())) == 2
+        await over(stage)
+        assert not list((folder / "runs").iterdir())
+
+    play(scene())
+    assert not list(tmp_path.rglob("*EVIL*"))
 
 
 def test_what_programs_leave_behind_is_removed(tmp_path: Path) -> None:

@@ -120,6 +120,22 @@ def test_a_dry_run_says_what_it_would_do(service: Program, tmp_path: Path) -> No
         assert lines_of(tmp_path / "ran") == []
 
 
+def test_a_dry_run_leaves_the_programs_of_the_agent_beside_it_alone(service: Program, tmp_path: Path) -> None:
+    (tmp_path / "hold").touch()
+    agent_of(service, "web-0", tmp_path)
+    text = config(service, "web-0") + 'on-restart = "again"\n'
+    with AgentProgram(tmp_path, text) as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Running)
+        until(lambda: lines_of(tmp_path / "ran"), what="the hook to run")
+        with AgentProgram(tmp_path, text, "--dry-run") as dry:
+            dry.out.wait_for("would have approved the event")
+            assert dry.stop() == 0
+        (tmp_path / "go").touch()
+        agent.wait_for(Approved)
+        assert lines_of(tmp_path / "ran") == ["prepare Reboot 1"]
+
+
 def test_a_second_agent_on_the_same_journal_is_refused(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         ran = run(tmp_path, "agent", "run", "--config", agent.config)

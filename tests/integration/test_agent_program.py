@@ -119,6 +119,49 @@ def test_it_comes_back_although_it_was_down_when_the_event_ended(service: Progra
         assert lines_of(tmp_path / "ran") == ["prepare Reboot 1", "recover Reboot 1"]
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_it_goes_on_coming_back_after_a_restart_while_the_endpoint_is_away(
+    service: Program, tmp_path: Path, named: bool
+) -> None:
+    agent = agent_of(service, "web-0", tmp_path, more='machine = "web-0"' if named else "")
+    with agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+        (tmp_path / "hold").touch()
+        service.advance(900)
+        agent.wait_for(Running, side=Side.RECOVER)
+        until(lambda: len(lines_of(tmp_path / "ran")) == 2, what="the hook to run")
+        agent.kill()
+        service.kill()
+        (tmp_path / "go").touch()
+        agent.spawn()
+        agent.wait_for(Over)
+        assert lines_of(tmp_path / "ran") == ["prepare Reboot 1", "recover Reboot 1"]
+        assert "watching" not in agent.out.text
+
+
+def test_after_a_restart_nothing_more_is_prepared_or_approved_before_the_endpoint_answers(
+    service: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "hold").touch()
+    agent = agent_of(service, "web-0", tmp_path)
+    last = '\n[[handlers]]\nname = "last"\nkind = "log"\n'
+    agent.configure(config(service, "web-0") + last)
+    with agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Running)
+        agent.kill()
+        service.kill()
+        agent.spawn()
+        (tmp_path / "go").touch()
+        agent.wait_for(Ended, side=Side.PREPARE, handler="drain")
+        assert "last: prepare begins" not in agent.out.text
+        service.start()
+        agent.wait_for(Approved)
+        assert "last: prepare ready" in agent.out.text
+        assert lines_of(tmp_path / "ran") == ["prepare Reboot 1"]
+
+
 def test_an_event_that_is_put_off_is_followed(service: Program, tmp_path: Path) -> None:
     service.stop()
     fleet = Path(service.flags[-1])

@@ -6,13 +6,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from forewarn.agent.approval import Approve, Approver
 from forewarn.agent.cases import Ended, Over
+from forewarn.agent.desk import REFUSED_SECONDS
 from forewarn.agent.diff import SETTLING_SECONDS
+from forewarn.agent.errand import Errand
 from forewarn.agent.handler import Handler, OnFailure
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.launch import file_name
 from forewarn.agent.when import When
 from forewarn.core.words import EventType, Source
+from forewarn.sdk.documents import Event
 from forewarn.sdk.errors import Refused, Unavailable
 from tests.agents import NOW, Doing, Stage, event, settled, started
 
@@ -125,6 +131,49 @@ def test_once_it_has_started_nothing_is_tried_again(tmp_path: Path) -> None:
     play(scene())
 
 
+def test_a_handler_that_always_asks_to_be_tried_again_ends_with_its_time_and_the_next_one_runs(
+    tmp_path: Path,
+) -> None:
+    async def scene() -> None:
+        def answer(task: Task) -> Outcome:
+            stage.monotonic += 20.0
+            return Again("not yet") if task.side is PREPARE else Ready()
+
+        stubborn, other = Doing(answer), Doing()
+        stage = Stage(
+            tmp_path,
+            handler("drain", stubborn, timeout=50.0, on_failure=OnFailure.CONTINUE),
+            handler("stop", other),
+        )
+        stage.start()
+        await stage.show(event())
+        assert [attempt for _, _, attempt in stubborn.calls] == [1, 2, 3]
+        assert other.calls == [(PREPARE, "A", 1)]
+        assert "drain: prepare failed: not yet, and its 50 s are over before another try" in stage.said
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_restart_gives_a_handler_no_more_time_than_it_has(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Again("not yet"))
+        stage = Stage(tmp_path, handler("drain", does, timeout=50.0, retry=20.0))
+        stage.start()
+        await stage.show(event())
+        await stage.stop()
+        assert does.calls == [(PREPARE, "A", 1)]
+        stage.now = NOW + timedelta(seconds=40)
+        stage.start()
+        await stage.show(event())
+        assert does.calls == [(PREPARE, "A", 1), (PREPARE, "A", 2)]
+        assert "drain: prepare failed: not yet, and its 50 s are over before another try" in stage.said
+        await stage.stop()
+
+    play(scene())
+
+
 def test_a_plug_in_that_fails_in_any_way_has_failed(tmp_path: Path) -> None:
     async def scene() -> None:
         def crash(task: Task) -> Outcome:
@@ -218,6 +267,48 @@ def test_after_a_restart_what_has_ended_is_not_run_again_and_what_has_not_is(tmp
         await stage.show(event())
         assert first.calls == [(PREPARE, "A", 1)]
         assert second.calls == [(PREPARE, "A", 1), (PREPARE, "A", 2)]
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_recovery_goes_on_before_the_first_document(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event())
+        does.gate.clear()
+        await stage.show()
+        await stage.stop()
+        does.gate.set()
+        stage.start()
+        stage.agent.go_on()
+        await settled()
+        assert does.calls == [(PREPARE, "A", 1), (RECOVER, "A", 1), (RECOVER, "A", 2)]
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())
+
+
+def test_nothing_is_begun_or_approved_before_the_first_document(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        does.gate.clear()
+        stage = Stage(tmp_path, handler("drain", does), handler("stop", Doing()))
+        stage.start()
+        await stage.show(event())
+        await stage.stop()
+        does.gate.set()
+        stage.start()
+        stage.agent.go_on()
+        await settled()
+        assert does.calls == [(PREPARE, "A", 1)]
+        assert stage.endpoint.approved == []
+        await stage.show(event())
+        assert does.calls == [(PREPARE, "A", 1), (PREPARE, "A", 2)]
         assert stage.endpoint.approved == ["A"]
         await stage.stop()
 
@@ -428,16 +519,55 @@ def test_an_approval_that_cannot_be_delivered_is_told_once_and_kept(tmp_path: Pa
     play(scene())
 
 
-def test_an_approval_that_is_refused_is_not_sent_again(tmp_path: Path) -> None:
+def noted_pauses(monkeypatch: pytest.MonkeyPatch, *, longest: float) -> list[float]:
+    """Note how long errands pause, and let those pass that are shorter."""
+    pauses: list[float] = []
+    pause = Errand._pause
+
+    async def noting(errand: Errand, seconds: float | None) -> None:
+        if seconds is not None:
+            pauses.append(seconds)
+        await pause(errand, 0.0 if seconds is not None and seconds < longest else seconds)
+
+    monkeypatch.setattr(Errand, "_pause", noting)
+    return pauses
+
+
+def test_an_approval_that_is_refused_is_told_once_and_sent_again_when_somebody_may_have_mended_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scene() -> None:
+        pauses = noted_pauses(monkeypatch, longest=REFUSED_SECONDS)
         stage = Stage(tmp_path)
-        stage.endpoint.fault = Refused("400: no")
+        stage.endpoint.fault = Refused("403: no")
         stage.start()
         await stage.show(event())
-        stage.endpoint.fault = None
+        assert pauses == [REFUSED_SECONDS]
         await stage.show(event(description="moved"))
-        assert stage.endpoint.approved == []
-        assert "the approval is refused: 400: no" in stage.said
+        assert stage.said.count("the approval is refused: 403: no") == 1
+        stage.endpoint.fault = None
+        await stage.show(event(description="moved again"))
+        assert stage.endpoint.approved == ["A"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_recovery_is_tried_without_end_and_ever_more_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Ready() if task.side is PREPARE or task.attempt == 7 else Again("not yet"))
+        stage = Stage(tmp_path, handler("drain", does, retry=5.0))
+        stage.start()
+        await stage.show(event())
+        pauses = noted_pauses(monkeypatch, longest=600.0)
+        await stage.show()
+        # Real turns of the loop pass between, however short the pauses are.
+        async with asyncio.timeout(60):
+            while stage.journal.cases:  # noqa: ASYNC110 - nobody announces it
+                await asyncio.sleep(0)
+        assert pauses == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
         await stage.stop()
 
     play(scene())
@@ -460,6 +590,43 @@ def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
     play(scene())
 
 
+def test_a_dry_run_removes_nothing_that_programs_of_another_agent_have_left(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path, handler("drain", Doing()))
+        stage.start()
+        stage.desk.dry = True
+        left = tmp_path / "runs" / f"{file_name('A', 'drain', PREPARE)}.result"
+        left.parent.mkdir()
+        left.touch()
+        await stage.show(event())
+        await stage.show()
+        assert "recovered: the event is done with" in stage.said
+        assert left.exists()
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_fault_in_following_a_document_is_told_once_and_does_not_end_the_watch(tmp_path: Path) -> None:
+    async def scene() -> None:
+        stage = Stage(tmp_path, handler("drain", Doing()))
+
+        def broken(event: Event) -> float | None:
+            raise OverflowError("the end of all time")
+
+        sound, stage.endpoint.seconds_left = stage.endpoint.seconds_left, broken  # type: ignore[method-assign]
+        stage.start()
+        await stage.show(event("A"))
+        await stage.show(event("A"), event("B"))
+        assert len([line for line in stage.said if "OverflowError: the end of all time" in line]) == 1
+        stage.endpoint.seconds_left = sound  # type: ignore[method-assign]
+        await stage.show(event("A"), event("B"), event("C"))
+        assert stage.endpoint.approved == ["A", "B", "C"]
+        await stage.stop()
+
+    play(scene())
+
+
 def test_everything_that_began_has_ended_by_the_time_it_is_over(tmp_path: Path) -> None:
     async def scene() -> None:
         stage = Stage(tmp_path, handler("drain", Doing()), handler("stop", Doing()))
@@ -477,9 +644,10 @@ def test_everything_that_began_has_ended_by_the_time_it_is_over(tmp_path: Path) 
 def test_a_handler_that_waits_to_be_tried_again_is_not_when_the_event_is_gone(tmp_path: Path) -> None:
     async def scene() -> None:
         does = Doing(lambda task: Again("not yet") if task.side is PREPARE else Ready())
-        stage = Stage(tmp_path, handler("drain", does, retry=3600.0))
+        stage = Stage(tmp_path, handler("drain", does, retry=3600.0, timeout=7200.0))
         stage.start()
         await stage.show(event())
+        assert any("drain: prepare will try again" in line for line in stage.said)
         await stage.show()
         assert does.calls == [(PREPARE, "A", 1), (RECOVER, "A", 1)]
         assert stage.journal.cases == {}

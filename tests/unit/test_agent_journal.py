@@ -37,7 +37,7 @@ LIFE: Sequence[Entry] = (
     Begun(**SHARE, attempt=1, at=NOW),
     Running(**SHARE, pid=77, started="boot:1234"),
     Ended(**SHARE, ending=Ending.AGAIN, at=NOW, why="exit code 75"),
-    Begun(**SHARE, attempt=2, at=NOW),
+    Begun(**SHARE, attempt=2, at=NOW + timedelta(seconds=5)),
     Ended(**SHARE, ending=Ending.READY, at=NOW),
     Approved(event="A", at=NOW),
     Changed(event=started("A")),
@@ -127,6 +127,19 @@ def test_it_is_compacted_once_it_is_long_and_nothing_is_open(tmp_path: Path) -> 
     assert list(read(path.read_bytes())[1]) == ["B"]
 
 
+def test_it_does_not_grow_without_end_while_something_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "agent.journal"
+    journal = opened(path)
+    journal.write(LIFE[0])
+    reason = "x" * (COMPACT_BYTES // 4)
+    for attempt in range(1, 40):
+        journal.write(Begun(**SHARE, attempt=attempt, at=NOW))
+        journal.write(Ended(**SHARE, ending=Ending.AGAIN, at=NOW, why=reason))
+        assert path.stat().st_size < 2 * COMPACT_BYTES
+    journal.close()
+    assert read(path.read_bytes())[1] == journal.cases
+
+
 def test_the_journal_of_another_machine_is_set_aside(tmp_path: Path) -> None:
     path, said = tmp_path / "agent.journal", list[str]()
     written(path, LIFE[:3])
@@ -145,6 +158,13 @@ def test_a_machine_that_is_not_told_its_id_keeps_what_it_finds(tmp_path: Path) -
     unnamed.close()
     assert list(unnamed.cases) == ["A"]
     assert read(path.read_bytes())[0] == VM_ID
+
+
+def test_a_reason_with_half_a_character_is_kept_too(tmp_path: Path) -> None:
+    path = tmp_path / "agent.journal"
+    odd = Ended(**SHARE, ending=Ending.NEVER, at=NOW, why="\ud800 is no character")
+    written(path, [*LIFE[:2], odd])
+    assert read(path.read_bytes())[1] == replayed([*LIFE[:2], odd])
 
 
 def test_a_line_that_cannot_be_read_is_skipped_and_told(tmp_path: Path) -> None:

@@ -125,6 +125,11 @@ def test_seconds_left_are_reckoned_in_the_servers_time() -> None:
     assert event.seconds_left(time.now(400.0)) == 600
 
 
+def test_the_servers_time_ends_where_times_end() -> None:
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert ServerTime(date=last, received=100.0).now(500.0) >= last
+
+
 @pytest.mark.parametrize("header", [None, "", "yesterday"])
 def test_an_answer_without_a_date_tells_no_time(header: str | None) -> None:
     assert read_date(header, received=0.0) is None

@@ -172,6 +172,8 @@ def test_a_duration_is_a_number_however_written(seconds: object) -> None:
         (document(NotBefore=7), "NotBefore is 7"),
         (document(Resources=[1]), "not a list of names"),
         (document(EventType=["Reboot"]), "not a text"),
+        (document(Description="a \ud800"), "description is .* half a character"),
+        (document(Resources=["web-\udfff"]), "Resources is .* half a character"),
         (b"[" * 100_000, "no JSON"),
     ],
 )

@@ -43,6 +43,7 @@ class Attempt:
 
     number: int
     begun: datetime
+    first: datetime  # when the first attempt began
     process: ProcessId | None = None
     ending: Ending | None = None  # None: it is not known to have ended
     ended: datetime | None = None
@@ -215,7 +216,8 @@ def _case_after(case: Case, entry: Changed | Begun | Running | Ended | Approved 
 def _attempt_after(known: Attempt | None, entry: Begun | Running | Ended) -> Attempt | None:
     match entry:
         case Begun():
-            return Attempt(number=entry.attempt, begun=entry.at)
+            first = entry.at if known is None else known.first
+            return Attempt(number=entry.attempt, begun=entry.at, first=first)
         case Running() if known:
             return replace(known, process=ProcessId(entry.pid, entry.started))
         case Ended() if known:
@@ -230,6 +232,8 @@ def entries_of(cases: Cases) -> Iterator[Entry]:
         yield TakenUp(event=case.event, at=case.since)
         for (side, handler), attempt in case.attempts.items():
             share = {"event": id_, "side": side, "handler": handler}
+            if attempt.first != attempt.begun:
+                yield Begun(**share, attempt=1, at=attempt.first)  # type: ignore[arg-type]
             yield Begun(**share, attempt=attempt.number, at=attempt.begun)  # type: ignore[arg-type]
             if attempt.process is not None:
                 pid, started = attempt.process

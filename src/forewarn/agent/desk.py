@@ -24,6 +24,9 @@ _OWN = frozenset(
 # Every program may need these, and nobody keeps a secret in them.
 _COMMON = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "HOSTNAME"})
 
+# Before an endpoint is asked again that has said that asking again will not help: somebody may have mended
+# it.
+REFUSED_SECONDS = 30.0
 
 # Told once why the endpoint gives no document, and once, with None, that it does again.
 Told: TypeAlias = Callable[[GuestError | None], None]

@@ -10,9 +10,9 @@ from typing import Any
 
 from forewarn.agent.approval import No, Wait, Yes
 from forewarn.agent.cases import Approved, Begun, Case, Ended, Ending, Over
-from forewarn.agent.desk import Desk
+from forewarn.agent.desk import REFUSED_SECONDS, Desk
 from forewarn.agent.diff import held_by_another
-from forewarn.agent.handler import Handler, OnFailure
+from forewarn.agent.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.launch import Launch, resumable
 from forewarn.agent.when import Later, Now, Skip
@@ -21,13 +21,17 @@ from forewarn.sdk.errors import GuestError, Unavailable
 
 # Before an approval that could not be delivered is sent again, beyond what the client does by itself.
 APPROVE_AGAIN_SECONDS = 5.0
+# For a program of a former agent to be heard out, although its time was over while nobody was there.
+LEAST_SECONDS = 1.0
 GONE = "the event has left"
 
 
 class Errand:
     """Takes care of one event."""
 
-    def __init__(self, id_: str, desk: Desk) -> None:
+    def __init__(self, id_: str, desk: Desk, *, listed: bool = True) -> None:
+        """Take an event; one that is not known to be listed still is only seen to in what runs already."""
+        self._listed = listed
         self._id = id_
         self._desk = desk
         self._voice = desk.voice.about(event=id_, type=str(self._case.event.type))
@@ -35,7 +39,6 @@ class Errand:
         self._gone = asyncio.Event()
         self._version = 0  # how often there was news
         self._ready_since: float | None = None
-        self._refused = False  # the endpoint does not take the approval
         self._said: set[str] = set()
         if self._case.left is not None:
             self._gone.set()
@@ -44,6 +47,12 @@ class Errand:
         """Be told that the event, or the config, is another."""
         self._version += 1
         self._news.set()
+
+    def listed(self) -> None:
+        """Be told that a document was seen, and the case is as it says."""
+        if not self._listed:
+            self._listed = True
+            self.changed()
 
     def left(self) -> None:
         """Be told that the event is over for this machine."""
@@ -79,6 +88,10 @@ class Errand:
 
     async def _time_has_come(self, handler: Handler) -> bool:
         """Wait until it is time for a handler; False if it is not for this event."""
+        if not self._listed:
+            # To be ended and run again is for when it is known that the event still comes.
+            waits = handler.on_restart is OnRestart.WAIT
+            return waits and await resumable(self._desk, self._case, handler, Side.PREPARE) is not None
         while self._case.left is None:
             event = self._case.event
             match handler.when.verdict(event, self._desk.endpoint.seconds_left(event)):
@@ -94,34 +107,47 @@ class Errand:
 
     async def _share(self, handler: Handler, side: Side) -> None:
         """Run a handler until it is done, or has failed."""
+        ends = self._desk.monotonic() + handler.timeout - self._passed(handler, side)
+        seconds, tries = handler.timeout, 0
         while True:
-            outcome = await self._attempt(handler, side)
+            tries += 1
+            outcome = await self._attempt(handler, side, seconds)
             if isinstance(outcome, Again) and side is Side.PREPARE:
-                outcome = self._in_time(outcome)
+                outcome = self._in_time(outcome, handler, ends=ends)
             self._end(handler.name, side, outcome)
             if not isinstance(outcome, Again):
                 return
-            await self._pause(handler.retry if outcome.after is None else outcome.after)
-            if side is Side.PREPARE and self._case.left is not None:
-                return
+            await self._pause(handler.pause(outcome.after, tries=1 if side is Side.PREPARE else tries))
+            if side is Side.PREPARE:
+                seconds = ends - self._desk.monotonic()
+                if self._case.left is not None:
+                    return
 
-    def _in_time(self, outcome: Again) -> Outcome:
-        """Try again only while that may help."""
+    def _passed(self, handler: Handler, side: Side) -> float:
+        """Say how long ago a former agent has begun with a handler."""
+        known = self._case.attempt(side, handler.name)
+        return 0.0 if known is None else max(0.0, (self._desk.now() - known.first).total_seconds())
+
+    def _in_time(self, outcome: Again, handler: Handler, *, ends: float) -> Outcome:
+        """Try again only while that may help: those after it wait for it."""
         if self._case.left is not None:
             return Never(GONE)
-        return Never(f"{outcome.why}, and the event has started") if self._case.event.started else outcome
+        if self._case.event.started:
+            return Never(f"{outcome.why}, and the event has started")
+        if self._desk.monotonic() + handler.pause(outcome.after) >= ends:
+            return Never(f"{outcome.why}, and its {handler.timeout:g} s are over before another try")
+        return outcome
 
-    async def _attempt(self, handler: Handler, side: Side) -> Outcome:
+    async def _attempt(self, handler: Handler, side: Side, seconds: float) -> Outcome:
         found = await resumable(self._desk, self._case, handler, side)
         known = self._case.attempt(side, handler.name)
         number = known.number if known else 0
-        seconds = handler.timeout
         if found is None:
             number += 1
             self._begin(handler.name, side, number)
         elif known is not None:
             passed = (self._desk.now() - known.begun).total_seconds()
-            seconds = max(1.0, min(handler.timeout, handler.timeout - passed))
+            seconds = max(LEAST_SECONDS, min(seconds, seconds - passed))
         launch = Launch(self._desk, self._id, handler, side=side, attempt=number, found=found)
         work = self._within(handler, launch.task(self._case.event), seconds)
         return await (self._unless_gone(work) if side is Side.PREPARE else work)
@@ -156,7 +182,7 @@ class Errand:
     async def _approve(self) -> float | None:
         """Approve if all is ready and it is for this machine to do so; returns when to ask again."""
         case = self._case
-        if case.left is not None or case.approved is not None or self._refused:
+        if case.left is not None or case.approved is not None or not self._listed:
             return None
         if case.event.status == EventStatus.SCHEDULED and (held := self._held()):
             self._say_once(f"not approved: {held} failed")
@@ -199,9 +225,8 @@ class Errand:
                 self._say_once(f"the approval cannot be delivered: {why}")
                 return APPROVE_AGAIN_SECONDS
             case Never(why):
-                self._refused = True
-                self._voice.warn(f"the approval is refused: {why}")
-                return None
+                self._say_once(f"the approval is refused: {why}", warning=True)
+                return REFUSED_SECONDS
 
     async def _sent(self) -> Outcome:
         try:
@@ -283,10 +308,10 @@ class Errand:
         except TimeoutError:
             pass
 
-    def _say_once(self, message: str) -> None:
+    def _say_once(self, message: str, *, warning: bool = False) -> None:
         if message not in self._said:
             self._said.add(message)
-            self._voice.say(message)
+            (self._voice.warn if warning else self._voice.say)(message)
 
 
 def _told(outcome: Outcome) -> tuple[Ending, str]:

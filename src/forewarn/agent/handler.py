@@ -6,6 +6,10 @@ from enum import StrEnum
 from forewarn.agent.handling import Handling
 from forewarn.agent.when import When
 
+# What is tried without end is tried after pauses that double up to this.
+LONGEST_PAUSE = 60.0
+MOST_DOUBLINGS = 16
+
 
 class OnFailure(StrEnum):
     """What a handler's failure means for the approval."""
@@ -29,8 +33,14 @@ class Handler:
     kind: str
     does: Handling
     when: When = field(default_factory=When)
-    timeout: float = 300.0  # seconds, for each attempt
+    timeout: float = 300.0  # seconds: to prepare, for all attempts together; to recover, for each
     retry: float = 5.0  # seconds before another attempt, where a handler does not say
     on_failure: OnFailure = OnFailure.HOLD
     on_restart: OnRestart = OnRestart.WAIT
     drains: bool = True  # from when it has begun this machine should get no work
+
+    def pause(self, wanted: float | None, *, tries: int = 1) -> float:
+        """Say how long to wait before another attempt: as the handler wants, else longer after each try."""
+        if wanted is not None:
+            return wanted
+        return max(self.retry, min(LONGEST_PAUSE, self.retry * 2.0 ** min(tries - 1, MOST_DOUBLINGS)))

@@ -16,22 +16,25 @@ from forewarn.core.errors import Invalid
 from forewarn.sdk import platform
 
 FORMAT = 1
-# Rewritten without what is over when it is longer than this; an event leaves about two kilobytes.
+# Rewritten without what is over when it is longer than this; an event leaves about two kilobytes. While
+# something is open it must also be twice as long as what was known the last time.
 COMPACT_BYTES = 64 * 1024
 
 
 class Journal:
     """What is known, and the file that it can be read from again."""
 
-    def __init__(self, path: Path, *, vm_id: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, *, vm_id: str, warn: Callable[[str], None], machine: str = "") -> None:
         """Open a journal, or begin one; one of another machine is set aside."""
         self.path = path
         self._vm_id = vm_id
+        self._machine = machine
         self._warn = warn
         self.trouble: str | None = None  # why it cannot be written
         self.cases: Cases = {}
         self._file: IO[bytes] | None = None
         self._size = 0
+        self._kept = 0  # of that, what was known when it was last rewritten
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
@@ -49,12 +52,16 @@ class Journal:
         self.cases = after(self.cases, entry)
         try:
             self._append(as_json(entry))
-            if not self.cases and self._size > COMPACT_BYTES:
+            if self._size > max(COMPACT_BYTES, 2 * self._kept if self.cases else 0):
                 self._rewrite()
         except OSError as error:
             if self.trouble is None:
                 self._warn(f"journal {self.path} cannot be written, a restart would forget: {error.strerror}")
             self.trouble = str(error.strerror)
+
+    def is_of(self, vm_id: str) -> bool:
+        """Say whether it is a machine's; one that is not told its id keeps what it finds."""
+        return vm_id in ("", self._vm_id)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -75,7 +82,7 @@ class Journal:
     def _rewrite(self) -> None:
         """Write all that is known to a new file, and put it in the place of the old one."""
         part = self.path.with_name(f"{self.path.name}.part")
-        head = {"journal": FORMAT, "vm_id": self._vm_id}
+        head = {"journal": FORMAT, "vm_id": self._vm_id, "machine": self._machine}
         with part.open("wb") as file:
             file.writelines(_line(said) for said in (head, *map(as_json, entries_of(self.cases))))
             file.flush()
@@ -84,7 +91,7 @@ class Journal:
         platform.sync_folder(self.path.parent)
         self.close()
         self._file = self.path.open("ab", buffering=0)
-        self._size = self._file.tell()
+        self._size = self._kept = self._file.tell()
 
     def _known(self, path: Path) -> Cases:
         whole = path.read_bytes()
@@ -120,6 +127,15 @@ def read(whole: bytes, *, warn: Callable[[str], None] = lambda _: None) -> tuple
     return vm_id, replayed(entries)
 
 
+def machine_of(whole: bytes) -> str:
+    """Read what the machine was called that a journal is of; empty if it does not say."""
+    try:
+        said = json.loads(whole.partition(b"\n")[0])
+        return str(said.get("machine", ""))
+    except (ValueError, AttributeError):
+        return ""
+
+
 def read_entries(
     whole: bytes, *, warn: Callable[[str], None] = lambda _: None
 ) -> tuple[str | None, list[Entry]]:
@@ -152,7 +168,9 @@ def _head(said: Any) -> str:
 
 
 def _line(said: Iterable[Any]) -> bytes:
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    # Half a character, which a handler's reason may hold, is written as JSON writes it: with a backslash.
+    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace") + b"\n"
 
 
 def _safe(text: str | None) -> str:

@@ -2,15 +2,16 @@
 
 It is started as a script, by its path, and imports nothing of forewarn: it must be quick. It waits for its
 order on stdin, which comes when the agent has written down that it is there; without one it ends, and
-nothing was run. When the program is over it leaves its exit code in a file, for this agent or the next.
+nothing was run. When the program is over it leaves its exit code in a file, for this agent or the next, and
+ends with that code itself: on a disk that takes no file, this agent still knows.
 """
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 from typing import Any
 
 
@@ -18,26 +19,32 @@ def main() -> None:
     """Take the order, run the program, leave the result."""
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
-        return
+        sys.exit("no order came, nothing was run")
     order = json.loads(line)
     # Whoever ends the program sends the signal to both; the one that reports comes after. A handler, unlike
     # ignoring, is not passed on to the program.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    _leave(order["result"], _run(order))
+    result = _run(order)
+    if order["result"] is not None:
+        with contextlib.suppress(OSError):
+            _leave(order["result"], result)
+    sys.exit(_exit_code(result))
 
 
 def _run(order: dict[str, Any]) -> dict[str, Any]:
-    with tempfile.TemporaryFile() as told:
-        told.write(order["input"].encode())
-        told.seek(0)
-        try:
-            process = subprocess.Popen(order["words"], stdin=told, **_identity(order))  # noqa: S603 - its job
-        except (OSError, ValueError, subprocess.SubprocessError, LookupError) as error:
-            return {
-                "error": f"{order['words'][0]} cannot be run: {getattr(error, 'strerror', None) or error}"
-            }
-    return {"code": process.wait()}
+    try:
+        process = subprocess.Popen(order["words"], stdin=subprocess.PIPE, **_identity(order))  # noqa: S603 - its job
+    except (OSError, ValueError, subprocess.SubprocessError, LookupError) as error:
+        return {"error": f"{order['words'][0]} cannot be run: {getattr(error, 'strerror', None) or error}"}
+    process.communicate(order["input"].encode())  # whether it reads that or not
+    return {"code": process.returncode}
+
+
+def _exit_code(result: dict[str, Any]) -> int:
+    """Say it as shells do: a program that was not run, and one that a signal ended, have codes too."""
+    code = result.get("code", 127)
+    return int(code if code >= 0 else 128 - code)
 
 
 def _identity(order: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from hashlib import sha256
 
 from forewarn.agent.cases import Case, ProcessId, Running
 from forewarn.agent.desk import Desk
@@ -83,18 +84,24 @@ class Launch:
             share = {"event": self._id, "side": self._side, "handler": self._handler.name}
             self._desk.memory.write(Running(**share, pid=process.pid, started=process.started))  # type: ignore[arg-type]
 
-        return self._desk.runs.start(
+        run = self._desk.runs.start(
             file_name(self._id, self._handler.name, self._side), order, written_down=written_down
         )
+        if not run.is_heard:
+            self._voice.warn(f"{self._handler.name}: the disk cannot be written, what it says is not kept")
+        return run
 
     def _heard(self, line: str) -> None:
         self._voice.say(f"{self._handler.name} | {line}")
 
 
 async def resumable(desk: Desk, case: Case, handler: Handler, side: Side) -> Run | None:
-    """Find the program that a former agent has started for a handler, if it can be waited for."""
+    """Find the program that a former agent has started for a handler, if it can be waited for.
+
+    A dry run finds none: it would be one of the agent that really runs.
+    """
     known = case.attempt(side, handler.name)
-    if known is None or known.process is None or known.ending is not None:
+    if desk.dry or known is None or known.process is None or known.ending is not None:
         return None
     run = desk.runs.find(file_name(case.event.id.upper(), handler.name, side), known.process)
     if handler.on_restart is OnRestart.AGAIN and run.runs:
@@ -105,4 +112,9 @@ async def resumable(desk: Desk, case: Case, handler: Handler, side: Side) -> Run
 
 def file_name(id_: str, handler: str, side: Side) -> str:
     """Name what a program leaves behind."""
-    return f"{id_}.{handler.replace('/', '+')}.{side}"
+    return f"{file_stem(id_)}.{handler.replace('/', '+')}.{side}"
+
+
+def file_stem(id_: str) -> str:
+    """Begin the names of an event's files; its id is another's word, which may lead out of the folder."""
+    return sha256(id_.encode()).hexdigest()[:32]

@@ -16,7 +16,8 @@ from forewarn.agent.cases import Case
 from forewarn.agent.config import Config
 from forewarn.agent.desk import Desk
 from forewarn.agent.endpoints import Endpoints
-from forewarn.agent.journal import Journal, Notebook, read
+from forewarn.agent.journal import Journal, Notebook, machine_of, read
+from forewarn.agent.launch import file_stem
 from forewarn.agent.meter import Meter
 from forewarn.agent.options import Options
 from forewarn.agent.probes import Page, Probes, as_json
@@ -77,6 +78,7 @@ class Program:
         self._memory: Journal | Notebook = Notebook()
         self._agent: Agent | None = None
         self._desk: Desk | None = None
+        self._called = ""  # what this machine was when the journal was written
         self._early: str | None = None  # what is awaited before it can watch
 
     async def run(self) -> None:
@@ -103,7 +105,6 @@ class Program:
         self._voice.say("stopped; what is prepared stays so, and handlers that run go on")
 
     async def _watch(self) -> None:
-        agent = self._config.agent
         self._peek()
         dry = " (dry run: nothing is done)" if self._options.dry_run else ""
         self._voice.say(
@@ -111,12 +112,49 @@ class Program:
         )
         for problem in problems(self._config):
             self._voice.warn(problem)
-        await self._endpoints.find(trouble=self._waits)
-        instance = await self._identity()
-        if not self._options.dry_run:
-            self._memory = Journal(agent.journal, vm_id=instance.vm_id, warn=self._voice.warn)
-        runs = Runs(agent.journal.with_name(f"{agent.journal.name}.runs"))
-        runs.forget(lambda name: name.partition(".")[0] not in self._memory.cases)
+        try:
+            self._go_on()
+            await self._endpoints.find(trouble=self._waits)
+            worker = await self._at_work_as(await self._identity())
+            self._voice.say(
+                "watching",
+                machine=worker.machine,
+                endpoint=self._endpoints.url,
+                open=len(self._memory.cases),
+            )
+            await worker.run()
+        finally:
+            if self._agent is not None:
+                await self._agent.stop()
+
+    def _go_on(self) -> None:
+        """Go on with what a former agent has begun: the endpoint may be away for long."""
+        name = self._config.agent.machine or self._called
+        if name and self._memory.cases and not self._options.dry_run:
+            self._voice.say("going on with what was begun", machine=name, open=len(self._memory.cases))
+            self._employ(Instance(name=name)).go_on()
+
+    async def _at_work_as(self, instance: Instance) -> Agent:
+        """Know who this machine is; what was gone on with as another is let go of."""
+        memory, agent = self._memory, self._agent
+        if agent is not None and isinstance(memory, Journal):
+            if agent.machine == instance.name and memory.is_of(instance.vm_id):
+                return agent
+            await agent.stop()
+            memory.close()
+        return self._employ(instance)
+
+    def _employ(self, instance: Instance) -> Agent:
+        """Open the journal, and let an agent work by it."""
+        path = self._config.agent.journal
+        runs = Runs(path.with_name(f"{path.name}.runs"))
+        if self._options.dry_run:
+            # The journal, and the programs that it names, are those of the agent that really runs.
+            self._memory = Notebook()
+        else:
+            self._memory = Journal(path, vm_id=instance.vm_id, machine=instance.name, warn=self._voice.warn)
+            kept = {file_stem(id_) for id_ in self._memory.cases}
+            runs.forget(lambda name: name.partition(".")[0] not in kept)
         self._desk = Desk(
             config=self._config,
             machine=instance.name,
@@ -130,10 +168,7 @@ class Program:
             speed=self._options.speed,
         )
         self._agent = Agent(self._desk, self._endpoints)
-        self._voice.say(
-            "watching", machine=instance.name, endpoint=self._endpoints.url, open=len(self._memory.cases)
-        )
-        await self._agent.run()
+        return self._agent
 
     async def _identity(self) -> Instance:
         """Find out who this machine is; one that was given a name needs no more, if nobody tells."""
@@ -168,7 +203,9 @@ class Program:
     def _peek(self) -> None:
         """Know what was prepared before the endpoint answers: a load balancer asks before that."""
         with contextlib.suppress(OSError):
-            self._memory.cases = read(self._config.agent.journal.read_bytes())[1]
+            whole = self._config.agent.journal.read_bytes()
+            self._memory.cases = read(whole)[1]
+            self._called = machine_of(whole)
 
     async def _report(self) -> None:
         """Tell systemd that the loop goes on, and what it does."""
@@ -266,7 +303,7 @@ class Program:
         return ", ".join(f"{case.event.type}: {status.doing(case)}" for case in cases) or "watching"
 
     def _trouble(self) -> str | None:
-        return self._early if self._agent is None else self._agent.trouble
+        return self._early or (None if self._agent is None else self._agent.trouble)
 
     def _draining(self) -> list[Case]:
         return status.draining(self._memory.cases, self._config)

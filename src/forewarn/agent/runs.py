@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from forewarn.agent.cases import ProcessId
 from forewarn.sdk import platform
@@ -55,12 +55,23 @@ class Run:
     """A program that runs."""
 
     def __init__(
-        self, base: Path, process: ProcessId, child: "subprocess.Popen[bytes] | None" = None, *, told: int = 0
+        self,
+        base: Path | None,
+        process: ProcessId,
+        child: "subprocess.Popen[bytes] | None" = None,
+        *,
+        told: int = 0,
     ) -> None:
+        """Take where it leaves what it says and how it ended; None if it can leave nothing."""
         self.process = process
         self._base = base
         self._child = child
         self._told = told  # how much of its output was passed on
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether what it says is kept."""
+        return self._base is not None
 
     @property
     def runs(self) -> bool:
@@ -99,6 +110,8 @@ class Run:
             self._child.returncode = 0  # so that nobody complains that its end was not awaited
 
     def _listen(self, hear: Callable[[str], None], *, to_the_end: bool = False) -> None:
+        if self._base is None:
+            return
         try:
             with _file(self._base, "output").open("rb") as output:
                 output.seek(self._told)
@@ -111,11 +124,21 @@ class Run:
             hear(line.decode(errors="replace")[:LONGEST_LINE])
 
     def _result(self) -> Exited | NotRun | Lost:
+        return self._left_behind() or self._seen()
+
+    def _left_behind(self) -> Exited | NotRun | None:
+        if self._base is None:
+            return None
         try:
             result = json.loads(_file(self._base, "result").read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return Lost()
+            return None
         return NotRun(result["error"]) if "error" in result else Exited(int(result["code"]))
+
+    def _seen(self) -> Exited | Lost:
+        """Go by how the process ended that stays with it, unless that was ended itself."""
+        code = None if self._child is None else self._child.returncode
+        return Lost() if code is None or code < 0 else Exited(code)
 
 
 class Runs:
@@ -125,11 +148,16 @@ class Runs:
         self._folder = folder
 
     def start(self, name: str, order: Order, *, written_down: Callable[[ProcessId], None]) -> Run:
-        """Start a program: it begins when the process that stays with it is written down."""
-        platform.make_private_folder(self._folder)
-        base = self._folder / name
-        _remove(base)
-        with _file(base, "output").open("wb") as output:
+        """Start a program: it begins when the process that stays with it is written down.
+
+        On a disk that cannot be written to it runs all the same, unheard.
+        """
+        base: Path | None = self._folder / name
+        with contextlib.ExitStack() as stack:
+            try:
+                output: IO[bytes] | int = stack.enter_context(self._emptied(name))
+            except OSError:
+                base, output = None, subprocess.DEVNULL
             child = subprocess.Popen(  # noqa: S603 - our own script
                 [sys.executable, "-I", "-S", str(KEEPER)],
                 stdin=subprocess.PIPE,
@@ -139,8 +167,15 @@ class Runs:
             )
         process = ProcessId(child.pid, platform.process_started(child.pid) or "")
         written_down(process)
-        _send(child, {**_plain(order), "result": str(_file(base, "result"))})
+        _send(child, {**_plain(order), "result": None if base is None else str(_file(base, "result"))})
         return Run(base, process, child)
+
+    def _emptied(self, name: str) -> IO[bytes]:
+        """Remove what an earlier attempt has left, and open a file for what this one says."""
+        platform.make_private_folder(self._folder)
+        base = self._folder / name
+        _remove(base)
+        return _file(base, "output").open("wb")
 
     def find(self, name: str, process: ProcessId) -> Run:
         """Find a program again that another agent has started; its output was told up to no line."""

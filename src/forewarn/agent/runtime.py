@@ -8,15 +8,12 @@ from typing import Protocol
 from forewarn.agent import diff
 from forewarn.agent.cases import Changed, Left, TakenUp, key
 from forewarn.agent.config import Config
-from forewarn.agent.desk import Desk, Endpoint, Told
+from forewarn.agent.desk import REFUSED_SECONDS, Desk, Endpoint, Told
 from forewarn.agent.diff import Sight
 from forewarn.agent.errand import Errand
+from forewarn.agent.launch import file_stem
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
-
-# Before an endpoint is asked again that has said that asking again will not help: somebody may have mended
-# it.
-REFUSED_SECONDS = 30.0
 
 
 class Watched(Endpoint, Protocol):
@@ -38,8 +35,14 @@ class Agent:
         self._document: Document | None = None
         self._sight: Sight | None = None
         self._again: asyncio.TimerHandle | None = None
+        self._fault: str | None = None  # why the present document could not be followed
         self.trouble: str | None = None  # why the endpoint does not answer
         self.trouble_since: datetime | None = None
+
+    @property
+    def machine(self) -> str:
+        """Whom it works for."""
+        return self._desk.machine
 
     async def run(self) -> None:
         """Watch until cancelled; programs of handlers are left running then."""
@@ -52,7 +55,12 @@ class Agent:
                     self._troubled(error)
                 await asyncio.sleep(REFUSED_SECONDS)
         finally:
-            await self._stop()
+            await self.stop()
+
+    def go_on(self) -> None:
+        """Go on with what needs no document: coming back, and waiting for programs that run already."""
+        for id_ in self._desk.memory.cases:
+            self._care_for(id_, listed=False)
 
     def reload(self, config: Config) -> None:
         """Go on by another config."""
@@ -69,6 +77,19 @@ class Agent:
         self._compare()
 
     def _compare(self) -> None:
+        """Do what the present document asks for; a fault of ours must not end the watch."""
+        try:
+            self._follow()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next document may be another
+            fault = f"{type(error).__name__}: {error}"
+            if fault != self._fault:
+                self._desk.voice.warn(f"a document could not be followed, and is looked at again: {fault}")
+            self._fault = fault
+            self._look_again(REFUSED_SECONDS)
+        else:
+            self._fault = None
+
+    def _follow(self) -> None:
         """Do what the present document asks for; doing it twice changes nothing."""
         if self._document is None or self._sight is None or self._desk.leaving:
             return
@@ -121,10 +142,11 @@ class Agent:
         if errand := self._errands.get(id_):
             errand.left()
 
-    def _care_for(self, id_: str) -> None:
-        if id_ in self._errands:
+    def _care_for(self, id_: str, *, listed: bool = True) -> None:
+        if known := self._errands.get(id_):
+            known.listed()
             return
-        errand = self._errands[id_] = Errand(id_, self._desk)
+        errand = self._errands[id_] = Errand(id_, self._desk, listed=listed)
         task = self._tasks[id_] = asyncio.create_task(errand.run(), name=f"event {id_}")
         task.add_done_callback(lambda done: self._done(id_, done))
 
@@ -139,7 +161,8 @@ class Agent:
             )
             self._look_again(REFUSED_SECONDS)
             return
-        self._desk.runs.forget(lambda name: name.startswith(f"{id_}."))
+        if not self._desk.dry:
+            self._desk.runs.forget(lambda name: name.startswith(file_stem(id_)))
         self._compare()
 
     def _look_again(self, seconds: float | None) -> None:
@@ -161,7 +184,8 @@ class Agent:
             passing = "; what is prepared stays so meanwhile" if isinstance(error, Unavailable) else ""
             self._desk.voice.warn(f"the endpoint gives no document: {error}{passing}")
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
+        """Let go of everything; programs that run are left running."""
         self._desk.leaving = True
         self._look_again(None)
         tasks = list(self._tasks.values())

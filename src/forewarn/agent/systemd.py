@@ -47,4 +47,4 @@ class Systemd:
         # A name that begins with @ is none of a file.
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as speaker:
-            speaker.sendto("\n".join(lines).encode(), address)
+            speaker.sendto("\n".join(lines).encode(errors="replace"), address)

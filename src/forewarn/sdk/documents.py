@@ -160,7 +160,16 @@ def _text(said: Mapping[str, Any], name: str) -> str:
         return ""
     if not isinstance(value, str):
         raise Unreadable(f"{name} is {_said(value)}, not a text")
-    return value
+    return _whole(value, name)
+
+
+def _whole(text: str, name: str) -> str:
+    """Refuse half a character, which JSON can say, and which nobody can write down or pass on."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Unreadable(f"{name} is {_said(text)}, which holds half a character") from None
+    return text
 
 
 def _resources(value: object, *, version: str) -> tuple[str, ...]:
@@ -169,6 +178,7 @@ def _resources(value: object, *, version: str) -> tuple[str, ...]:
         return ()
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise Unreadable(f"Resources is {_said(value)}, not a list of names")
+    names = [_whole(name, "Resources") for name in names]
     if version == UNDERSCORED_VERSION:
         return tuple(name.removeprefix("_") for name in names)
     return tuple(names)

@@ -4,7 +4,7 @@ NotBefore is the server's time. A machine's own clock may be wrong, and jumps wh
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from forewarn.sdk.documents import parse_moment
 
@@ -18,7 +18,10 @@ class ServerTime:
 
     def now(self, monotonic: float) -> datetime:
         """Say what time it is for the server."""
-        return self.date + timedelta(seconds=max(0.0, monotonic - self.received))
+        try:
+            return self.date + timedelta(seconds=max(0.0, monotonic - self.received))
+        except OverflowError:  # a server whose clock is at the end of all time
+            return datetime.max.replace(tzinfo=UTC)
 
 
 def read_date(header: str | None, *, received: float) -> ServerTime | None:
