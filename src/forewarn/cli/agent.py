@@ -260,7 +260,10 @@ def rehearse(
         ),
     ],
     config: ConfigFile = None,
-    speed: Annotated[float, typer.Option(metavar="N", min=0.001, help="How fast time runs.")] = 60.0,
+    speed: Annotated[
+        float | None,
+        typer.Option(metavar="N", min=0.001, help="How fast time runs; else as the scenario says."),
+    ] = None,
     kill: Annotated[bool, typer.Option(help="Do it again, with the agent killed half-way.")] = True,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the agent says.")] = False,
 ) -> None:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from forewarn.rehearsal.agents import AgentReport
 
 
-def stories(scenario: str, *, config: Path, speed: float, killed: bool, verbose: bool) -> "AgentReport":
+def stories(
+    scenario: str, *, config: Path, speed: float | None, killed: bool, verbose: bool
+) -> "AgentReport":
     """Rehearse; shows on stderr how far it is."""
     try:
         from forewarn.rehearsal.agents import rehearse_agent
@@ -31,7 +33,9 @@ def stories(scenario: str, *, config: Path, speed: float, killed: bool, verbose:
         if verbose or not what.startswith("|"):
             print(f"{words.span(at.total_seconds()):>10}  {who:10}  {what}", file=sys.stderr, flush=True)
 
-    found = with_speed(find(scenario), "system" if speed == 1 else f"x{speed:g}")
+    found = find(scenario)
+    if speed is not None:
+        found = with_speed(found, "system" if speed == 1 else f"x{speed:g}")
     return rehearse_agent(found, config=config.absolute(), killed=killed, note=note)
 
 
