@@ -34,11 +34,6 @@ class Timing:
         self._outlook = Outlook(self._calendars.values())
         self._outlooks = {project: Outlook([calendar]) for project, calendar in self._calendars.items()}
 
-    @property
-    def bound(self) -> bool:
-        """Whether there is any window to be heeded."""
-        return bool(self._calendars)
-
     def not_before(self, now: datetime) -> datetime:
         """Say when work that guests are told of now may start, approvals aside."""
         return whole_second(now + self._notice)
