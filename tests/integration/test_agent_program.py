@@ -150,6 +150,7 @@ def test_after_a_restart_nothing_more_is_prepared_or_approved_before_the_endpoin
     with agent:
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(Running)
+        until(lambda: lines_of(tmp_path / "ran"), what="the hook to run")
         agent.kill()
         service.kill()
         agent.spawn()
