@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from forewarn.control.conductor import Conductor
 from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
-from forewarn.core import rollout
+from forewarn.core import rollout, steering
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.forecast import Expected, forecast, on_one_host
 from forewarn.core.model import Waiting
@@ -90,7 +90,7 @@ class Rollouts:
         now = self._clock.now()
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
-            rollout.check_running(mine)
+            steering.check_running(mine)
             why = f"by {by}: {reason}" if reason else f"by {by}"
             mine = self._conductor.pause(tx, mine, by=by, why=why, now=now)
         return self._shown(mine, now)
@@ -101,8 +101,8 @@ class Rollouts:
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
             orders = self._conductor.orders_of(tx, mine)
-            mine = rollout.resumed(mine, orders, self._conductor.quiet(tx, mine, orders), now=now)
-            mine = rollout.told(mine, "resumed", by=by, now=now)
+            mine = steering.resumed(mine, orders, self._conductor.quiet(tx, mine, orders), now=now)
+            mine = steering.told(mine, "resumed", by=by, now=now)
             self._conductor.let_go(tx, mine, now)
             self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
             mine = self._conductor.carry_on(tx, mine, now)
@@ -115,8 +115,8 @@ class Rollouts:
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
             self._conductor.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
-            mine = rollout.aborted(mine, self._conductor.orders_of(tx, mine), why=why, now=now)
-            mine = rollout.told(mine, "aborted", by=by, now=now)
+            mine = steering.aborted(mine, self._conductor.orders_of(tx, mine), why=why, now=now)
+            mine = steering.told(mine, "aborted", by=by, now=now)
             self._conductor.let_go(tx, mine, now)
             self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
             mine = self._conductor.carry_on(tx, mine, now)
@@ -143,7 +143,7 @@ class Rollouts:
 
     def _open(self, tx: Transaction, id_: str, version: int | None) -> Rollout:
         mine = _existing(tx, id_)
-        rollout.check_open(mine, version=version)
+        steering.check_open(mine, version=version)
         return mine
 
     def _planned(self, snapshot: Snapshot, wish: Wish, now: datetime) -> tuple[Rollout, Scene]:
