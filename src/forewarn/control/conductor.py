@@ -54,7 +54,8 @@ class Conductor:
         scene = tx.scene(mine.left)
         mine, chosen = rollout.next_wave(mine, scene, now=now, policy=self._policy)
         if not chosen and mine.blocked:
-            return self.save(tx, mine, now)
+            no_way = rollout.dead_end(mine, scene)
+            return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
         if chosen:
             mine = rollout.begin(mine, self._place(tx, mine, chosen, now), scene)
         # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
@@ -160,11 +161,12 @@ class Conductor:
 
 
 def _what_is_wrong(mine: Rollout, orders_: Orders, quiet: Sequence[Step], now: datetime) -> str:
-    """Say what must pause a rollout: a failed step, or a machine that is not healthy in time."""
+    """Say what must pause a rollout: a failed step, a dead end, or a machine that is not healthy in time."""
     if mine.state is not RolloutState.RUNNING or mine.aborting:
         return ""
     found = (
         *progress.trouble(mine, orders_),
+        *progress.stuck(mine, orders_),
         *health.unwell(mine, orders_.values(), quiet, now=now).values(),
     )
     return f"{found[0].what}: {found[0].reason}" if found else ""

@@ -25,7 +25,7 @@ def forecast(
 ) -> tuple[Rollout, tuple[Expected, ...]]:
     """Say when each planned wave is to be expected; windows decide which hosts go first."""
     timings = Timings(rollout, scene, policy)
-    spare = {group: budget.members - budget.needs for group, budget in scene.budgets.items()}
+    spare = {group: budget.at_best for group, budget in scene.budgets.items()}
     left, found, planned, at = list(rollout.left), [], [], now
     while left:
         moments = {host: timings.tell_at(host, at) for host in left}

@@ -30,7 +30,7 @@ def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime
 
 def _finishing(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
     """Say what is finished before an abort is complete."""
-    failed = trouble(rollout, orders)
+    failed = (*trouble(rollout, orders), *stuck(rollout, orders))
     reason = "what has started is finished before the rollout is aborted"
     busy = (
         Waiting(what=orders[id_].host or "", reason=reason)
@@ -78,6 +78,12 @@ def trouble(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
             if order.state in (OrderState.FAILED, OrderState.CANCELLED):
                 found.append(Waiting(what=host, reason=_what_went_wrong(order)))
     return tuple(found)
+
+
+def stuck(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
+    """Say for which of its orders that are under way nobody but a person can do anything."""
+    under_way = (orders[id_] for wave in unfinished(rollout) for id_ in wave.orders if orders[id_].open)
+    return tuple(wait for order in under_way for wait in order.waiting if wait.stuck)
 
 
 def _what_went_wrong(order: Order) -> str:

@@ -75,6 +75,17 @@ def next_wave(
     return replace(rollout, waiting=blocking, blocked=not chosen, due_at=due_at), chosen
 
 
+def dead_end(rollout: Rollout, scene: Scene) -> str:
+    """Say why none of the hosts that are left will ever be done unless a person helps; "" if one may be."""
+    ends = []
+    for host in rollout.left:
+        stuck = [wait for wait in not_now(host, scene) if wait.stuck]
+        if not stuck:
+            return ""
+        ends += stuck
+    return f"{ends[0].what}: {ends[0].reason}" if ends else ""
+
+
 def why_not(host: HostName, scene: Scene, timings: Timings, *, now: datetime) -> tuple[Waiting, ...]:
     """Say why a host cannot be announced at this moment."""
     outside: tuple[Waiting, ...] = ()
@@ -109,7 +120,7 @@ def _cut(hosts: Sequence[HostName], rollout: Rollout, scene: Scene) -> tuple[Wav
 
 
 def _spare_at_best(scene: Scene) -> dict[GroupName, int]:
-    return {group: budget.members - budget.needs for group, budget in scene.budgets.items()}
+    return {group: budget.at_best for group, budget in scene.budgets.items()}
 
 
 def begin(rollout: Rollout, placed: Mapping[HostName, OrderId], scene: Scene) -> Rollout:
