@@ -103,7 +103,8 @@ def test_approvals_let_a_wave_start_early(service: Service) -> None:
 def test_a_gap_is_kept_between_waves(service: Service) -> None:
     rollout = service.roll("host-1", "host-3", gap=timedelta(hours=1))
     service.advance(minutes=20)
-    assert said(service, rollout)[0] == "wave 2: the gap lasts until 2026-01-05T13:20:00Z"
+    gap = "wave 2 waits for the gap after wave 1, until 2026-01-05T13:20:00Z"
+    assert said(service, rollout) == [f"host-3: {gap}"]
     service.advance(minutes=59)
     assert told(service) == []
     service.advance(minutes=1)
@@ -124,6 +125,49 @@ def test_a_machine_that_polled_just_now_is_not_warned_of(service: Service) -> No
     service.poll("solo")
     plan = service.rollouts.plan(Wish(hosts=(HostName("host-4"),), work=Work.FREEZE, by="test"))
     assert plan.warnings == ()
+
+
+def test_a_plan_says_when_each_stage_is_to_be_expected(service: Service) -> None:
+    service.put("web-2", host=HostName("host-2"))
+    plan = service.rollouts.plan(Wish(hosts=(HostName("host-2"),), work=Work.FREEZE, by="test"))
+    minutes = [
+        [(moment - START) / timedelta(minutes=1) for moment in (each.announce_at, each.start_at, each.end_at)]
+        for each in plan.expected[0].stages
+    ]
+    assert minutes == [[0, 15, 20], [20, 35, 40]]
+
+
+def test_the_coming_waves_of_a_rollout_are_expected_after_the_one_under_way(service: Service) -> None:
+    rollout = service.roll("host-1", "host-2", "host-4", gap=timedelta(hours=1))
+    service.advance(minutes=10)
+
+    def begins() -> list[float]:
+        shown = service.rollouts.rollout(rollout.id, expected=True)
+        return [(each.announce_at - START) / timedelta(minutes=1) for each in shown.expected]
+
+    assert service.rollout(rollout).waves[0].ends_about == START + timedelta(minutes=20)
+    assert begins() == [80, 160]
+    service.advance(minutes=20)
+    assert begins() == [80, 160]
+    service.rollouts.pause(rollout.id, by="ops")
+    assert begins() == []
+
+
+def test_a_second_rollout_over_the_same_hosts_is_warned_of(service: Service) -> None:
+    for name in ("solo", "web-0", "web-1", "web-2"):
+        service.poll(name)
+    first = service.roll("host-1", "host-2", "host-3")
+    service.advance(minutes=25)
+    wish = Wish(hosts=None, work=Work.FREEZE, by="test")
+    warning = (
+        f"host-2, host-3 are also in rollout {first.id}, which is running: "
+        "each waits for the other's orders there"
+    )
+    assert service.rollouts.plan(wish).warnings == (warning,)
+    assert service.rollouts.begin(wish).warnings == (warning,)
+    service.rollouts.abort(first.id, by="test")
+    service.advance(hours=1)
+    assert not any(first.id in warning for warning in service.rollouts.plan(wish).warnings)
 
 
 def test_unknown_hosts_and_empty_lists_are_refused(service: Service) -> None:

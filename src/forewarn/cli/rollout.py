@@ -67,7 +67,7 @@ def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
     if follow_:
         follow(session, meant)
         return
-    answer = session.client.get(f"/v1/rollouts/{meant}")
+    answer = session.client.get(f"/v1/rollouts/{meant}", expected=True)
     session.answer(answer, lambda: rollout_view.show(answer["rollout"]))
 
 

@@ -12,7 +12,7 @@ LIST = console.Layout(
     wraps=("WHY",),
     spare=("BY", "BEGUN"),
 )
-WAVES = console.Layout(columns=("WAVE", "STATE", "HOSTS", "ENDED"), wraps=("HOSTS",))
+WAVES = console.Layout(columns=("WAVE", "STATE", "HOSTS", "ANNOUNCED", "ENDED"), wraps=("HOSTS",))
 TIMELINE = console.Layout(
     columns=("WAVE", "HOSTS", "ANNOUNCED", "STARTS BY", "ENDS ABOUT", "TIMELINE"), wraps=("HOSTS",)
 )
@@ -62,11 +62,19 @@ def show(rollout: dict[str, Any]) -> None:
     )
     console.say()
     rows = (
-        (number, wave["state"], wave["hosts"], words.at(wave["ended_at"]))
+        (number, wave["state"], wave["hosts"], _about(wave["announce_at"]), _end(wave))
         for number, wave in enumerate(rollout["waves"], start=1)
     )
     console.table(WAVES, rows, empty="No waves.")
     _show_reasons(rollout)
+
+
+def _end(wave: dict[str, Any]) -> str | None:
+    return words.at(wave["ended_at"]) if wave["state"] == "done" else _about(wave["end_at"])
+
+
+def _about(moment: str | None) -> str | None:
+    return None if moment is None else f"about {words.at(moment)}"
 
 
 def _health(rollout: dict[str, Any]) -> str:
@@ -108,11 +116,16 @@ def show_plan(rollout: dict[str, Any]) -> None:
 def _bar(wave: dict[str, Any], first: datetime, last: datetime) -> str:
     """Draw one wave's share of the whole time."""
     whole = (last - first).total_seconds() or 1.0
-    at, start, end = (
-        round(WIDTH * (_time(wave[moment]) - first).total_seconds() / whole)
-        for moment in ("announce_at", "start_at", "end_at")
-    )
-    return " " * at + NOTICE * (start - at) + WORK * max(end - start, 1)
+    drawn = ""
+    # What carries nobody has no stages.
+    for stage in wave["stages"] or [wave]:
+        at, start, end = (
+            round(WIDTH * (_time(stage[moment]) - first).total_seconds() / whole)
+            for moment in ("announce_at", "start_at", "end_at")
+        )
+        drawn = drawn.ljust(at) + NOTICE * (start - max(at, len(drawn)))
+        drawn += WORK * max(end - len(drawn), 1)
+    return drawn
 
 
 def _show_reasons(rollout: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from forewarn.control.ports import Activity, Store, Transaction
-from forewarn.core import health, lifecycle, notice, orders, progress, rollout, steering
+from forewarn.core import forecast, health, lifecycle, notice, orders, progress, rollout, steering
 from forewarn.core.draft import Draft
 from forewarn.core.model import Order, Step, Terms
 from forewarn.core.orders import Mandate
@@ -57,7 +57,8 @@ class Conductor:
             no_way = rollout.dead_end(mine, scene)
             return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
         if chosen:
-            mine = rollout.begin(mine, self._place(tx, mine, chosen, now), scene)
+            ends = forecast.ends_about(mine, chosen, scene, now=now, policy=self._policy)
+            mine = rollout.begin(mine, self._place(tx, mine, chosen, now), scene, ends_about=ends)
         # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
         return self.save(tx, replace(mine, due_at=now), now)
 

@@ -1,14 +1,14 @@
 """What can be asked about rollouts: plan, begin, pause, resume, abort, show."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control.conductor import Conductor
 from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
-from forewarn.core import rollout, steering
+from forewarn.core import forecast, progress, rollout, steering
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.forecast import Expected, forecast, on_one_host
+from forewarn.core.forecast import Expected, on_one_host
 from forewarn.core.model import Waiting
 from forewarn.core.orders import MAINTENANCE_WORK
 from forewarn.core.policy import Policy
@@ -68,7 +68,7 @@ class Rollouts:
         timings = Timings(mine, scene, self._policy)
         reasons = (rollout.why_not(host, scene, timings, now=now) for host in mine.hosts)
         blocking = tuple(dict.fromkeys(why for some in reasons for why in some))
-        mine, expected = forecast(mine, scene, now=now, policy=self._policy)
+        mine, expected = forecast.forecast(mine, scene, now=now, policy=self._policy)
         waiting = rollout.reasons(replace(mine, waiting=blocking), now=now)
         return Shown(rollout=mine, waiting=waiting, expected=expected, warnings=warnings)
 
@@ -122,11 +122,17 @@ class Rollouts:
             mine = self._conductor.carry_on(tx, mine, now)
         return self._shown(mine, now)
 
-    def rollout(self, id_: str) -> Shown:
-        """Show one rollout."""
+    def rollout(self, id_: str, *, expected: bool = False) -> Shown:
+        """Show one rollout; on demand with what is expected of its coming waves, which costs a forecast."""
+        now = self._clock.now()
+        times: tuple[Expected, ...] = ()
         with self._store.read() as snapshot:
             mine = _existing(snapshot, id_)
-        return self._shown(mine, self._clock.now())
+            # Of one that is paused nobody knows when it goes on.
+            if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
+                scene = snapshot.scene(mine.left)
+                mine, times = forecast.forecast(mine, scene, now=now, policy=self._policy)
+        return replace(self._shown(mine, now), expected=times)
 
     def rollouts(
         self, *, after: str | None, limit: int, only_open: bool = False
@@ -178,10 +184,25 @@ class Rollouts:
         saved = snapshot.silent_machines(mine.hosts)
         fresh = self._activity.fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in fresh)
-        if not silent:
-            return tuple(on_one_host(scene))
-        more = f" and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
-        return (*on_one_host(scene), f"never polled: {', '.join(silent[:NAMED])}{more}")
+        never = (f"never polled: {_some(silent)}",) if silent else ()
+        return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(scene), *never)
+
+
+def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
+    """Say which hosts another rollout has still to do: nobody else would notice before both wait."""
+    for other in others:
+        to_do = {*other.left, *(host for wave in progress.unfinished(other) for host in wave.hosts)}
+        shared = [host for host in mine.hosts if host in to_do]
+        if shared:
+            also = "is also" if len(shared) == 1 else "are also"
+            state = f"rollout {other.id}, which is {other.state}"
+            yield f"{_some(shared)} {also} in {state}: each waits for the other's orders there"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Name as many as a person reads."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def _wanted_hosts(snapshot: Snapshot, wish: Wish) -> tuple[HostName, ...]:

@@ -123,10 +123,17 @@ def _spare_at_best(scene: Scene) -> dict[GroupName, int]:
     return {group: budget.at_best for group, budget in scene.budgets.items()}
 
 
-def begin(rollout: Rollout, placed: Mapping[HostName, OrderId], scene: Scene) -> Rollout:
+def begin(
+    rollout: Rollout,
+    placed: Mapping[HostName, OrderId],
+    scene: Scene,
+    *,
+    ends_about: datetime | None = None,
+) -> Rollout:
     """Turn the first planned wave into one whose hosts have orders."""
     first, *rest = rollout.planned
-    wave = replace(first, state=WaveState.ANNOUNCED, orders=tuple(placed[host] for host in first.hosts))
+    orders = tuple(placed[host] for host in first.hosts)
+    wave = replace(first, state=WaveState.ANNOUNCED, orders=orders, ends_about=ends_about)
     conflicts = _conflicts(first, rest[0], scene) if rest else ()
     waiting = tuple(dict.fromkeys((*rollout.waiting, *conflicts)))
     return replace(rollout, waves=(*rollout.begun, wave, *rest), waiting=waiting)
@@ -151,15 +158,17 @@ def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
     """Say for everything that is not begun why it waits, in the order of the waves."""
     if not rollout.open or rollout.aborting:
         return rollout.waiting
-    begun = len(rollout.begun)
+    begun, under_way = len(rollout.begun), unfinished(rollout)
     turns = tuple(
-        Waiting(what=host, reason=f"wave {begun + place} waits for wave {begun + place - 1}")
-        for place, wave in enumerate(rollout.planned, start=1)
-        if begun + place > 1
+        Waiting(what=host, reason=f"wave {number} waits for wave {number - 1}")
+        for number, wave in enumerate(rollout.planned, start=begun + 1)
+        # The next wave waits for one that is under way, or else for what is said beside this.
+        if number > begun + 1 or under_way
         for host in wave.hosts
     )
-    resting = resting_until(rollout) if rollout.left and not unfinished(rollout) else None
+    resting = None if under_way or not rollout.planned else resting_until(rollout)
     gap: tuple[Waiting, ...] = ()
     if resting is not None and resting > now:
-        gap = (Waiting(what=f"wave {begun + 1}", reason=f"the gap lasts until {stamp(resting)}"),)
+        reason = f"wave {begun + 1} waits for the gap after wave {begun}, until {stamp(resting)}"
+        gap = tuple(Waiting(what=host, reason=reason) for host in rollout.planned[0].hosts)
     return (*rollout.waiting, *gap, *turns)
