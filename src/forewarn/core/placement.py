@@ -1,4 +1,4 @@
-"""Where a machine goes that moves: its group is kept apart, so that no host carries too much of it."""
+"""Where a machine goes that moves: to the emptiest host that does not carry too much of its group."""
 
 from forewarn.core.draft import Draft
 from forewarn.core.model import Machine
@@ -23,12 +23,12 @@ def _badness(
     """Say what speaks against a host, the weightiest first.
 
     That its group could no longer spare what the host carries of one update domain: nobody could maintain
-    it then. That it is being worked on: the machine would be told again, and moved again. Then how many of
-    the group would be lost with it, and how full it is. A rollout needs no more than that: hosts that it
+    it then. That it is being worked on: the machine would be told again, and moved again. Then how full it
+    is, and how many of the group would be lost with it. A rollout needs no more than that: hosts that it
     is done with are the emptiest.
     """
     crowded = spare is not None and room.of_domain(machine) >= spare
-    return crowded, room.busy, room.of_group(machine.group), room.carried, name
+    return crowded, room.busy, room.carried, room.of_group(machine.group), name
 
 
 def _spare(draft: Draft, machine: Machine) -> int | None:
