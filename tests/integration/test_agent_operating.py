@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.agent.cases import Approved, Ended, Over, Running
+from forewarn.agent.entries import Approved, Ended, Over, Running
 from forewarn.agent.handling import Side
 from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, port_of, serving
 from tests.process import Program, free_port, run, until

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.agent.cases import Approved, Ended, Over
+from forewarn.agent.entries import Approved, Ended, Over
 from forewarn.agent.handling import Side
 from tests.agent_program import serving
 from tests.process import Program, free_port, running, until

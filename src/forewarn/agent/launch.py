@@ -4,8 +4,9 @@ import asyncio
 import json
 from hashlib import sha256
 
-from forewarn.agent.cases import Case, ProcessId, Running
+from forewarn.agent.cases import Case, ProcessId
 from forewarn.agent.desk import Desk
+from forewarn.agent.entries import Owed, Running
 from forewarn.agent.facts import as_wire, environment_of
 from forewarn.agent.handler import Handler, OnRestart
 from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
@@ -41,8 +42,13 @@ class Launch:
             seconds_left=self._seconds_left,
             run=lambda command: self._run(command, task),
             say=self._voice.say,
+            owe=self._owe,
+            owed=self._desk.case(self._id).owes(self._handler.name),
         )
         return task
+
+    def _owe(self, thing: str) -> None:
+        self._desk.memory.write(Owed(event=self._id, handler=self._handler.name, thing=thing))
 
     def _seconds_left(self) -> float | None:
         case = self._desk.memory.cases.get(self._id)

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.agent import diff
-from forewarn.agent.cases import Changed, Left, TakenUp, key
 from forewarn.agent.config import Config
 from forewarn.agent.desk import REFUSED_SECONDS, Desk, Endpoint, Told
 from forewarn.agent.diff import Sight
+from forewarn.agent.entries import Changed, Left, TakenUp, key
 from forewarn.agent.errand import Errand
 from forewarn.agent.launch import file_stem
 from forewarn.sdk.documents import Document, Event

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from forewarn.agent.cases import (
+from forewarn.agent.cases import replayed
+from forewarn.agent.entries import (
     Approved,
     Begun,
     Changed,
@@ -16,12 +17,12 @@ from forewarn.agent.cases import (
     Entry,
     Left,
     Over,
+    Owed,
     Running,
     TakenUp,
     key,
-    replayed,
 )
-from forewarn.agent.errand import GONE
+from forewarn.agent.work import GONE
 from forewarn.clock import clock_of
 from forewarn.rehearsal import killer
 from forewarn.rehearsal.ledger import Account
@@ -150,7 +151,7 @@ def _moments(
     if crash is not None:
         yield moment(crash, "the agent is killed, and started again")
     for entry in entries:
-        if not isinstance(entry, Changed | Running):
+        if not isinstance(entry, Changed | Running | Owed):
             yield moment(entry.at, _told(entry))
 
 
