@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import os
-import signal
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from http import HTTPStatus
@@ -84,9 +82,9 @@ class Program:
     async def run(self) -> None:
         """Serve until told to stop."""
         stopping = asyncio.Event()
-        _on_signal("SIGTERM", stopping.set)
-        _on_signal("SIGINT", stopping.set)
-        _on_signal("SIGHUP", self._reload)
+        platform.on_signal("SIGTERM", stopping.set)
+        platform.on_signal("SIGINT", stopping.set)
+        platform.on_signal("SIGHUP", self._reload)
         async with AsyncExitStack() as stack:
             await self._listen(stack)
             tasks = [asyncio.create_task(each) for each in (self._watch(), self._report(), stopping.wait())]
@@ -307,15 +305,3 @@ class Program:
 
     def _draining(self) -> list[Case]:
         return status.draining(self._memory.cases, self._config)
-
-
-def _on_signal(name: str, act: Callable[[], None]) -> None:
-    """Do something when a signal comes; some systems lack some signals, some loops cannot take any."""
-    number = getattr(signal, name, None)
-    if number is None:
-        return
-    loop = asyncio.get_running_loop()
-    try:
-        loop.add_signal_handler(number, act)
-    except NotImplementedError:
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(act))

@@ -75,7 +75,6 @@ def run(
 def _run(**options: Any) -> None:
     """Become the agent: the same process, without what the command line has loaded."""
     import json
-    import os
     import sys
 
     from forewarn.sdk import platform
@@ -83,13 +82,11 @@ def _run(**options: Any) -> None:
     written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
     # -P: what lies in the working directory is no part of it.
     words = [sys.executable, "-P", "-m", "forewarn.agent", written]
-    if platform.WINDOWS:
-        # There that would be another process, which nobody waits for.
-        from forewarn.agent.__main__ import main
+    platform.become(words)
+    # Not every system can.
+    from forewarn.agent.__main__ import main
 
-        main(written)
-    else:
-        os.execv(sys.executable, words)  # noqa: S606 - ourselves
+    main(written)
 
 
 @app.command("check")

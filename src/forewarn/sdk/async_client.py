@@ -14,7 +14,7 @@ from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint import Endpoint, ids_of
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.platform import Surroundings, surroundings
+from forewarn.sdk.surroundings import Surroundings, surroundings
 
 Result = TypeVar("Result")
 

@@ -17,7 +17,7 @@ from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint import Endpoint, ids_of
 from forewarn.sdk.errors import Closed
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.platform import Surroundings, surroundings
+from forewarn.sdk.surroundings import Surroundings, surroundings
 
 Result = TypeVar("Result")
 

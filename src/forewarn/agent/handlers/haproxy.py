@@ -14,6 +14,7 @@ from forewarn.agent.facts import checked_template, facts_of, filled
 from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
+from forewarn.sdk import platform
 from forewarn.wire import fields
 
 ANSWER_SECONDS = 5.0
@@ -173,9 +174,7 @@ async def _sessions(socket: str, servers: Sequence[str]) -> int:
 async def _ask(socket: str, command: str) -> str:
     async with asyncio.timeout(ANSWER_SECONDS):
         if socket.startswith("/"):
-            if not hasattr(asyncio, "open_unix_connection"):
-                raise OSError(0, "this system has no such sockets: use HOST:PORT")
-            reader, writer = await asyncio.open_unix_connection(socket)
+            reader, writer = await platform.connect_locally(socket)
         else:
             host, _, port = socket.rpartition(":")
             reader, writer = await asyncio.open_connection(host, int(port))

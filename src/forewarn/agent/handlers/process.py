@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import shutil
 import signal
 from asyncio.subprocess import DEVNULL, PIPE
@@ -136,7 +135,7 @@ class PidFile:
             return NOT_RUNNING
         task.owe(str(self.path))
         try:
-            os.kill(pid, self.signal)
+            platform.ask_to_end(pid, self.signal)
         except ProcessLookupError:
             return NOT_RUNNING
         except PermissionError:
