@@ -15,7 +15,7 @@ from forewarn.sdk.platform import posix, windows
 SOURCE = Path(forewarn.__file__).parent
 # What runs inside a machine; the rest of the command, and the server, are for Linux.
 INSIDE = [*SOURCE.glob("sdk/**/*.py"), *SOURCE.glob("agent/**/*.py"), *SOURCE.glob("cli/guest*.py")]
-INSIDE += [SOURCE / "cli/agent.py", SOURCE / "cli/agent_rehearsal.py"]
+INSIDE += SOURCE.glob("cli/agent*.py")
 FILES = [path for path in INSIDE if path.parent != SOURCE / "sdk/platform"]
 
 # Modules that Windows' Python lacks, and names that it lacks, does otherwise, or that ask which system it is.
@@ -65,8 +65,9 @@ def load():
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             if not found.name.endswith(("platform.posix", ".recipes", ".keeper")):
                 importlib.import_module(found.name)
-    for name in ("agent", "agent_rehearsal", "guest", "guest_doctor", "guest_view", "guest_wait", "main"):
-        importlib.import_module("forewarn.cli." + name)
+    for found in pkgutil.iter_modules(forewarn.cli.__path__, "forewarn.cli."):
+        if found.name.split(".")[-1].startswith(("agent", "guest", "main")):
+            importlib.import_module(found.name)
 
 def run():
     from forewarn.cli.main import app
