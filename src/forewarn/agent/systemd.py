@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from forewarn.clock import monotonic
 from forewarn.sdk import platform
+from forewarn.wire.text import on_one_line
 
 # Twice for each time that systemd looks, as sd_watchdog_enabled(3) advises.
 LOOKS = 2
@@ -42,4 +43,4 @@ class Systemd:
 
     def _tell(self, *lines: str) -> None:
         if self._address:
-            platform.tell_locally(self._address, "\n".join(lines).encode(errors="replace"))
+            platform.tell_locally(self._address, "\n".join(map(on_one_line, lines)).encode(errors="replace"))

@@ -36,10 +36,16 @@ def _socket(value: object) -> str:
 
 
 def _server(value: object) -> str:
-    backend, _, name = value.partition("/") if isinstance(value, str) else ("", "", "")
-    if not backend or not name or any(each.isspace() or each == ";" for each in f"{backend}{name}"):
+    if not isinstance(value, str) or not _is_server(value):
         raise Invalid(f'expected BACKEND/SERVER, as "web/${{machine}}", got {fields.shown(value)}')
     return checked_template(str(value))
+
+
+def _is_server(text: str) -> bool:
+    backend, _, name = text.partition("/")
+    return bool(backend and name) and not any(
+        each.isspace() or each in ";\\" or not each.isprintable() for each in text
+    )
 
 
 def _servers(value: object) -> tuple[str, ...]:
@@ -76,6 +82,8 @@ class Haproxy:
     async def prepare(self, task: Task) -> Outcome:
         """Drain, and wait for the sessions to end while there is time."""
         servers = filled(self.servers, facts_of(task))
+        if odd := next((each for each in servers if not _is_server(each)), None):
+            return Never(f"{fields.shown(odd)} is no server: what an event says must not be a command")
         refusal = await _all(_drain(socket, servers, task.owe) for socket in self.sockets)
         if refusal is not None or not self.waits:
             return refusal or Ready()
