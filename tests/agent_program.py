@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from forewarn.agent.cases import Entry
+from forewarn.agent.entries import Entry
 from forewarn.agent.journal import read, read_entries
 from tests.process import FOREWARN, PATIENCE, Output, Program, sample_fleet, started, until
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent.cases import Entry
 from forewarn.agent.config import Config, Settings
 from forewarn.agent.desk import Desk, Told
+from forewarn.agent.entries import Entry
 from forewarn.agent.handler import Handler
 from forewarn.agent.handling import Outcome, Ready, Side, Task
 from forewarn.agent.journal import Journal
@@ -115,6 +115,7 @@ class Stage:
         self.monotonic = 1000.0
         self.said: list[str] = []
         self.entries: list[Entry] = []
+        self.at_a_line: Callable[[], None] = lambda: None  # called before and after each line of the journal
         self._incarnation = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -124,7 +125,7 @@ class Stage:
         self.desk = Desk(
             config=self.config,
             machine=self.machine,
-            memory=_Noting(self.journal, self.entries),
+            memory=_Noting(self.journal, self.entries, lambda: self.at_a_line()),
             endpoint=self.endpoint,
             runs=Runs(self.folder / "runs"),
             voice=_Ear(self.said),
@@ -151,17 +152,20 @@ class Stage:
 class _Noting:
     """A journal, and all that was ever written to it."""
 
-    def __init__(self, journal: Journal, entries: list[Entry]) -> None:
+    def __init__(self, journal: Journal, entries: list[Entry], at_a_line: Callable[[], None]) -> None:
         self._journal = journal
         self._entries = entries
+        self._at_a_line = at_a_line
 
     @property
     def cases(self) -> Any:
         return self._journal.cases
 
     def write(self, entry: Entry) -> None:
+        self._at_a_line()
         self._entries.append(entry)
         self._journal.write(entry)
+        self._at_a_line()
 
 
 class _Ear(Voice):

@@ -9,7 +9,7 @@ import pytest
 
 from forewarn import AsyncGuestClient, Document, Event, GuestClient, Instance
 from forewarn.sdk.conversation import Trouble
-from forewarn.sdk.platform import Surroundings
+from forewarn.sdk.surroundings import Surroundings
 
 T = TypeVar("T")
 

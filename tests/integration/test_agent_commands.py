@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.agent.entries import TakenUp
+from forewarn.rehearsal.agents import remarks
+from forewarn.rehearsal.report import Sight
+from forewarn.sdk.documents import Event
+from tests.agents import NOW, event, started
 from tests.process import FOREWARN, run
 
 UNIT = Path(__file__).parents[2] / "packaging/systemd/forewarn-agent.service"
@@ -130,6 +135,59 @@ def test_a_rehearsal_in_which_nothing_is_half_way_does_not_say_that_the_agent_wa
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "The agent was not killed: no handler had begun" in ran.stdout
     assert "With the agent killed" not in ran.stdout
+
+
+def test_a_rehearsal_that_is_too_fast_for_the_agent_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path, CONFIG.partition("[[handlers]]")[0])
+    command = ("agent", "rehearse", "user-restart", "--speed", "9000", "--no-kill", "--config", path)
+    ran = run(tmp_path, *command)
+    assert ran.returncode == 1
+    assert "web-0: the Reboot was over before it was seen" in ran.stdout
+    assert "passes in 0.1 s at 9000 times the speed: a lower --speed shows whether it is enough" in ran.stdout
+
+
+def sight(*, notice: float, named: bool = True) -> Sight:
+    times = {"seen": 20.0, "approved": None, "started": 15.0, "ended": 99.0, "used": None}
+    return Sight(event="A", type="Reboot", named=named, announced=10.0, notice=notice, **times)
+
+
+@pytest.mark.parametrize(
+    ("shown", "seen", "remarked"),
+    [
+        (started(), sight(notice=900.0), True),
+        (event(), sight(notice=900.0), False),
+        (started(), sight(notice=0.0), False),  # it was born so
+        (started(), sight(notice=900.0, named=False), False),
+    ],
+)
+def test_that_an_event_was_seen_only_after_it_had_started_is_remarked(
+    shown: Event, seen: Sight, remarked: bool
+) -> None:
+    found = list(remarks([TakenUp(event=shown, at=NOW)], seen, 600.0))
+    assert [each.partition(".")[0] for each in found] == [
+        "the Reboot was seen only after it had started"
+    ] * remarked
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "said"),
+    [
+        ("--endpoint", "foo", "expected a URL that begins with http:// or https://"),
+        ("--endpoint", "ftp://a", "expected a URL that begins with http:// or https://"),
+        ("--endpoint", "http://a b", "'http://a b' is no address of an endpoint"),
+        (
+            "--endpoint",
+            "http://a/b",
+            'expected http://HOST or http://HOST:PORT, without a path, got "http://a/b"',
+        ),
+        ("--endpoint", "http://a:70000", "expected a URL that begins with http:// or https://"),
+        ("--machine", "a b", "expected a name"),
+    ],
+)
+def test_a_wrong_flag_is_said_at_once(tmp_path: Path, flag: str, value: str, said: str) -> None:
+    ran = run(tmp_path, "agent", "run", "--config", write(tmp_path), flag, value)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(f"forewarn: {flag}: {said}")
 
 
 def test_a_rehearsal_in_which_a_handler_fails_says_so(tmp_path: Path) -> None:

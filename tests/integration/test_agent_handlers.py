@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,7 +70,14 @@ async def over(stage: Stage) -> None:
     await stage.stop()
 
 
-def asked(handler: Handler, side: Side = Side.PREPARE, *, left: float | None = 900.0) -> Outcome:
+def asked(
+    handler: Handler,
+    side: Side = Side.PREPARE,
+    *,
+    left: float | None = 900.0,
+    owe: Callable[[str], None] = lambda thing: None,
+    owed: Sequence[str] = (),
+) -> Outcome:
     """Ask a handler that runs no program."""
 
     async def run(command: Command) -> Outcome:
@@ -84,6 +91,8 @@ def asked(handler: Handler, side: Side = Side.PREPARE, *, left: float | None = 9
             seconds_left=lambda: left,
             run=run,
             say=lambda line: None,
+            owe=owe,
+            owed=owed,
         )
         return await (handler.does.prepare(task) if side is Side.PREPARE else handler.does.recover(task))
 
@@ -674,7 +683,7 @@ class Balancer:
     def __init__(self, path: Path) -> None:
         self.commands: list[str] = []
         self.sessions = [2, 1, 0]
-        self.status = "UP"
+        self.states = {"web-0": 0, "web-1": 0}
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
@@ -698,11 +707,19 @@ class Balancer:
                 connection.sendall(self._answer(command).encode())
 
     def _answer(self, command: str) -> str:
-        if command == "show stat":
-            left = self.sessions.pop(0) if len(self.sessions) > 1 else self.sessions[0]
-            own = f"web,web-0,0,{left},{self.status},\n"
-            return f"# pxname,svname,qcur,scur,status,\nweb,FRONTEND,,9,OPEN,\n{own}web,web-1,0,7,UP,\n\n"
-        return "\n" if " web/web-0 " in command else "No such server.\n\n"
+        match command.split():
+            case ["show", "stat"]:
+                left = self.sessions.pop(0) if len(self.sessions) > 1 else self.sessions[0]
+                own = f"web,web-0,0,{left},UP,\n"
+                return f"# pxname,svname,qcur,scur,status,\nweb,FRONTEND,,9,OPEN,\n{own}web,web-1,0,7,UP,\n\n"
+            case ["show", "servers", "state"]:
+                rows = "".join(f"3 web {name} {state}\n" for name, state in self.states.items())
+                return f"1\n# be_id be_name srv_name srv_admin_state\n{rows}\n"
+            case ["set", "server", server, "state", state] if server.removeprefix("web/") in self.states:
+                self.states[server.removeprefix("web/")] = {"ready": 0, "maint": 1, "drain": 8}[state]
+                return "\n"
+            case _:
+                return "No such server.\n\n"
 
 
 @contextmanager
@@ -725,8 +742,11 @@ def drain(path: str | list[str], *servers: str, **more: Any) -> Handler:
 
 def test_a_server_is_drained_until_its_sessions_have_ended(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
-        assert asked(drain(path, "web/${machine}")) == Ready("no session is left")
-        assert lb.commands == ["show stat", "set server web/web-0 state drain", *["show stat"] * 2]
+        owed: list[str] = []
+        assert asked(drain(path, "web/${machine}"), owe=owed.append) == Ready("no session is left")
+        assert lb.commands[:2] == ["show servers state", "set server web/web-0 state drain"]
+        assert lb.commands[2:] == ["show stat"] * 3
+        assert owed == [f"web/web-0 at {path}"]
 
 
 def test_draining_ends_with_the_time(tmp_path: Path) -> None:
@@ -737,16 +757,28 @@ def test_draining_ends_with_the_time(tmp_path: Path) -> None:
 
 def test_a_server_is_made_ready_again(tmp_path: Path) -> None:
     with balancer(tmp_path) as (lb, path):
-        assert asked(drain(path, "web/${machine}"), Side.RECOVER) == Ready()
-        assert lb.commands == ["show stat", "set server web/web-0 state ready"]
+        lb.states["web-0"] = 8
+        owed = [f"web/web-0 at {path}"]
+        assert asked(drain(path, "web/${machine}"), Side.RECOVER, owed=owed) == Ready()
+        assert lb.states["web-0"] == 0
 
 
-@pytest.mark.parametrize("side", Side)
-def test_a_server_that_was_taken_out_by_hand_stays_out(tmp_path: Path, side: Side) -> None:
+@pytest.mark.parametrize("state", [1, 5, 8, 9])
+def test_a_server_that_was_taken_out_or_drained_by_hand_stays_so(tmp_path: Path, state: int) -> None:
     with balancer(tmp_path) as (lb, path):
-        lb.status, lb.sessions = "MAINT", [0]
-        assert isinstance(asked(drain(path, "web/${machine}"), side), Ready)
-        assert set(lb.commands) == {"show stat"}
+        lb.states["web-0"], lb.sessions = state, [0]
+        one, owed = drain(path, "web/web-0", "web/web-1"), list[str]()
+        asked(one, owe=owed.append, left=0.0)
+        assert lb.states == {"web-0": state, "web-1": 8}
+        asked(one, Side.RECOVER, owed=owed)
+        assert lb.states == {"web-0": state, "web-1": 0}
+
+
+def test_a_server_that_is_taken_out_by_hand_during_the_event_stays_out(tmp_path: Path) -> None:
+    with balancer(tmp_path) as (lb, path):
+        lb.states["web-0"] = 1
+        assert asked(drain(path, "web/web-0"), Side.RECOVER, owed=[f"web/web-0 at {path}"]) == Ready()
+        assert lb.states["web-0"] == 1
 
 
 def test_a_server_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
@@ -760,15 +792,17 @@ def test_a_balancer_that_is_away_is_tried_again(tmp_path: Path) -> None:
     assert one.does.problems()
 
 
-@pytest.mark.parametrize(("side", "state"), [(Side.PREPARE, "drain"), (Side.RECOVER, "ready")])
+@pytest.mark.parametrize(("side", "before", "after"), [(Side.PREPARE, 0, 8), (Side.RECOVER, 8, 0)])
 def test_a_balancer_that_is_away_does_not_keep_the_others_from_it(
-    tmp_path: Path, side: Side, state: str
+    tmp_path: Path, side: Side, before: int, after: int
 ) -> None:
     with balancer(tmp_path) as (lb, path):
+        lb.states["web-0"] = before
         both = drain(["/no/such.sock", path], "web/web-0")
+        owed = [f"web/web-0 at {each}" for each in ("/no/such.sock", path)]
         away = Again("HAProxy at /no/such.sock does not answer: No such file or directory")
-        assert asked(both, side) == away
-        assert lb.commands == ["show stat", f"set server web/web-0 state {state}"]
+        assert asked(both, side, owed=owed) == away
+        assert lb.states["web-0"] == after
 
 
 def test_a_server_that_is_not_there_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
@@ -803,29 +837,69 @@ def test_the_process_of_a_pid_file_is_ended_and_started(tmp_path: Path) -> None:
     play(scene())
 
 
-def test_what_does_not_run_is_ready(tmp_path: Path) -> None:
-    (app,) = handlers(toml(name="app", kind="process", pid_file=str(tmp_path / "none")))
-    assert asked(app) == Ready("it does not run")
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_process_that_did_not_run_before_the_event_is_not_started_after_it(
+    tmp_path: Path, killed: bool
+) -> None:
+    start = script(tmp_path, f"touch {tmp_path}/started", name="start")
+    declared = toml(name="app", kind="process", pid_file=str(tmp_path / "none"), start=[start])
+
+    async def scene() -> None:
+        stage = Stage(tmp_path, *handlers(declared))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        if killed:
+            await stage.stop()
+            stage.start()
+        await over(stage)
+        assert "app: prepare ready: it does not run" in stage.said
+        assert "app: recover ready: it did not run before the event, and stays so" in stage.said
+
+    play(scene())
+    assert not (tmp_path / "started").exists()
 
 
-def test_a_unit_is_stopped_and_started_by_systemd() -> None:
-    (app,) = handlers(toml(name="app", kind="process", unit="nginx.service"))
-    ran: list[Command] = []
+SYSTEMCTL = """
+case "$1" in
+  show) echo "ActiveState=$(head -n 1 {folder}/state)"
+    test $(wc -l < {folder}/state) = 1 || sed -i 1d {folder}/state;;
+  stop) echo stop >> {folder}/ran; echo inactive > {folder}/state;;
+  start) echo start >> {folder}/ran; echo active > {folder}/state;;
+esac
+"""
 
-    async def run(command: Command) -> Outcome:
-        ran.append(command)
-        return Ready()
 
-    async def both() -> None:
-        for side in Side:
-            task = Task(side=side, event=event(), machine="", seconds_left=lambda: None, run=run, say=print)
-            await (app.does.prepare(task) if side is Side.PREPARE else app.does.recover(task))
+@pytest.mark.parametrize(
+    ("states", "ran", "after"),
+    [
+        (["active"], ["stop", "start"], "active"),
+        (["activating"], ["stop", "start"], "active"),
+        (["inactive"], [], "inactive"),
+        (["failed"], [], "failed"),
+        (["deactivating", "deactivating", "inactive"], [], "inactive"),  # somebody is stopping it
+        (["deactivating", "activating"], ["stop", "start"], "active"),  # somebody is restarting it
+    ],
+)
+def test_a_unit_is_stopped_and_started_unless_it_was_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, states: list[str], ran: list[str], after: str
+) -> None:
+    """With a program in systemd's place: there is none in a container."""
+    script(tmp_path, SYSTEMCTL.replace("{folder}", str(tmp_path)), name="systemctl")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "state").write_text("".join(f"{state}\n" for state in states))
 
-    asyncio.run(both())
-    assert [list(command.words) for command in ran] == [
-        ["systemctl", "stop", "--", "nginx.service"],
-        ["systemctl", "start", "--", "nginx.service"],
-    ]
+    async def scene() -> None:
+        stage = Stage(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        await over(stage)
+
+    play(scene())
+    log = tmp_path / "ran"
+    assert (log.read_text().split() if log.exists() else []) == ran
+    assert (tmp_path / "state").read_text().split()[-1] == after
 
 
 # Plug-ins

@@ -13,8 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.agent.cases import Approved, Ended, Over, Running
+from forewarn.agent.entries import Approved, Ended, Over, Running
 from forewarn.agent.handling import Side
+from forewarn.agent.journal import Journal
 from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, port_of, serving
 from tests.process import Program, free_port, run, until
 from tests.receiver import receiving
@@ -73,6 +74,16 @@ def test_status_reads_the_journal_of_an_agent_that_does_not_listen(service: Prog
         agent.wait_for(Approved)
 
 
+def test_status_says_that_no_agent_has_run_here(tmp_path: Path) -> None:
+    (tmp_path / "agent.toml").write_text(f'[agent]\nlisten = "127.0.0.1:{free_port()}"\n')
+    ran = run(tmp_path, "agent", "status", "--config", "agent.toml")
+    said = f"No agent has run with this config here: there is no journal {tmp_path}/agent.journal.\n"
+    assert (ran.returncode, ran.stdout) == (3, said)
+    told = run(tmp_path, "agent", "status", "--config", "agent.toml", "--json")
+    assert told.returncode == 3
+    assert json.loads(told.stdout)["has_run"] is False
+
+
 def test_status_asks_an_agent_that_listens(service: Program, tmp_path: Path) -> None:
     port = free_port()
     with agent_of(service, "web-0", tmp_path, more=f'listen = "127.0.0.1:{port}"') as agent:
@@ -84,9 +95,10 @@ def test_status_asks_an_agent_that_listens(service: Program, tmp_path: Path) -> 
 def test_status_needs_none_of_the_agents_secrets(tmp_path: Path) -> None:
     path = tmp_path / "agent.toml"
     path.write_text(
-        f'[agent]\njournal = "{tmp_path}/none"\n[[handlers]]\nname = "call"\nkind = "webhook"\n'
+        f'[agent]\njournal = "{tmp_path}/journal"\n[[handlers]]\nname = "call"\nkind = "webhook"\n'
         'url = "https://a.example/${env:NOT_SET_HERE}"\n'
     )
+    Journal(tmp_path / "journal", vm_id="", warn=print).close()
     ran = run(tmp_path, "agent", "status", "--config", path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "No event for this machine." in ran.stdout

@@ -1,8 +1,10 @@
 """The agent against the real service on a clock that the test turns: every event, from notice to recovery."""
 
+import os
 import re
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.agent.cases import Approved, Changed, Ended, Left, Over, Running, TakenUp
+from forewarn.agent.entries import Approved, Changed, Ended, Left, Over, Owed, Running, TakenUp
 from forewarn.agent.handling import Side
 from forewarn.sdk import platform
 from tests.agent_program import NAMED, AgentProgram, agent_of, config, lines_of, port_of, serving
@@ -186,6 +188,70 @@ def test_an_event_that_is_put_off_is_followed(service: Program, tmp_path: Path) 
         moved = agent.wait_for(Changed)
         assert isinstance(moved, Changed)
         agent.out.wait_for("Reboot has moved")
+
+
+# What was stopped on purpose
+
+STOPPED = """
+[[handlers]]
+name = "app"
+kind = "process"
+pid-file = "{folder}/pid"
+start = ["{folder}/start"]
+"""
+# It takes its time to end: until the test lets it.
+START = """#!/bin/sh
+echo started >> {folder}/starts
+(trap 'while ! test -e {folder}/end; do sleep 0.02; done; exit' TERM
+ while :; do sleep 0.02; done) > {folder}/app.log 2>&1 &
+echo $! > {folder}/pid
+"""
+
+
+def _with_app(service: Program, folder: Path) -> AgentProgram:
+    start = folder / "start"
+    start.write_text(START.replace("{folder}", str(folder)))
+    start.chmod(0o755)
+    head = config(service, "web-0").partition("[[handlers]]")[0]
+    return AgentProgram(folder, head + STOPPED)
+
+
+def test_what_an_admin_had_stopped_is_not_started_by_an_agent_that_was_killed_twice(
+    service: Program, tmp_path: Path
+) -> None:
+    with _with_app(service, tmp_path) as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+        agent.kill()
+        agent.start()
+        agent.kill()
+        service.advance(900)
+        agent.start()
+        agent.wait_for(Over)
+        assert lines_of(tmp_path / "starts") == []
+
+
+def test_what_it_has_stopped_is_started_by_the_agent_after_the_one_that_was_killed(
+    service: Program, tmp_path: Path
+) -> None:
+    agent = _with_app(service, tmp_path)
+    subprocess.run([tmp_path / "start"], check=True)
+    first = int((tmp_path / "pid").read_text())
+    with agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Owed)
+        agent.kill()
+        (tmp_path / "end").touch()
+        # Whether it was killed before the signal or after: in the end the process is gone.
+        agent.start()
+        agent.wait_for(Approved)
+        assert platform.process_started(first) is None
+        agent.kill()
+        service.advance(900)
+        agent.start()
+        agent.wait_for(Over)
+    assert lines_of(tmp_path / "starts") == ["started"] * 2
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 # The endpoint

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.agent.approval import Approve, Approver
-from forewarn.agent.cases import Approved, Begun, Ended, Ending, Entry, Over, TakenUp, key
 from forewarn.agent.diff import SETTLING_SECONDS
+from forewarn.agent.entries import Approved, Begun, Ended, Ending, Entry, Over, TakenUp, key
 from forewarn.agent.handler import Handler, OnFailure
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal import read_entries

@@ -14,8 +14,8 @@ from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused
 from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.settings import GuestSettings
 from forewarn.sdk import answers, transport
-from forewarn.sdk.leases import Lease
-from forewarn.sdk.platform import LeaseSource, Surroundings
+from forewarn.sdk.leases import Lease, LeaseSource
+from forewarn.sdk.surroundings import Surroundings
 from forewarn.wire.azure import VERSIONS
 from forewarn.wire.instance import InstanceMetadata
 from tests.guests import BOTH, Client, Time, discovered

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.cases import Approved, Ended, Ending, Over
+from forewarn.agent.entries import Approved, Ended, Ending, Over
 from forewarn.agent.handling import Side
 from forewarn.sdk import platform
 from tests.agent_program import AgentProgram, lines_of, serving

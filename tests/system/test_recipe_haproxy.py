@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.agent.cases import Approved, Ended, Over
+from forewarn.agent.entries import Approved, Ended, Over
 from forewarn.agent.handling import Side
 from tests.agent_program import serving
 from tests.process import Program, free_port, running, until
@@ -46,7 +46,7 @@ class Balancer:
 
     def status(self, server: str) -> str:
         """Return what HAProxy says of a server of ours: UP, DOWN, DRAIN …"""
-        rows = csv.DictReader(self._ask("show stat").lstrip("# ").splitlines())
+        rows = csv.DictReader(self.ask("show stat").lstrip("# ").splitlines())
         (found,) = [row for row in rows if (row["pxname"], row["svname"]) == ("web", server)]
         return found["status"]
 
@@ -56,7 +56,8 @@ class Balancer:
         except OSError:
             return False
 
-    def _ask(self, command: str) -> str:
+    def ask(self, command: str) -> str:
+        """Ask HAProxy over its runtime socket."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(self.socket)
             connection.sendall(f"{command}\n".encode())
@@ -188,6 +189,30 @@ def test_a_cancelled_event_puts_the_server_back(
         for web in servers.values():
             web.release()
         assert {each.result()[0] for each in slow} == {200}
+
+
+@pytest.mark.parametrize("web_runs", [True, False], ids=["up", "down"])
+def test_a_server_that_an_admin_had_drained_stays_so_although_the_agent_is_killed(
+    tmp_path: Path, servers: dict[str, Web], balancer: Balancer, web_runs: bool
+) -> None:
+    places = {"/run/haproxy/admin.sock": balancer.socket, "127.0.0.1:8171": f"127.0.0.1:{free_port()}"}
+    balancer.ask("set server web/web-0 state drain")
+    if not web_runs:
+        servers["web-0"].stop()
+        until(lambda: balancer.status("web-0") == "DOWN", what="HAProxy to see that it is down")
+    with (
+        serving(tmp_path) as service,
+        agent_with("haproxy", service=service, machine="web-0", folder=tmp_path, places=places) as agent,
+    ):
+        service.post("/v1/machines/web-0/redeploy")
+        agent.wait_for(Approved)
+        agent.kill()
+        service.advance(900)
+        agent.start()
+        agent.wait_for(Over)
+    if not web_runs:
+        servers["web-0"].start()
+    until(lambda: balancer.status("web-0") == "DRAIN", what="the server to be drained still")
 
 
 def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, balancer: Balancer) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.agent.approval import SUCCESSION_SECONDS
-from forewarn.agent.cases import Approved, Ended, Over
+from forewarn.agent.entries import Approved, Ended, Over
 from forewarn.agent.handling import Side
 from tests.agent_program import AgentProgram
 from tests.process import Program, free_port

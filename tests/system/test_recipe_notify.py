@@ -4,7 +4,7 @@ import re
 from email import message_from_string, policy
 from pathlib import Path
 
-from forewarn.agent.cases import Approved, Ended, Over
+from forewarn.agent.entries import Approved, Ended, Over
 from forewarn.agent.handling import Side
 from tests.agent_program import serving
 from tests.mail_server import mail_server

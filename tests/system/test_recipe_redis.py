@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.cases import Approved, Ended, Ending, Over
+from forewarn.agent.entries import Approved, Ended, Ending, Over
 from forewarn.agent.handling import Side
 from tests.agent_program import serving
 from tests.process import PATIENCE, free_port, running, until

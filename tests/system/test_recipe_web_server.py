@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.agent.cases import Approved, Begun, Ended, Over
+from forewarn.agent.entries import Approved, Begun, Ended, Over
 from forewarn.agent.handling import Side
 from tests.agent_program import serving
 from tests.process import free_port, until

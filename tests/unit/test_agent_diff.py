@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
-from forewarn.agent.cases import Approved, Begun, Case, Left, TakenUp, replayed
+from forewarn.agent.cases import Case, replayed
 from forewarn.agent.diff import SETTLING_SECONDS, Sight, compare, held_by_another, look
+from forewarn.agent.entries import Approved, Begun, Left, TakenUp
 from forewarn.agent.handling import Side
 from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Document, Event

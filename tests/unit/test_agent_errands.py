@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from forewarn.agent.approval import Approve, Approver
-from forewarn.agent.cases import Ended, Over
 from forewarn.agent.desk import REFUSED_SECONDS
 from forewarn.agent.diff import SETTLING_SECONDS
+from forewarn.agent.entries import Ended, Over
 from forewarn.agent.errand import Errand
 from forewarn.agent.handler import Handler, OnFailure
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task

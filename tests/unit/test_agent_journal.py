@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.agent.cases import (
+from forewarn.agent.cases import entries_of, replayed
+from forewarn.agent.entries import (
     Approved,
     Begun,
     Changed,
@@ -18,12 +19,11 @@ from forewarn.agent.cases import (
     Entry,
     Left,
     Over,
+    Owed,
     Running,
     TakenUp,
     as_json,
-    entries_of,
     from_json,
-    replayed,
 )
 from forewarn.agent.handling import Side
 from forewarn.agent.journal import COMPACT_BYTES, Journal, read
@@ -37,6 +37,7 @@ LIFE: Sequence[Entry] = (
     Begun(**SHARE, attempt=1, at=NOW),
     Running(**SHARE, pid=77, started="boot:1234"),
     Ended(**SHARE, ending=Ending.AGAIN, at=NOW, why="exit code 75"),
+    Owed(event="A", handler="drain", thing="web/web-0 at /run/haproxy.sock"),
     Begun(**SHARE, attempt=2, at=NOW + timedelta(seconds=5)),
     Ended(**SHARE, ending=Ending.READY, at=NOW),
     Approved(event="A", at=NOW),

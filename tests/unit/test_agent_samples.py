@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.cases import Over, TakenUp
+from forewarn.agent.entries import Over, TakenUp
 from forewarn.agent.facts import as_wire, from_wire
 from forewarn.agent.handler import Handler
 from forewarn.agent.handling import Side

@@ -13,8 +13,8 @@ from forewarn.sdk.conversation import Ask, Conversation, Reply, Silence, Talk, W
 from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import Document
 from forewarn.sdk.errors import GuestError, Refused, Unavailable
-from forewarn.sdk.leases import Lease
-from forewarn.sdk.platform import LeaseSource, Surroundings
+from forewarn.sdk.leases import Lease, LeaseSource
+from forewarn.sdk.surroundings import Surroundings
 from tests.harness import START
 
 SECOND = 1.0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.sdk.leases import Lease, current, parse_dhclient, parse_networkd, parse_registry
-from forewarn.sdk.platform import lease_files
+from forewarn.sdk.platform.posix import lease_files
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WIRE_SERVER = "168.63.129.16"

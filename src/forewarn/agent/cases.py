@@ -4,23 +4,26 @@ All of it follows from the entries of the journal, one after the other; nothing 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from forewarn.agent.facts import as_wire, from_wire
-from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
+from forewarn.agent.entries import (
+    Approved,
+    Begun,
+    Changed,
+    Ended,
+    Ending,
+    Entry,
+    Left,
+    Over,
+    Owed,
+    Running,
+    TakenUp,
+    key,
+)
+from forewarn.agent.handling import Side
 from forewarn.sdk.documents import Event
-from forewarn.sdk.errors import Unreadable
-
-
-class Ending(StrEnum):
-    """How an attempt ended."""
-
-    READY = "ready"
-    AGAIN = "again"
-    NEVER = "never"
 
 
 class Share(NamedTuple):
@@ -62,6 +65,7 @@ class Case:
     event: Event
     since: datetime
     attempts: Mapping[Share, Attempt] = field(default_factory=dict)
+    owed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by handler, what it has changed
     approved: datetime | None = None
     left: datetime | None = None  # when it was seen that it is over for this machine
     why: str = ""  # it left
@@ -70,117 +74,16 @@ class Case:
         """Return how far a handler is."""
         return self.attempts.get(Share(side, handler))
 
+    def owes(self, handler: str) -> tuple[str, ...]:
+        """Name the things that a handler has to put back."""
+        return self.owed.get(handler, ())
+
     def touched(self) -> list[str]:
         """Name the handlers that have begun to prepare, as they did."""
         return [share.handler for share in self.attempts if share.side is Side.PREPARE]
 
 
 Cases: TypeAlias = Mapping[str, Case]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenUp:
-    """An event for this machine is listed."""
-
-    event: Event
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    """An event that was taken up is told differently."""
-
-    event: Event
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """A handler is about to be run."""
-
-    event: str
-    side: Side
-    handler: str
-    attempt: int
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
-    """It runs as a process of its own, which waits for this to be written."""
-
-    event: str
-    side: Side
-    handler: str
-    pid: int
-    started: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """An attempt is over."""
-
-    event: str
-    side: Side
-    handler: str
-    ending: Ending
-    at: datetime
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approved:
-    """The endpoint was told that the event may start."""
-
-    event: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """The event, or this machine's name in it, is no longer listed."""
-
-    event: str
-    at: datetime
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Over:
-    """Everything that was prepared for it is undone."""
-
-    event: str
-    at: datetime
-
-
-Entry: TypeAlias = TakenUp | Changed | Begun | Running | Ended | Approved | Left | Over
-
-_KINDS: Mapping[str, type[Entry]] = {
-    "taken-up": TakenUp,
-    "changed": Changed,
-    "begun": Begun,
-    "running": Running,
-    "ended": Ended,
-    "approved": Approved,
-    "left": Left,
-    "over": Over,
-}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
-
-
-def key(event: Event | str) -> str:
-    """Return the key of an event: ids are the same in any case."""
-    return (event if isinstance(event, str) else event.id).upper()
-
-
-def outcome_of(ending: Ending, why: str) -> Outcome:
-    """Return what a handler had answered."""
-    match ending:
-        case Ending.READY:
-            return Ready(why)
-        case Ending.AGAIN:
-            return Again(why)
-        case Ending.NEVER:
-            return Never(why)
 
 
 def after(cases: Cases, entry: Entry) -> dict[str, Case]:
@@ -199,7 +102,7 @@ def after(cases: Cases, entry: Entry) -> dict[str, Case]:
     return changed
 
 
-def _case_after(case: Case, entry: Changed | Begun | Running | Ended | Approved | Left) -> Case:
+def _case_after(case: Case, entry: Changed | Begun | Running | Owed | Ended | Approved | Left) -> Case:
     match entry:
         case Changed():
             return replace(case, event=entry.event)
@@ -207,6 +110,9 @@ def _case_after(case: Case, entry: Changed | Begun | Running | Ended | Approved 
             return replace(case, approved=entry.at)
         case Left():
             return replace(case, left=entry.at, why=entry.why)
+        case Owed():
+            things = dict.fromkeys((*case.owes(entry.handler), entry.thing))
+            return replace(case, owed={**case.owed, entry.handler: tuple(things)})
         case Begun() | Running() | Ended():
             share = Share(entry.side, entry.handler)
             attempt = _attempt_after(case.attempts.get(share), entry)
@@ -230,20 +136,27 @@ def entries_of(cases: Cases) -> Iterator[Entry]:
     """Give the fewest entries that tell all that is known."""
     for id_, case in cases.items():
         yield TakenUp(event=case.event, at=case.since)
-        for (side, handler), attempt in case.attempts.items():
-            share = {"event": id_, "side": side, "handler": handler}
-            if attempt.first != attempt.begun:
-                yield Begun(**share, attempt=1, at=attempt.first)  # type: ignore[arg-type]
-            yield Begun(**share, attempt=attempt.number, at=attempt.begun)  # type: ignore[arg-type]
-            if attempt.process is not None:
-                pid, started = attempt.process
-                yield Running(**share, pid=pid, started=started)  # type: ignore[arg-type]
-            if attempt.ending is not None and attempt.ended is not None:
-                yield Ended(**share, ending=attempt.ending, at=attempt.ended, why=attempt.why)  # type: ignore[arg-type]
+        for share, attempt in case.attempts.items():
+            yield from _attempt_entries(id_, share, attempt)
+        for handler, things in case.owed.items():
+            for thing in things:
+                yield Owed(event=id_, handler=handler, thing=thing)
         if case.approved is not None:
             yield Approved(event=id_, at=case.approved)
         if case.left is not None:
             yield Left(event=id_, at=case.left, why=case.why)
+
+
+def _attempt_entries(id_: str, share: Share, attempt: Attempt) -> Iterator[Entry]:
+    whose = {"event": id_, "side": share.side, "handler": share.handler}
+    if attempt.first != attempt.begun:
+        yield Begun(**whose, attempt=1, at=attempt.first)  # type: ignore[arg-type]
+    yield Begun(**whose, attempt=attempt.number, at=attempt.begun)  # type: ignore[arg-type]
+    if attempt.process is not None:
+        pid, started = attempt.process
+        yield Running(**whose, pid=pid, started=started)  # type: ignore[arg-type]
+    if attempt.ending is not None and attempt.ended is not None:
+        yield Ended(**whose, ending=attempt.ending, at=attempt.ended, why=attempt.why)  # type: ignore[arg-type]
 
 
 def replayed(entries: Iterable[Entry]) -> dict[str, Case]:
@@ -252,43 +165,3 @@ def replayed(entries: Iterable[Entry]) -> dict[str, Case]:
     for entry in entries:
         cases = after(cases, entry)
     return cases
-
-
-def as_json(entry: Entry) -> dict[str, Any]:
-    """Write an entry."""
-    written: dict[str, Any] = {"entry": _NAMES[type(entry)]}
-    for each in fields(entry):
-        value = getattr(entry, each.name)
-        match value:
-            case Event():
-                written[each.name] = as_wire(value)
-            case datetime():
-                written[each.name] = value.isoformat()
-            case _:
-                written[each.name] = value
-    return written
-
-
-def from_json(said: Any) -> Entry:
-    """Read an entry; ValueError if it is none."""
-    try:
-        kind = _KINDS[said["entry"]]
-        return kind(**{each.name: _value(each.name, said[each.name]) for each in fields(kind)})
-    except (KeyError, TypeError, ValueError, Unreadable) as error:
-        raise ValueError(f"no entry of a journal: {error}") from None
-
-
-def _value(name: str, value: Any) -> Any:
-    if name == "event" and isinstance(value, dict):
-        return from_wire(value)
-    match name:
-        case "at":
-            return datetime.fromisoformat(value)
-        case "side":
-            return Side(value)
-        case "ending":
-            return Ending(value)
-        case "attempt" | "pid":
-            return int(value)
-        case _:
-            return str(value)

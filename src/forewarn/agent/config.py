@@ -16,7 +16,7 @@ from forewarn.agent.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.handlers import kinds
 from forewarn.agent.toml_lines import Path as Place
 from forewarn.agent.toml_lines import line_of
-from forewarn.agent.urls import url
+from forewarn.agent.urls import endpoint
 from forewarn.agent.voice import LogForm, hidden
 from forewarn.agent.when import When
 from forewarn.core.errors import Invalid
@@ -107,16 +107,18 @@ def address(value: object) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _endpoints(value: object) -> tuple[str, ...]:
+def endpoints(value: object) -> tuple[str, ...]:
+    """Read where the metadata endpoint is; none is to look for it."""
     if value == AUTO:
         return ()
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
         raise Invalid(f'expected "auto", a URL or a list of URLs, got {fields.shown(value)}')
-    return tuple(url(each).rstrip("/") for each in found)
+    return tuple(endpoint(each) for each in found)
 
 
-def _machine(value: object) -> str | None:
+def machine(value: object) -> str | None:
+    """Read the name of this machine; None is to ask for it."""
     return None if value == AUTO else fields.name(value)
 
 
@@ -144,8 +146,8 @@ def _seconds(least: timedelta, most: timedelta) -> Reader:
 
 _TOP: Readers = {"agent": fields.table, "handlers": fields.sequence}
 _AGENT: Readers = {
-    "endpoint": _endpoints,
-    "machine": _machine,
+    "endpoint": endpoints,
+    "machine": machine,
     "journal": _journal,
     "approve": fields.choice(list(Approve)),
     "approver": fields.choice(list(Approver)),

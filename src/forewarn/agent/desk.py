@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Protocol, TypeAlias
 
 from forewarn.agent.approval import Rule
-from forewarn.agent.cases import Case, Cases, Entry
+from forewarn.agent.cases import Case, Cases
 from forewarn.agent.config import Config
+from forewarn.agent.entries import Entry
 from forewarn.agent.meter import Meter
 from forewarn.agent.runs import Runs
 from forewarn.agent.turns import Turns

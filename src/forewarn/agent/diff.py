@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from forewarn.agent.cases import Case, Cases, key
+from forewarn.agent.cases import Case, Cases
+from forewarn.agent.entries import key
 from forewarn.agent.handling import Side
 from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Document, Event

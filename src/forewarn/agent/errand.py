@@ -9,21 +9,20 @@ from collections.abc import Coroutine
 from typing import Any
 
 from forewarn.agent.approval import No, Wait, Yes
-from forewarn.agent.cases import Approved, Begun, Case, Ended, Ending, Over
+from forewarn.agent.cases import Case
 from forewarn.agent.desk import REFUSED_SECONDS, Desk
 from forewarn.agent.diff import held_by_another
+from forewarn.agent.entries import Approved, Ending, Over, Owed
 from forewarn.agent.handler import Handler, OnFailure, OnRestart
-from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
-from forewarn.agent.launch import Launch, resumable
+from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
+from forewarn.agent.launch import resumable
 from forewarn.agent.when import Later, Now, Skip
+from forewarn.agent.work import GONE, Work
 from forewarn.core.words import EventStatus
 from forewarn.sdk.errors import GuestError, Unavailable
 
 # Before an approval that could not be delivered is sent again, beyond what the client does by itself.
 APPROVE_AGAIN_SECONDS = 5.0
-# For a program of a former agent to be heard out, although its time was over while nobody was there.
-LEAST_SECONDS = 1.0
-GONE = "the event has left"
 
 
 class Errand:
@@ -35,6 +34,7 @@ class Errand:
         self._id = id_
         self._desk = desk
         self._voice = desk.voice.about(event=id_, type=str(self._case.event.type))
+        self._work = Work(id_, desk, self._voice)
         self._news = asyncio.Event()
         self._gone = asyncio.Event()
         self._version = 0  # how often there was news
@@ -82,7 +82,7 @@ class Errand:
         for handler in self._desk.config.handlers:
             known = self._case.attempt(Side.PREPARE, handler.name)
             if (known is None or not known.settled) and await self._time_has_come(handler):
-                await self._share(handler, Side.PREPARE)
+                await self._prepare_by(handler)
             if self._case.left is not None:
                 return
 
@@ -105,27 +105,23 @@ class Errand:
                     await self._pause(seconds / self._desk.speed)
         return False
 
-    async def _share(self, handler: Handler, side: Side) -> None:
-        """Run a handler until it is done, or has failed."""
-        ends = self._desk.monotonic() + handler.timeout - self._passed(handler, side)
-        seconds, tries = handler.timeout, 0
-        while True:
-            tries += 1
-            outcome = await self._attempt(handler, side, seconds)
-            if isinstance(outcome, Again) and side is Side.PREPARE:
+    async def _prepare_by(self, handler: Handler) -> None:
+        """Run a handler until it is ready, has failed, or the event has left."""
+        ends = self._desk.monotonic() + handler.timeout - self._passed(handler)
+        seconds = handler.timeout
+        while self._case.left is None:
+            outcome = await self._unless_gone(self._work.attempt(handler, Side.PREPARE, seconds))
+            if isinstance(outcome, Again):
                 outcome = self._in_time(outcome, handler, ends=ends)
-            self._end(handler.name, side, outcome)
+            self._work.end(handler.name, Side.PREPARE, outcome)
             if not isinstance(outcome, Again):
                 return
-            await self._pause(handler.pause(outcome.after, tries=1 if side is Side.PREPARE else tries))
-            if side is Side.PREPARE:
-                seconds = ends - self._desk.monotonic()
-                if self._case.left is not None:
-                    return
+            await self._pause(handler.pause(outcome.after))
+            seconds = ends - self._desk.monotonic()
 
-    def _passed(self, handler: Handler, side: Side) -> float:
+    def _passed(self, handler: Handler) -> float:
         """Say how long ago a former agent has begun with a handler."""
-        known = self._case.attempt(side, handler.name)
+        known = self._case.attempt(Side.PREPARE, handler.name)
         return 0.0 if known is None else max(0.0, (self._desk.now() - known.first).total_seconds())
 
     def _in_time(self, outcome: Again, handler: Handler, *, ends: float) -> Outcome:
@@ -137,33 +133,6 @@ class Errand:
         if self._desk.monotonic() + handler.pause(outcome.after) >= ends:
             return Never(f"{outcome.why}, and its {handler.timeout:g} s are over before another try")
         return outcome
-
-    async def _attempt(self, handler: Handler, side: Side, seconds: float) -> Outcome:
-        found = await resumable(self._desk, self._case, handler, side)
-        known = self._case.attempt(side, handler.name)
-        number = known.number if known else 0
-        if found is None:
-            number += 1
-            self._begin(handler.name, side, number)
-        elif known is not None:
-            passed = (self._desk.now() - known.begun).total_seconds()
-            seconds = max(LEAST_SECONDS, min(seconds, seconds - passed))
-        launch = Launch(self._desk, self._id, handler, side=side, attempt=number, found=found)
-        work = self._within(handler, launch.task(self._case.event), seconds)
-        return await (self._unless_gone(work) if side is Side.PREPARE else work)
-
-    async def _within(self, handler: Handler, task: Task, seconds: float) -> Outcome:
-        """Run one attempt; whatever happens in a handler is its failure, not the agent's."""
-        if self._desk.dry:
-            return Ready(f"would have: {handler.does.describe(task.side) or 'nothing'}")
-        act = handler.does.prepare if task.side is Side.PREPARE else handler.does.recover
-        try:
-            async with self._desk.turns.take(task.side, handler.name), asyncio.timeout(seconds):
-                return await act(task)
-        except TimeoutError:
-            return Never(f"it was not done within {handler.timeout:g} s, and was ended")
-        except Exception as error:  # noqa: BLE001 - a plug-in may fail in any way
-            return Never(f"it failed: {type(error).__name__}: {error}")
 
     async def _unless_gone(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
         """Do something that has no sense any more once the event has left."""
@@ -252,19 +221,28 @@ class Errand:
                 await self._recover_one(name)
 
     async def _recover_one(self, name: str) -> None:
-        handler = self._desk.config.handler(name)
-        if handler is None:
-            self._close(name, Never("it is no longer in the config: what it has prepared stays so"))
-        elif other := held_by_another(self._desk.memory.cases, self._id, name):
-            self._close(name, Ready(f"left to event {other}, which still needs it"))
-        else:
-            await self._share(handler, Side.RECOVER)
+        """Undo what a handler has prepared, unless that is for another to do."""
+        tries = 0
+        while True:
+            handler = self._desk.config.handler(name)
+            if handler is None:
+                self._work.close(name, Never("it is no longer in the config: what it has prepared stays so"))
+                return
+            if other := held_by_another(self._desk.memory.cases, self._id, name):
+                self._leave_to(other, name)
+                return
+            outcome = await self._work.attempt(handler, Side.RECOVER, handler.timeout)
+            self._work.end(name, Side.RECOVER, outcome)
+            if not isinstance(outcome, Again):
+                return
+            tries += 1
+            await self._pause(handler.pause(outcome.after, tries=tries))
 
-    def _close(self, name: str, outcome: Outcome) -> None:
-        """Write a recovery down as ended that is not for this errand to do."""
-        known = self._case.attempt(Side.RECOVER, name)
-        self._begin(name, Side.RECOVER, 1 if known is None else known.number + 1)
-        self._end(name, Side.RECOVER, outcome)
+    def _leave_to(self, other: str, name: str) -> None:
+        """Let another event put back what this one owes, when it leaves."""
+        for thing in self._case.owes(name):
+            self._desk.memory.write(Owed(event=other, handler=name, thing=thing))
+        self._work.close(name, Ready(f"left to event {other}, which still needs it"))
 
     async def _end_unfinished(self) -> None:
         """End what a former agent has started and nobody waits for any more."""
@@ -274,30 +252,9 @@ class Errand:
                 found = handler and await resumable(self._desk, self._case, handler, side)
                 if found:
                     await found.end()
-                self._end(name, side, Never(GONE))
+                self._work.end(name, side, Never(GONE))
 
     # What is common to both
-
-    def _begin(self, name: str, side: Side, number: int) -> None:
-        entry = Begun(event=self._id, side=side, handler=name, attempt=number, at=self._desk.now())
-        self._desk.memory.write(entry)
-        again = f", attempt {number}" if number > 1 else ""
-        self._voice.say(f"{name}: {side} begins{again}", handler=name, side=side.value, attempt=number)
-
-    def _end(self, name: str, side: Side, outcome: Outcome) -> None:
-        ending, why = _told(outcome)
-        known = self._case.attempt(side, name)
-        now = self._desk.now()
-        self._desk.memory.write(
-            Ended(event=self._id, side=side, handler=name, ending=ending, at=now, why=why)
-        )
-        took = 0.0 if known is None else max(0.0, (now - known.begun).total_seconds())
-        self._desk.meter.count("handlers", name, side.value, ending.value)
-        self._desk.meter.count("handler_seconds", name, side.value, by=took)
-        speak = self._voice.warn if ending is Ending.NEVER and why != GONE else self._voice.say
-        told = f": {why}" if why else ""
-        word = {Ending.READY: "ready", Ending.AGAIN: "will try again", Ending.NEVER: "failed"}[ending]
-        speak(f"{name}: {side} {word}{told}", handler=name, side=side.value, ending=ending.value)
 
     async def _pause(self, seconds: float | None) -> None:
         """Wait for news, or for so long. Nothing may be awaited between looking at the case and this."""
@@ -312,13 +269,3 @@ class Errand:
         if message not in self._said:
             self._said.add(message)
             (self._voice.warn if warning else self._voice.say)(message)
-
-
-def _told(outcome: Outcome) -> tuple[Ending, str]:
-    match outcome:
-        case Ready(said):
-            return Ending.READY, said
-        case Again(why, _):
-            return Ending.AGAIN, why
-        case Never(why):
-            return Ending.NEVER, why

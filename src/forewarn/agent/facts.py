@@ -12,6 +12,8 @@ from forewarn.core.errors import Invalid
 from forewarn.sdk.documents import Event, parse_document
 
 UNKNOWN_DURATION = -1
+# A system takes a quarter of a megabyte in all, or less; what is longer is on stdin, whole.
+LONGEST_VARIABLE = 16 * 1024
 
 _PLACE = re.compile(r"\$\{([^{}]*)\}")
 
@@ -74,9 +76,14 @@ def environment_of(task: Task) -> dict[str, str]:
     facts = facts_of(task)
     facts.pop("event")
     return {
-        f"FOREWARN_EVENT_{name.upper()}" if name in _OF_THE_EVENT else f"FOREWARN_{name.upper()}": value
+        f"FOREWARN_EVENT_{name.upper()}" if name in _OF_THE_EVENT else f"FOREWARN_{name.upper()}": _fit(value)
         for name, value in facts.items()
     }
+
+
+def _fit(value: str) -> str:
+    """Make a text one that an environment can hold: an endpoint may say anything."""
+    return value.replace("\0", "").encode()[:LONGEST_VARIABLE].decode(errors="ignore")
 
 
 def checked_template(text: str) -> str:

@@ -60,6 +60,8 @@ class Task:
     seconds_left: Callable[[], float | None]  # until the event may start; None if nobody knows
     run: Callable[[Command], Awaitable[Outcome]]  # run a program, or wait for the one a former agent started
     say: Callable[[str], None]  # for the log
+    owe: Callable[[str], None]  # write down, before it is changed, what recovery is to put back
+    owed: Sequence[str] = ()  # what was written down so, by any attempt and any agent
 
 
 class Handling(Protocol):
@@ -67,6 +69,12 @@ class Handling(Protocol):
 
     Either may be asked a second time for one event, if the agent was killed in the middle: it should do no
     harm. A task is cancelled when its time is over or its event has left.
+
+    Somebody may have stopped on purpose what a handler is about to stop, and recovery must not start it
+    then. So a handler that changes something looks first. What is as it wants it already it leaves alone;
+    anything else it names with `owe`, and then changes it. Recovery puts back what is in `owed` and nothing
+    else. That holds however often the agent is killed, and when events overlap: what one of them owes is
+    passed on to the last.
     """
 
     async def prepare(self, task: Task, /) -> Outcome:

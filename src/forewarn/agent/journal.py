@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from forewarn.agent.cases import Cases, Entry, after, as_json, entries_of, from_json, replayed
+from forewarn.agent.cases import Cases, after, entries_of, replayed
+from forewarn.agent.entries import Entry, as_json, from_json
 from forewarn.core.errors import Invalid
 from forewarn.sdk import platform
 

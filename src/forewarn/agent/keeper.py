@@ -34,7 +34,7 @@ def main() -> None:
 
 def _run(order: dict[str, Any]) -> dict[str, Any]:
     try:
-        process = subprocess.Popen(order["words"], stdin=subprocess.PIPE, **_identity(order))  # noqa: S603 - its job
+        process = subprocess.Popen(order["words"], stdin=subprocess.PIPE, **order["how"])  # noqa: S603 - its job
     except (OSError, ValueError, subprocess.SubprocessError, LookupError) as error:
         return {"error": f"{order['words'][0]} cannot be run: {getattr(error, 'strerror', None) or error}"}
     process.communicate(order["input"].encode())  # whether it reads that or not
@@ -45,24 +45,6 @@ def _exit_code(result: dict[str, Any]) -> int:
     """Say it as shells do: a program that was not run, and one that a signal ended, have codes too."""
     code = result.get("code", 127)
     return int(code if code >= 0 else 128 - code)
-
-
-def _identity(order: dict[str, Any]) -> dict[str, Any]:
-    """Say as whom it runs, in which environment."""
-    user, environment = order["user"], order["environment"]
-    if user is None:
-        return {"env": environment}
-    import pwd  # not there on Windows, where nobody can be named
-
-    known = pwd.getpwnam(user)
-    own = {"HOME": known.pw_dir, "USER": known.pw_name, "LOGNAME": known.pw_name}
-    return {
-        "env": {**environment, **own},
-        "user": known.pw_uid,
-        "group": known.pw_gid,
-        "extra_groups": os.getgrouplist(known.pw_name, known.pw_gid),
-        "cwd": "/",
-    }
 
 
 def _leave(path: str, result: dict[str, Any]) -> None:

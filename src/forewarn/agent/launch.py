@@ -4,12 +4,14 @@ import asyncio
 import json
 from hashlib import sha256
 
-from forewarn.agent.cases import Case, ProcessId, Running
+from forewarn.agent.cases import Case, ProcessId
 from forewarn.agent.desk import Desk
+from forewarn.agent.entries import Owed, Running
 from forewarn.agent.facts import as_wire, environment_of
 from forewarn.agent.handler import Handler, OnRestart
 from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
 from forewarn.agent.runs import Exited, Lost, NotRun, Order, Run
+from forewarn.sdk import platform
 from forewarn.sdk.documents import Event
 
 # EX_TEMPFAIL of sysexits.h: the caller is invited to try again.
@@ -41,8 +43,13 @@ class Launch:
             seconds_left=self._seconds_left,
             run=lambda command: self._run(command, task),
             say=self._voice.say,
+            owe=self._owe,
+            owed=self._desk.case(self._id).owes(self._handler.name),
         )
         return task
+
+    def _owe(self, thing: str) -> None:
+        self._desk.memory.write(Owed(event=self._id, handler=self._handler.name, thing=thing))
 
     def _seconds_left(self) -> float | None:
         case = self._desk.memory.cases.get(self._id)
@@ -50,7 +57,10 @@ class Launch:
 
     async def _run(self, command: Command, task: Task) -> Outcome:
         """Run a program, or wait for the one that runs already."""
-        run = self._found or self._started(command, task)
+        try:
+            run = self._found or self._started(command, task)
+        except LookupError as error:
+            return Never(f"{command.words[0]} cannot be run: {error}")
         self._found = None
         try:
             result = await run.wait(self._heard)
@@ -60,23 +70,13 @@ class Launch:
             else:
                 await run.end(self._heard)
             raise
-        match result:
-            case Exited(0):
-                return Ready()
-            case Exited(code) if code == TRY_AGAIN:
-                return Again(f"exit code {code}")
-            case Exited(code):
-                return Never(f"exit code {code}" if code >= 0 else f"ended by signal {-code}")
-            case NotRun(why):
-                return Never(why)
-            case Lost():
-                return Again("its process is gone, nobody knows how it ended")
+        return _outcome(result)
 
     def _started(self, command: Command, task: Task) -> Run:
         order = Order(
             words=command.words,
             environment={**self._desk.environment, **command.environment, **environment_of(task)},
-            user=command.user,
+            identity={} if command.user is None else platform.identity_of(command.user),
             input=json.dumps(as_wire(task.event)),
         )
 
@@ -93,6 +93,20 @@ class Launch:
 
     def _heard(self, line: str) -> None:
         self._voice.say(f"{self._handler.name} | {line}")
+
+
+def _outcome(result: Exited | NotRun | Lost) -> Outcome:
+    match result:
+        case Exited(0):
+            return Ready()
+        case Exited(code) if code == TRY_AGAIN:
+            return Again(f"exit code {code}")
+        case Exited(code):
+            return Never(f"exit code {code}" if code >= 0 else f"ended by signal {-code}")
+        case NotRun(why):
+            return Never(why)
+        case Lost():
+            return Again("its process is gone, nobody knows how it ended")
 
 
 async def resumable(desk: Desk, case: Case, handler: Handler, side: Side) -> Run | None:

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from forewarn.agent import config as configs
 from forewarn.agent.config import Config
 from forewarn.agent.voice import LogForm
+from forewarn.core.errors import Invalid
+from forewarn.wire.fields import Reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +29,9 @@ class Options:
         config = configs.load(self.config)
         agent = config.agent
         if self.endpoint is not None:
-            agent = replace(agent, endpoint=(self.endpoint,))
+            agent = replace(agent, endpoint=_flag("--endpoint", configs.endpoints, self.endpoint))
         if self.machine is not None:
-            agent = replace(agent, machine=None if self.machine == configs.AUTO else self.machine)
+            agent = replace(agent, machine=_flag("--machine", configs.machine, self.machine))
         agent = replace(
             agent,
             log=self.log or agent.log,
@@ -36,3 +39,11 @@ class Options:
             listen=agent.listen if self.listen else None,
         )
         return replace(config, agent=agent)
+
+
+def _flag(name: str, read: Reader, value: str) -> Any:
+    """Read a flag as the config's field of that name is read."""
+    try:
+        return read(value)
+    except Invalid as refusal:
+        raise Invalid(f"{name}: {refusal}") from None

@@ -3,24 +3,19 @@
 import asyncio
 import contextlib
 import os
-import signal
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent import status
-from forewarn.agent.cases import Case
 from forewarn.agent.config import Config
 from forewarn.agent.desk import Desk
 from forewarn.agent.endpoints import Endpoints
 from forewarn.agent.journal import Journal, Notebook, machine_of, read
 from forewarn.agent.launch import file_stem
-from forewarn.agent.meter import Meter
 from forewarn.agent.options import Options
-from forewarn.agent.probes import Page, Probes, as_json
+from forewarn.agent.present import Present
+from forewarn.agent.probes import Probes
 from forewarn.agent.runs import Runs
 from forewarn.agent.runtime import Agent
 from forewarn.agent.systemd import Systemd
@@ -34,7 +29,6 @@ from forewarn.sdk.errors import GuestError
 from forewarn.sdk.instances import Instance
 
 STATUS_SECONDS = 30.0
-METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def run(options: Options) -> None:
@@ -68,25 +62,25 @@ class Program:
 
     def __init__(self, options: Options, config: Config, voice: Voice) -> None:
         self._options = options
-        self._config = config
         self._voice = voice
         self._clock = SystemClock()
-        self._began = self._clock.now()
         self._systemd = Systemd(os.environ, pid=os.getpid())
-        self._meter = Meter()
         self._endpoints = Endpoints(config.agent.endpoint, speed=options.speed)
-        self._memory: Journal | Notebook = Notebook()
-        self._agent: Agent | None = None
-        self._desk: Desk | None = None
+        self._present = Present(
+            config=config,
+            endpoints=self._endpoints,
+            now=self._clock.now,
+            began=self._clock.now(),
+            dry=options.dry_run,
+        )
         self._called = ""  # what this machine was when the journal was written
-        self._early: str | None = None  # what is awaited before it can watch
 
     async def run(self) -> None:
         """Serve until told to stop."""
         stopping = asyncio.Event()
-        _on_signal("SIGTERM", stopping.set)
-        _on_signal("SIGINT", stopping.set)
-        _on_signal("SIGHUP", self._reload)
+        platform.on_signal("SIGTERM", stopping.set)
+        platform.on_signal("SIGINT", stopping.set)
+        platform.on_signal("SIGHUP", self._reload)
         async with AsyncExitStack() as stack:
             await self._listen(stack)
             tasks = [asyncio.create_task(each) for each in (self._watch(), self._report(), stopping.wait())]
@@ -99,18 +93,31 @@ class Program:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await self._endpoints.close()
-                self._memory.close()
+                self._present.memory.close()
             for task in done:
                 task.result()
         self._voice.say("stopped; what is prepared stays so, and handlers that run go on")
+
+    async def _listen(self, stack: AsyncExitStack) -> None:
+        """Let others look."""
+        if self._present.config.agent.listen is None:
+            return
+        probes = Probes(self._present.pages())
+        host, port = self._present.config.agent.listen
+        try:
+            host, port = await probes.start(host, port)
+        except OSError as error:
+            raise Conflict(f"agent.listen: {host}:{port} cannot be opened: {error.strerror}") from None
+        stack.push_async_callback(probes.stop)
+        self._voice.say("metrics and probes", listen=f"{host}:{port}")
 
     async def _watch(self) -> None:
         self._peek()
         dry = " (dry run: nothing is done)" if self._options.dry_run else ""
         self._voice.say(
-            f"started{dry}", handlers=len(self._config.handlers), config=str(self._options.config)
+            f"started{dry}", handlers=len(self._present.config.handlers), config=str(self._options.config)
         )
-        for problem in problems(self._config):
+        for problem in problems(self._present.config):
             self._voice.warn(problem)
         try:
             self._go_on()
@@ -120,23 +127,25 @@ class Program:
                 "watching",
                 machine=worker.machine,
                 endpoint=self._endpoints.url,
-                open=len(self._memory.cases),
+                open=len(self._present.memory.cases),
             )
             await worker.run()
         finally:
-            if self._agent is not None:
-                await self._agent.stop()
+            if self._present.agent is not None:
+                await self._present.agent.stop()
 
     def _go_on(self) -> None:
         """Go on with what a former agent has begun: the endpoint may be away for long."""
-        name = self._config.agent.machine or self._called
-        if name and self._memory.cases and not self._options.dry_run:
-            self._voice.say("going on with what was begun", machine=name, open=len(self._memory.cases))
+        name = self._present.config.agent.machine or self._called
+        if name and self._present.memory.cases and not self._options.dry_run:
+            self._voice.say(
+                "going on with what was begun", machine=name, open=len(self._present.memory.cases)
+            )
             self._employ(Instance(name=name)).go_on()
 
     async def _at_work_as(self, instance: Instance) -> Agent:
         """Know who this machine is; what was gone on with as another is let go of."""
-        memory, agent = self._memory, self._agent
+        memory, agent = self._present.memory, self._present.agent
         if agent is not None and isinstance(memory, Journal):
             if agent.machine == instance.name and memory.is_of(instance.vm_id):
                 return agent
@@ -146,33 +155,35 @@ class Program:
 
     def _employ(self, instance: Instance) -> Agent:
         """Open the journal, and let an agent work by it."""
-        path = self._config.agent.journal
+        path = self._present.config.agent.journal
         runs = Runs(path.with_name(f"{path.name}.runs"))
         if self._options.dry_run:
             # The journal, and the programs that it names, are those of the agent that really runs.
-            self._memory = Notebook()
+            self._present.memory = Notebook()
         else:
-            self._memory = Journal(path, vm_id=instance.vm_id, machine=instance.name, warn=self._voice.warn)
-            kept = {file_stem(id_) for id_ in self._memory.cases}
+            self._present.memory = Journal(
+                path, vm_id=instance.vm_id, machine=instance.name, warn=self._voice.warn
+            )
+            kept = {file_stem(id_) for id_ in self._present.memory.cases}
             runs.forget(lambda name: name.partition(".")[0] not in kept)
-        self._desk = Desk(
-            config=self._config,
+        desk = Desk(
+            config=self._present.config,
             machine=instance.name,
-            memory=self._memory,
+            memory=self._present.memory,
             endpoint=self._endpoints,
             runs=runs,
             voice=self._voice,
             now=self._clock.now,
-            meter=self._meter,
+            meter=self._present.meter,
             dry=self._options.dry_run,
             speed=self._options.speed,
         )
-        self._agent = Agent(self._desk, self._endpoints)
-        return self._agent
+        agent = self._present.agent = Agent(desk, self._endpoints)
+        return agent
 
     async def _identity(self) -> Instance:
         """Find out who this machine is; one that was given a name needs no more, if nobody tells."""
-        name, failures = self._config.agent.machine, 0
+        name, failures = self._present.config.agent.machine, 0
         while True:
             try:
                 instance = await self._told_who(name)
@@ -196,15 +207,15 @@ class Program:
 
     def _waits(self, error: GuestError | None) -> None:
         """Say once what is awaited before it can watch."""
-        if error is not None and self._early is None:
+        if error is not None and self._present.awaited is None:
             self._voice.warn(f"waiting: {error}")
-        self._early = None if error is None else str(error)
+        self._present.awaited = None if error is None else str(error)
 
     def _peek(self) -> None:
         """Know what was prepared before the endpoint answers: a load balancer asks before that."""
         with contextlib.suppress(OSError):
-            whole = self._config.agent.journal.read_bytes()
-            self._memory.cases = read(whole)[1]
+            whole = self._present.config.agent.journal.read_bytes()
+            self._present.memory.cases = read(whole)[1]
             self._called = machine_of(whole)
 
     async def _report(self) -> None:
@@ -212,7 +223,7 @@ class Program:
         seconds = self._systemd.watchdog_seconds or STATUS_SECONDS
         while True:
             self._systemd.alive()
-            self._systemd.status(self._in_words())
+            self._systemd.status(self._present.in_words())
             await asyncio.sleep(seconds)
 
     def _reload(self) -> None:
@@ -224,98 +235,17 @@ class Program:
             self._voice.warn(f"the config stays as it was: {refusal}")
         else:
             self._take(config)
-        self._systemd.ready(self._in_words())
+        self._systemd.ready(self._present.in_words())
 
     def _take(self, config: Config) -> None:
-        old, new = self._config.agent, config.agent
+        old, new = self._present.config.agent, config.agent
         for name in ("endpoint", "machine", "journal", "listen"):
             if getattr(old, name) != getattr(new, name):
                 self._voice.warn(f"agent.{name} takes effect when the agent is started again")
-        self._config = config
+        self._present.config = config
         self._voice = speak(new.log, secrets=config.secrets)
-        if self._agent is not None:
-            self._agent.reload(config)
+        if self._present.agent is not None:
+            self._present.agent.reload(config)
         self._voice.say("the config was read again", handlers=len(config.handlers))
         for problem in problems(config):
             self._voice.warn(problem)
-
-    # What others see
-
-    async def _listen(self, stack: AsyncExitStack) -> None:
-        if self._config.agent.listen is None:
-            return
-        pages = {
-            "/healthz": self._healthz,
-            "/readyz": self._readyz,
-            "/metrics": self._metrics,
-            "/status": lambda: as_json(self._status()),
-        }
-        probes = Probes(pages)
-        host, port = self._config.agent.listen
-        try:
-            host, port = await probes.start(host, port)
-        except OSError as error:
-            raise Conflict(f"agent.listen: {host}:{port} cannot be opened: {error.strerror}") from None
-        stack.push_async_callback(probes.stop)
-        self._voice.say("metrics and probes", listen=f"{host}:{port}")
-
-    def _healthz(self) -> Page:
-        if trouble := self._memory.trouble:
-            return as_json(
-                {"status": f"the journal cannot be written: {trouble}"}, HTTPStatus.SERVICE_UNAVAILABLE
-            )
-        return as_json({"status": "ok"})
-
-    def _readyz(self) -> Page:
-        draining = self._draining()
-        if not draining:
-            return as_json({"status": "ready"})
-        said = {"status": "draining", "events": [str(case.event.type) for case in draining]}
-        return as_json(said, HTTPStatus.SERVICE_UNAVAILABLE)
-
-    def _metrics(self) -> Page:
-        present = {
-            "open_events": len(self._memory.cases),
-            "draining": bool(self._draining()),
-            "endpoint_answers": self._trouble() is None,
-            "journal_writable": self._memory.trouble is None,
-        }
-        return Page(HTTPStatus.OK, self._meter.text({k: float(v) for k, v in present.items()}), METRICS)
-
-    def _status(self) -> dict[str, Any]:
-        now = self._clock.now()
-        return {
-            "machine": None if self._desk is None else self._desk.machine,
-            "endpoint": self._endpoints.url,
-            "trouble": self._trouble(),
-            "draining": bool(self._draining()),
-            "dry_run": self._options.dry_run,
-            "pid": os.getpid(),
-            "since": self._began.isoformat(),
-            "for_seconds": round((now - self._began).total_seconds(), 1),
-            "events": status.of_cases(self._memory.cases, now=now),
-        }
-
-    def _in_words(self) -> str:
-        if trouble := self._trouble():
-            return f"the endpoint gives no document: {trouble}"
-        cases = self._memory.cases.values()
-        return ", ".join(f"{case.event.type}: {status.doing(case)}" for case in cases) or "watching"
-
-    def _trouble(self) -> str | None:
-        return self._early or (None if self._agent is None else self._agent.trouble)
-
-    def _draining(self) -> list[Case]:
-        return status.draining(self._memory.cases, self._config)
-
-
-def _on_signal(name: str, act: Callable[[], None]) -> None:
-    """Do something when a signal comes; some systems lack some signals, some loops cannot take any."""
-    number = getattr(signal, name, None)
-    if number is None:
-        return
-    loop = asyncio.get_running_loop()
-    try:
-        loop.add_signal_handler(number, act)
-    except NotImplementedError:
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(act))

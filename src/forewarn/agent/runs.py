@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +28,7 @@ class Order:
 
     words: Sequence[str]
     environment: Mapping[str, str]
-    user: str | None
+    identity: Mapping[str, Any] = field(default_factory=dict)  # as whom, as `platform.identity_of` says
     input: str
 
 
@@ -172,7 +172,7 @@ class Runs:
 
     def _emptied(self, name: str) -> IO[bytes]:
         """Remove what an earlier attempt has left, and open a file for what this one says."""
-        platform.make_private_folder(self._folder)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         base = self._folder / name
         _remove(base)
         return _file(base, "output").open("wb")
@@ -190,11 +190,11 @@ class Runs:
 
 
 def _plain(order: Order) -> dict[str, Any]:
+    own = order.identity.get("env", {})
     return {
         "words": list(order.words),
-        "environment": dict(order.environment),
-        "user": order.user,
         "input": order.input,
+        "how": {**order.identity, "env": {**order.environment, **own}},
     }
 
 

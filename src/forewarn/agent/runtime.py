@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.agent import diff
-from forewarn.agent.cases import Changed, Left, TakenUp, key
 from forewarn.agent.config import Config
 from forewarn.agent.desk import REFUSED_SECONDS, Desk, Endpoint, Told
 from forewarn.agent.diff import Sight
+from forewarn.agent.entries import Changed, Left, TakenUp, key
 from forewarn.agent.errand import Errand
 from forewarn.agent.launch import file_stem
+from forewarn.core.words import EventType
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
 
@@ -111,7 +112,8 @@ class Agent:
 
     def _take_up(self, event: Event) -> None:
         self._desk.memory.write(TakenUp(event=event, at=self._desk.now()))
-        self._desk.meter.count("events", str(event.type))
+        # A label for each word that an endpoint may think of would be one too many.
+        self._desk.meter.count("events", str(event.type) if event.type in set(EventType) else "other")
         self._desk.voice.say(
             f"{event.type} is {event.status}",
             event=key(event),

@@ -1,10 +1,10 @@
 """What systemd is told: that the agent is ready, that it lives, what it is doing."""
 
-import contextlib
-import socket
 from collections.abc import Mapping
 
 from forewarn.clock import monotonic
+from forewarn.sdk import platform
+from forewarn.wire.text import on_one_line
 
 # Twice for each time that systemd looks, as sd_watchdog_enabled(3) advises.
 LOOKS = 2
@@ -42,9 +42,5 @@ class Systemd:
         self._tell("STOPPING=1")
 
     def _tell(self, *lines: str) -> None:
-        if not self._address or not hasattr(socket, "AF_UNIX"):
-            return
-        # A name that begins with @ is none of a file.
-        address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as speaker:
-            speaker.sendto("\n".join(lines).encode(errors="replace"), address)
+        if self._address:
+            platform.tell_locally(self._address, "\n".join(map(on_one_line, lines)).encode(errors="replace"))

@@ -3,6 +3,9 @@
 from urllib.parse import urlsplit
 
 from forewarn.core.errors import Invalid
+from forewarn.sdk.errors import NoEndpoint
+from forewarn.sdk.transport import base_url
+from forewarn.wire import fields
 
 
 def url(value: object) -> str:
@@ -15,3 +18,14 @@ def url(value: object) -> str:
     if not sound:
         raise Invalid("expected a URL that begins with http:// or https://")
     return str(value)
+
+
+def endpoint(value: object) -> str:
+    """Read the URL of a metadata endpoint, of which only scheme, host and port are for people to say."""
+    try:
+        found = base_url(url(value))
+    except NoEndpoint as error:
+        raise Invalid(str(error)) from None
+    if urlsplit(found).path:
+        raise Invalid(f"expected http://HOST or http://HOST:PORT, without a path, got {fields.shown(value)}")
+    return found

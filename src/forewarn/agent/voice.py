@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import IO, Any
 
+from forewarn.wire.text import on_one_line
+
 LOGGER = "forewarn.agent"
 HIDDEN = "***"
 
@@ -55,15 +57,15 @@ class Form(logging.Formatter):
         at = datetime.fromtimestamp(record.created, UTC)
         fields = {name: value for name, value in getattr(record, "said", {}).items() if value is not None}
         message = self._hidden(record.getMessage())
-        if record.exc_info:
-            message += self._hidden(f"\n{self.formatException(record.exc_info)}")
+        trace = f"\n{self._hidden(self.formatException(record.exc_info))}" if record.exc_info else ""
         shown = {name: self._hidden(value) for name, value in fields.items()}
         if self._form is LogForm.JSON:
             head = {"at": at.isoformat(timespec="milliseconds"), "level": record.levelname.lower()}
-            return json.dumps({**head, "message": message, **shown}, ensure_ascii=False)
+            return json.dumps({**head, "message": message + trace, **shown}, ensure_ascii=False)
         told = "".join(f" {name}={_bare(value)}" for name, value in shown.items())
         level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
-        return f"{at:%Y-%m-%d %H:%M:%S} {level}{message}{told}"
+        # On one line, whatever an endpoint or a program has said: nobody shall write lines of ours.
+        return on_one_line(f"{at:%Y-%m-%d %H:%M:%S} {level}{message}{told}") + trace
 
     def _hidden(self, value: Any) -> Any:
         return hidden(value, self._secrets) if isinstance(value, str) else value

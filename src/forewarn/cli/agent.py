@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forewarn.cli import console, words
+from forewarn.cli import console
 from forewarn.cli.commands import Commands
 from forewarn.cli.session import Session, with_session
 
 if TYPE_CHECKING:
-    from forewarn.agent.config import Config, Settings
+    from forewarn.agent.config import Config
     from forewarn.rehearsal.agents import AgentReport
 
 DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
 HELP = "The agent in a machine: it gets ready for events, approves them, and comes back."
-TIMEOUT_SECONDS = 5.0
+# The exit code for what cannot be reached.
+NOT_THERE = 3
 
 app = Commands(help=HELP, invoke_without_command=True)
 app.info.short_help = HELP
@@ -75,7 +76,6 @@ def run(
 def _run(**options: Any) -> None:
     """Become the agent: the same process, without what the command line has loaded."""
     import json
-    import os
     import sys
 
     from forewarn.sdk import platform
@@ -83,13 +83,11 @@ def _run(**options: Any) -> None:
     written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
     # -P: what lies in the working directory is no part of it.
     words = [sys.executable, "-P", "-m", "forewarn.agent", written]
-    if platform.WINDOWS:
-        # There that would be another process, which nobody waits for.
-        from forewarn.agent.__main__ import main
+    platform.become(words)
+    # Not every system can.
+    from forewarn.agent.__main__ import main
 
-        main(written)
-    else:
-        os.execv(sys.executable, words)  # noqa: S606 - ourselves
+    main(written)
 
 
 @app.command("check")
@@ -134,67 +132,14 @@ def _show_check(path: Path, config: "Config", wrong: list[str]) -> None:
 def status(session: Session, config: ConfigFile = None) -> None:
     """Show what the agent is doing, and for how long."""
     from forewarn.agent.config import load_settings
+    from forewarn.cli.agent_status import asked, from_journal, show
 
     with _refusals():
         settings = load_settings(config or DEFAULT_CONFIG)
-    told = _asked(settings) or _from_journal(settings)
-    session.answer(told, lambda: _show_status(told))
-
-
-def _asked(settings: "Settings") -> dict[str, Any] | None:
-    """Ask the running agent, if it listens."""
-    if settings.listen is None:
-        return None
-    import httpx
-
-    host, port = settings.listen
-    try:
-        shown = f"[{host}]" if ":" in host else host
-        answer = httpx.get(f"http://{shown}:{port}/status", timeout=TIMEOUT_SECONDS, trust_env=False)
-        return dict(answer.raise_for_status().json())
-    except (httpx.HTTPError, ValueError):
-        return None
-
-
-def _from_journal(settings: "Settings") -> dict[str, Any]:
-    """Read what an agent that cannot be asked has written down."""
-    from forewarn.agent.journal import read
-    from forewarn.agent.status import of_cases
-    from forewarn.clock import SystemClock
-
-    try:
-        cases = read(settings.journal.read_bytes())[1]
-    except FileNotFoundError:
-        cases = {}
-    except OSError as error:
-        console.complain(f"journal {settings.journal} cannot be read: {error.strerror}")
-        raise typer.Exit(1) from None
-    return {"journal": str(settings.journal), "events": of_cases(cases, now=SystemClock().now())}
-
-
-def _show_status(told: dict[str, Any]) -> None:
-    if "journal" in told:
-        console.say(f"The agent cannot be asked (it does not run, or has no `listen`); by {told['journal']}:")
-    else:
-        trouble = f" The endpoint gives no document: {told['trouble']}" if told["trouble"] else ""
-        console.say(
-            f"{told['machine'] or 'This machine'}: running for {words.span(told['for_seconds'])}, "
-            f"{'draining' if told['draining'] else 'ready for work'}.{trouble}"
-        )
-    layout = console.Layout(columns=("event", "status", "doing", "for", "handler", "state", "took", "why"))
-    rows = [row for event in told["events"] for row in _rows(event)]
-    console.table(layout, rows, empty="No event for this machine.")
-
-
-def _rows(event: dict[str, Any]) -> Iterator[tuple[object, ...]]:
-    head = (event["type"], event["status"], event["doing"], words.span(event["for_seconds"]))
-    if not event["handlers"]:
-        yield (*head, None, None, None, None)
-    for each in event["handlers"]:
-        state = each["state"] if each["attempt"] == 1 else f"{each['state']} ({each['attempt']}.)"
-        took = words.span(each["for_seconds"])
-        yield (*head, f"{each['handler']} {each['side']}", state, took, each["why"])
-        head = ("", "", "", "")
+    told = asked(settings) or from_journal(settings)
+    session.answer(told, lambda: show(told))
+    if not told.get("has_run", True):
+        raise typer.Exit(NOT_THERE)
 
 
 @app.command("init")

@@ -52,8 +52,8 @@ def show(report: "AgentReport") -> None:
         console.say(f"{story.machine}, {story.type}")
         for moment in story.moments:
             console.say(f"{words.span(moment.at):>10}  {moment.what}")
-    for failure in report.failures:
-        console.say(f"  {failure}")
+    for line in (*report.failures, *report.remarks):
+        console.say(f"  {line}")
     console.say("Not as it should be." if report.failures else "As it should be.")
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from forewarn.wire.text import on_one_line
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -126,7 +128,7 @@ def _cell(value: object) -> "Text":
             said = ", ".join(f"{key}={each}" for key, each in value.items())
         case _:
             said = str(value)
-    said = said or "-"
+    said = "\n".join(map(on_one_line, said.split("\n"))) or "-"
     return Text(said, style=STYLES.get(said, ""))
 
 

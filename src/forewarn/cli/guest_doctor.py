@@ -13,7 +13,7 @@ from forewarn.sdk.documents import Document
 from forewarn.sdk.errors import GuestError, NoEndpoint
 from forewarn.sdk.instances import Instance
 from forewarn.sdk.neighbours import Neighbours, neighbours
-from forewarn.sdk.platform import surroundings
+from forewarn.sdk.surroundings import surroundings
 
 HTTP_PORT = 80
 # As people type it, and as what that becomes.

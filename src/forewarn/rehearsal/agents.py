@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from forewarn.agent.cases import (
+from forewarn.agent.cases import replayed
+from forewarn.agent.entries import (
     Approved,
     Begun,
     Changed,
@@ -16,12 +17,12 @@ from forewarn.agent.cases import (
     Entry,
     Left,
     Over,
+    Owed,
     Running,
     TakenUp,
     key,
-    replayed,
 )
-from forewarn.agent.errand import GONE
+from forewarn.agent.work import GONE
 from forewarn.clock import clock_of
 from forewarn.control.ledger import Account
 from forewarn.rehearsal import killer
@@ -56,6 +57,7 @@ class AgentReport:
     killed: bool  # whether one was
     stories: tuple[Story, ...]
     failures: tuple[str, ...]
+    remarks: tuple[str, ...]  # what is to be known when one reads this
 
 
 class _Audience:
@@ -106,7 +108,7 @@ def _command(config: Path, folder: Path, *, speed: float, killed: bool) -> list[
 def _reported(report: Report, journals: Mapping[str, Path], *, speed: float, killing: bool) -> AgentReport:
     stories: list[Story] = []
     crashes = {machine: _crash(journal) for machine, journal in journals.items()}
-    failures = list(report.failures)
+    failures, remarked = list(report.failures), list[str]()
     for guest in report.guests:
         if guest.machine not in journals:
             continue
@@ -115,11 +117,16 @@ def _reported(report: Report, journals: Mapping[str, Path], *, speed: float, kil
         crash = crashes[guest.machine]
         for sight in guest.events:
             own = [entry for entry in entries if key(entry.event) == sight.event.upper()]
+            remarked += [f"{guest.machine}: {remark}" for remark in remarks(own, sight, speed)]
             if own:
                 moments = tuple(sorted(_moments(own, sight, speed, crash), key=lambda each: each.at))
                 stories.append(Story(machine=guest.machine, type=sight.type, moments=moments))
     return AgentReport(
-        killing=killing, killed=any(crashes.values()), stories=tuple(stories), failures=tuple(failures)
+        killing=killing,
+        killed=any(crashes.values()),
+        stories=tuple(stories),
+        failures=tuple(failures),
+        remarks=tuple(remarked),
     )
 
 
@@ -136,6 +143,19 @@ def _failures(entries: Sequence[Entry]) -> Iterator[str]:
         yield f"it has not come back from the {case.event.type}"
 
 
+def remarks(entries: Sequence[Entry], sight: Sight, speed: float) -> Iterator[str]:
+    """Tell what makes a rehearsal say less than it seems to: the event came too fast for the agent."""
+    if not sight.named or sight.notice <= 0:
+        return
+    seen = [entry.event for entry in entries if isinstance(entry, TakenUp)]
+    if not seen or seen[0].started:
+        how = "was seen only after it had started" if seen else "was over before it was seen"
+        yield (
+            f"the {sight.type} {how}. Its notice of {sight.notice:g} s passes in {sight.notice / speed:.1f} s"
+            f" at {speed:g} times the speed: a lower --speed shows whether it is enough"
+        )
+
+
 def _moments(
     entries: Sequence[Entry], sight: Sight, speed: float, crash: datetime | None
 ) -> Iterator[Moment]:
@@ -150,7 +170,7 @@ def _moments(
     if crash is not None:
         yield moment(crash, "the agent is killed, and started again")
     for entry in entries:
-        if not isinstance(entry, Changed | Running):
+        if not isinstance(entry, Changed | Running | Owed):
             yield moment(entry.at, _told(entry))
 
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from forewarn.agent.cases import Begun, Entry, Running
+from forewarn.agent.entries import Begun, Entry, Running
 from forewarn.agent.journal import read_entries
 from forewarn.clock import SystemClock, monotonic
 

@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import TypeVar
 
-import httpx
-
 from forewarn.clock import monotonic
 from forewarn.sdk import transport
+from forewarn.sdk.answers import Answer
+from forewarn.sdk.connections import Connections
 from forewarn.sdk.conversation import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
 from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint import Endpoint, ids_of
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.platform import Surroundings, surroundings
+from forewarn.sdk.surroundings import Surroundings, surroundings
 
 Result = TypeVar("Result")
 
@@ -34,11 +34,7 @@ class AsyncGuestClient(Endpoint):
         """Take what `GuestClient` takes; `pause` is awaited."""
         super().__init__(url, api_version=api_version, persistence=persistence, monotonic=monotonic)
         self._pause = pause
-        self._http = httpx.AsyncClient(
-            trust_env=False,  # never through a proxy
-            verify=transport.trusted(self.url),
-            headers=transport.HEADERS,
-        )
+        self._connections = Connections(self.url)  # never through a proxy
 
     @classmethod
     async def discover(
@@ -84,7 +80,7 @@ class AsyncGuestClient(Endpoint):
 
     async def aclose(self) -> None:
         """Hang up."""
-        await self._http.aclose()
+        self._connections.close()
 
     async def __aenter__(self) -> "AsyncGuestClient":
         return self
@@ -109,23 +105,7 @@ class AsyncGuestClient(Endpoint):
     async def _send(self, ask: Ask) -> Reply:
         sent = self._monotonic()
         try:
-            async with (
-                asyncio.timeout(transport.longest(ask)),
-                self._http.stream(
-                    ask.method,
-                    self.url + ask.path,
-                    params=dict(ask.query),
-                    headers=dict(ask.headers),
-                    content=ask.body,
-                    timeout=transport.timeout(ask),
-                ) as response,
-            ):
-                body = transport.Body(deadline=sent + ask.seconds)
-                async for part in response.aiter_bytes():
-                    body.add(part, now=self._monotonic())
-        except TimeoutError:
-            late = httpx.ReadTimeout("")
-            return transport.silence(late, self.url, sent=sent, received=self._monotonic())
-        except httpx.HTTPError as error:
-            return transport.silence(error, self.url, sent=sent, received=self._monotonic())
-        return transport.answer(response, body, sent=sent, received=self._monotonic())
+            status, headers, body = await self._connections.ask(ask)
+        except transport.NoAnswer as error:
+            return transport.silence(str(error), self.url, sent=sent, received=self._monotonic())
+        return Answer(status=status, headers=headers, body=body, sent=sent, received=self._monotonic())

@@ -11,13 +11,14 @@ import httpx
 
 from forewarn.clock import monotonic
 from forewarn.sdk import transport
+from forewarn.sdk.answers import Answer
 from forewarn.sdk.conversation import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
 from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint import Endpoint, ids_of
 from forewarn.sdk.errors import Closed
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.platform import Surroundings, surroundings
+from forewarn.sdk.surroundings import Surroundings, surroundings
 
 Result = TypeVar("Result")
 
@@ -136,32 +137,44 @@ class GuestClient(Endpoint):
         late = threading.Event()
         try:
             with (
-                self._limited(transport.longest(ask), late),
+                self._limited(ask.seconds + transport.CONNECT_SECONDS, late),
                 self._http.stream(
                     ask.method,
                     self.url + ask.path,
                     params=dict(ask.query),
                     headers=dict(ask.headers),
                     content=ask.body,
-                    timeout=transport.timeout(ask),
+                    timeout=httpx.Timeout(ask.seconds, connect=transport.CONNECT_SECONDS),
                     extensions={"trace": self._note_socket},
                 ) as response,
             ):
-                body = transport.Body(deadline=sent + ask.seconds)
-                for part in response.iter_bytes():
-                    body.add(part, now=self._monotonic())
+                body = self._body(response, deadline=sent + ask.seconds)
         except RuntimeError:
             self._still_open()  # the library's own word for being closed meanwhile
             raise
         except httpx.HTTPError as error:
             self._still_open()
-            why = httpx.ReadTimeout("") if late.is_set() else error
+            why = transport.TOO_LATE if late.is_set() else _why(error)
             return transport.silence(why, self.url, sent=sent, received=self._monotonic())
-        return transport.answer(response, body, sent=sent, received=self._monotonic())
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(
+            status=response.status_code, headers=headers, body=body, sent=sent, received=self._monotonic()
+        )
+
+    def _body(self, response: httpx.Response, *, deadline: float) -> bytes:
+        """Read the body of an answer as it comes: not for ever, and not without end."""
+        whole = bytearray()
+        for part in response.iter_bytes():
+            whole += part
+            if len(whole) > transport.LONGEST_BODY:
+                raise httpx.ReadError(transport.ENDLESS)
+            if self._monotonic() > deadline:
+                raise httpx.ReadTimeout("")
+        return bytes(whole)
 
     @contextlib.contextmanager
     def _limited(self, seconds: float, late: threading.Event) -> Iterator[None]:
-        """Hang up after so many seconds, and say so.
+        """Hang up after so many seconds, and say so: the library counts anew with each byte of a header.
 
         On all connections: the library does not tell which one is used. Other threads ask again.
         """
@@ -201,3 +214,14 @@ class GuestClient(Endpoint):
 def _hang_up(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
+
+
+def _why(error: httpx.HTTPError) -> str:
+    """Say in words why nobody answered."""
+    match error:
+        case httpx.ConnectTimeout() | httpx.ConnectError():
+            return transport.nobody(str(error))
+        case httpx.TimeoutException():
+            return transport.TOO_LATE
+        case _:
+            return str(error) or type(error).__name__

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from forewarn.sdk.answers import backoff
 from forewarn.sdk.conversation import Conversation, Talk
 from forewarn.sdk.errors import GuestError, NoEndpoint, Unavailable
-from forewarn.sdk.leases import current
-from forewarn.sdk.platform import LeaseSource, Surroundings
+from forewarn.sdk.leases import LeaseSource, current
+from forewarn.sdk.surroundings import Surroundings
 from forewarn.sdk.transport import base_url
 
 # Ours, and the one that Azure's own samples read.

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.errors import Unreadable
+from forewarn.wire.text import on_one_line
 
 NEWEST_VERSION = "2020-07-01"
 # The one version that puts an underscore before names.
@@ -101,7 +102,7 @@ def parse_document(body: bytes, *, version: str = NEWEST_VERSION) -> Document:
 def glimpse(body: bytes, *, length: int = GLIMPSE) -> str:
     """Show the beginning of an answer to a person."""
     text = body[: length * 4].decode(errors="replace")
-    shown = "".join(each if each.isprintable() else " " for each in text).strip()
+    shown = on_one_line(text).strip()
     return shown if len(shown) <= length else f"{shown[:length]}…"
 
 

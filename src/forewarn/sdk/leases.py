@@ -40,6 +40,15 @@ class Lease:
         return self.expires is None or now < self.expires
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseSource:
+    """A place where leases are kept, and those with option 245 in it, oldest first."""
+
+    place: str
+    leases: tuple[Lease, ...] = ()
+    trouble: str | None = None  # why it could not be read
+
+
 def current(leases: Iterable[Lease], *, now: datetime) -> Lease | None:
     """Pick the last that has not expired."""
     return next((lease for lease in reversed(tuple(leases)) if lease.holds(now)), None)

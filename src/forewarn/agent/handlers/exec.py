@@ -35,8 +35,8 @@ def _folder(value: object) -> Path:
 
 
 def _user(value: object) -> str:
-    if platform.WINDOWS:
-        raise Invalid("on Windows programs run as the user whom the agent runs as: leave it out")
+    if not platform.HAS_USERS:
+        raise Invalid(f"{platform.cannot_become(str(value))}: leave it out")
     return fields.name(value)
 
 

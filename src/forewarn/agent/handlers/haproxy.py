@@ -5,7 +5,7 @@ Draining lets sessions end by themselves, for as long as there is time; new ones
 
 import asyncio
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,19 @@ from forewarn.agent.facts import checked_template, facts_of, filled
 from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
+from forewarn.sdk import platform
 from forewarn.wire import fields
 
 ANSWER_SECONDS = 5.0
 LOOK_EVERY = 0.5
 # Left for what comes after draining, of the time before the event starts.
 RESERVE_SECONDS = 5.0
-# How HAProxy calls the state of a server that was taken out by hand.
-MAINTENANCE = "MAINT"
+# Bits of srv_admin_state, as HAProxy's management guide has them: taken out by hand, or by its config; and
+# drained by hand. `show stat` would not do: of a server that is down it does not say that it is drained too.
+MAINTENANCE = 0x01 | 0x04
+DRAINED = 0x08
+# Between the name of a server, which has no spaces, and the balancer it is in.
+AT = " at "
 
 
 def _socket(value: object) -> str:
@@ -31,10 +36,16 @@ def _socket(value: object) -> str:
 
 
 def _server(value: object) -> str:
-    backend, _, name = value.partition("/") if isinstance(value, str) else ("", "", "")
-    if not backend or not name or any(each.isspace() or each == ";" for each in f"{backend}{name}"):
+    if not isinstance(value, str) or not _is_server(value):
         raise Invalid(f'expected BACKEND/SERVER, as "web/${{machine}}", got {fields.shown(value)}')
     return checked_template(str(value))
+
+
+def _is_server(text: str) -> bool:
+    backend, _, name = text.partition("/")
+    return bool(backend and name) and not any(
+        each.isspace() or each in ";\\" or not each.isprintable() for each in text
+    )
 
 
 def _servers(value: object) -> tuple[str, ...]:
@@ -70,20 +81,27 @@ class Haproxy:
 
     async def prepare(self, task: Task) -> Outcome:
         """Drain, and wait for the sessions to end while there is time."""
-        refusal = await self._set(task, "drain")
+        servers = filled(self.servers, facts_of(task))
+        if odd := next((each for each in servers if not _is_server(each)), None):
+            return Never(f"{fields.shown(odd)} is no server: what an event says must not be a command")
+        refusal = await _all(_drain(socket, servers, task.owe) for socket in self.sockets)
         if refusal is not None or not self.waits:
             return refusal or Ready()
-        return await self._emptied(task)
+        return await self._emptied(servers, task)
 
     async def recover(self, task: Task) -> Outcome:
-        """Let new sessions in again."""
-        return await self._set(task, "ready") or Ready()
+        """Let new sessions in again, where they were kept out here."""
+        owed: dict[str, list[str]] = {}
+        for thing in task.owed:
+            server, _, socket = thing.partition(AT)
+            owed.setdefault(socket, []).append(server)
+        return await _all(_make_ready(socket, servers) for socket, servers in owed.items()) or Ready()
 
     def describe(self, side: Side) -> str:
         """Say what it would ask for."""
         what = f"{', '.join(self.servers)} in HAProxy at {', '.join(self.sockets)}"
         if side is Side.RECOVER:
-            return f"makes {what} ready"
+            return f"makes {what} ready, where it has drained them"
         return f"drains {what}" + (" and waits for sessions to end, while there is time" * self.waits)
 
     def problems(self) -> Sequence[str]:
@@ -93,17 +111,10 @@ class Haproxy:
             f"{each} does not exist: `stats socket {each} level admin` in haproxy.cfg" for each in missing
         ]
 
-    async def _set(self, task: Task, state: str) -> Outcome | None:
-        """Put all servers in a state, also where another stands against it; returns the worst of that."""
-        servers = filled(self.servers, facts_of(task))
-        told = await asyncio.gather(*(_put(socket, servers, state) for socket in self.sockets))
-        against = [each for each in told if each is not None]
-        return next((each for each in against if isinstance(each, Never)), None) or next(iter(against), None)
-
-    async def _emptied(self, task: Task) -> Outcome:
+    async def _emptied(self, servers: Sequence[str], task: Task) -> Outcome:
         while True:
             try:
-                sessions = await self._sessions(task)
+                sessions = sum([await _sessions(socket, servers) for socket in self.sockets])
             except OSError as error:
                 return Again(f"HAProxy does not answer: {error.strerror or 'it takes too long'}")
             if not sessions:
@@ -113,43 +124,65 @@ class Haproxy:
                 return Ready(f"{sessions} sessions are left, and no time")
             await asyncio.sleep(LOOK_EVERY)
 
-    async def _sessions(self, task: Task) -> int:
-        wanted = filled(self.servers, facts_of(task))
-        found = 0
-        for socket in self.sockets:
-            known = await _servers_at(socket)
-            found += sum(int(known[each]["scur"] or 0) for each in wanted if each in known)
-        return found
+
+async def _all(asked: Iterable[Awaitable[Outcome | None]]) -> Outcome | None:
+    """Ask all balancers, also where one stands against it; returns the worst of that."""
+    against = [each for each in await asyncio.gather(*asked) if each is not None]
+    return next((each for each in against if isinstance(each, Never)), None) or next(iter(against), None)
 
 
-async def _put(socket: str, servers: Sequence[str], state: str) -> Outcome | None:
-    """Put servers in a state in one balancer; returns what stands against the first that cannot be.
+async def _drain(socket: str, servers: Sequence[str], owe: Callable[[str], None]) -> Outcome | None:
+    """Drain servers in one balancer; returns what stands against the first that cannot be.
 
-    One in maintenance was put there by somebody, gets no sessions, and stays as it is.
+    One that somebody has taken out gets no sessions, and stays as it is.
     """
+    return await _put(socket, servers, "drain", unless=MAINTENANCE | DRAINED, owe=owe)
+
+
+async def _make_ready(socket: str, servers: Sequence[str]) -> Outcome | None:
+    """Make servers ready in one balancer, but for those that somebody has put in maintenance meanwhile."""
+    return await _put(socket, servers, "ready", unless=MAINTENANCE)
+
+
+async def _put(
+    socket: str,
+    servers: Sequence[str],
+    state: str,
+    *,
+    unless: int,
+    owe: Callable[[str], None] = lambda thing: None,
+) -> Outcome | None:
     refusals: list[Outcome] = []
     try:
-        kept = {name for name, row in (await _servers_at(socket)).items() if row.get("status") == MAINTENANCE}
+        known = await _admin_states(socket)
         for server in servers:
-            if server not in kept and (said := await _ask(socket, f"set server {server} state {state}")):
+            if known.get(server, 0) & unless:
+                continue
+            owe(f"{server}{AT}{socket}")
+            if said := await _ask(socket, f"set server {server} state {state}"):
                 refusals.append(Never(f"HAProxy at {socket}: {said}"))
     except OSError as error:
         return Again(f"HAProxy at {socket} does not answer: {error.strerror or 'it takes too long'}")
     return refusals[0] if refusals else None
 
 
-async def _servers_at(socket: str) -> dict[str, dict[str, str]]:
-    """Tell of all servers, by BACKEND/SERVER."""
+async def _admin_states(socket: str) -> dict[str, int]:
+    """Tell what was ordered of all servers, by BACKEND/SERVER."""
+    _, _, table = (await _ask(socket, "show servers state")).partition("# ")
+    rows = csv.DictReader(table.splitlines(), delimiter=" ")
+    return {f"{row['be_name']}/{row['srv_name']}": int(row["srv_admin_state"]) for row in rows}
+
+
+async def _sessions(socket: str, servers: Sequence[str]) -> int:
+    """Count the sessions of servers in one balancer."""
     rows = csv.DictReader((await _ask(socket, "show stat")).lstrip("# ").splitlines())
-    return {f"{row['pxname']}/{row['svname']}": row for row in rows}
+    return sum(int(row["scur"] or 0) for row in rows if f"{row['pxname']}/{row['svname']}" in servers)
 
 
 async def _ask(socket: str, command: str) -> str:
     async with asyncio.timeout(ANSWER_SECONDS):
         if socket.startswith("/"):
-            if not hasattr(asyncio, "open_unix_connection"):
-                raise OSError(0, "this system has no such sockets: use HOST:PORT")
-            reader, writer = await asyncio.open_unix_connection(socket)
+            reader, writer = await platform.connect_locally(socket)
         else:
             host, _, port = socket.rpartition(":")
             reader, writer = await asyncio.open_connection(host, int(port))

@@ -11,6 +11,7 @@ from forewarn.agent.handlers.webhook import Template, Webhook, url_template
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
+from forewarn.wire.text import on_one_line
 
 MAIL_SECONDS = 20.0
 SUBJECT = {
@@ -142,9 +143,9 @@ class Mail:
         from email.message import EmailMessage
 
         message = EmailMessage()
-        message["Subject"] = " ".join(subject.split())
+        message["Subject"] = on_one_line(subject)
         message["From"], message["To"] = self.sender, ", ".join(self.to)
-        message.set_content(text)
+        message.set_content(text.replace("\0", ""))
         host, port = self.server
         try:
             with smtplib.SMTP(host, port, timeout=MAIL_SECONDS) as server:

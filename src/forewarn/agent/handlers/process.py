@@ -1,9 +1,10 @@
 """`process`: stop a program gracefully and start it again: a unit of systemd, or that of a pid file."""
 
 import asyncio
-import os
+import contextlib
 import shutil
 import signal
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,13 @@ from forewarn.wire import fields
 
 LOOK_EVERY = 0.1
 SYSTEMCTL = "systemctl"
+# How systemd calls the state of a unit that does not run, and is not about to.
+DOWN = ("inactive", "failed")
+# It will be down, or, if it is being restarted, not.
+GOING_DOWN = "deactivating"
+
+NOT_RUNNING = Ready("it does not run")
+LEFT_DOWN = Ready("it did not run before the event, and stays so")
 
 
 def _unit(value: object) -> str:
@@ -67,21 +75,48 @@ class Unit:
 
     async def prepare(self, task: Task) -> Outcome:
         """Stop it, and wait until it has."""
+        if self.name not in task.owed:
+            if await self._is_down():
+                return NOT_RUNNING
+            task.owe(self.name)
         return await task.run(Command(words=(SYSTEMCTL, "stop", "--", self.name)))
 
     async def recover(self, task: Task) -> Outcome:
-        """Start it."""
+        """Start it, if it was stopped here."""
+        if self.name not in task.owed:
+            return LEFT_DOWN
         return await task.run(Command(words=(SYSTEMCTL, "start", "--", self.name)))
 
     def describe(self, side: Side) -> str:
         """Say what it would do."""
-        return f"{'stops' if side is Side.PREPARE else 'starts'} the unit {self.name}"
+        if side is Side.PREPARE:
+            return f"stops the unit {self.name}"
+        return f"starts the unit {self.name}, if it ran before"
 
     def problems(self) -> Sequence[str]:
         """Say whether there is no systemd."""
         return (
             () if shutil.which(SYSTEMCTL) else (f"{SYSTEMCTL} does not exist: use pid-file instead of unit",)
         )
+
+    async def _is_down(self) -> bool:
+        while (state := await self._state()) == GOING_DOWN:  # noqa: ASYNC110 - nobody announces it
+            await asyncio.sleep(LOOK_EVERY)
+        return state in DOWN
+
+    async def _state(self) -> str:
+        """Ask systemd; empty if it does not say."""
+        words = (SYSTEMCTL, "show", "--property=ActiveState", "--", self.name)
+        try:
+            asking = await asyncio.create_subprocess_exec(*words, stdout=PIPE, stderr=DEVNULL)
+        except OSError:
+            return ""
+        try:
+            said, _ = await asking.communicate()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                asking.kill()
+        return said.decode(errors="replace").strip().removeprefix("ActiveState=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +132,12 @@ class PidFile:
         pid = self._pid()
         started = None if pid is None else platform.process_started(pid)
         if pid is None or started is None:
-            return Ready("it does not run")
+            return NOT_RUNNING
+        task.owe(str(self.path))
         try:
-            os.kill(pid, self.signal)
+            platform.ask_to_end(pid, self.signal)
         except ProcessLookupError:
-            return Ready("it does not run")
+            return NOT_RUNNING
         except PermissionError:
             return Never(f"process {pid} of {self.path} may not be ended by the agent")
         while platform.process_started(pid) == started:  # noqa: ASYNC110 - nobody announces the end of a process
@@ -109,7 +145,9 @@ class PidFile:
         return Ready(f"process {pid} has ended")
 
     async def recover(self, task: Task) -> Outcome:
-        """Start it, unless it runs."""
+        """Start it, if it was ended here and nobody else has started it."""
+        if str(self.path) not in task.owed:
+            return LEFT_DOWN
         pid = self._pid()
         if self.start is None or (pid is not None and platform.process_started(pid) is not None):
             return Ready()
@@ -121,7 +159,7 @@ class PidFile:
         """Say what it would do."""
         if side is Side.PREPARE:
             return f"ends the process of {self.path} with {signal.Signals(self.signal).name}"
-        return f"runs {' '.join(self.start)}" if self.start else ""
+        return f"runs {' '.join(self.start)}, if it ran before" if self.start else ""
 
     def problems(self) -> Sequence[str]:
         """Say whether the program that starts it would be refused."""

@@ -12,6 +12,7 @@ from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.urls import url
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
+from forewarn.wire.text import on_one_line
 
 METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
 # Whoever does not answer within this is tried again.
@@ -96,7 +97,8 @@ class Template:
 
         facts = facts_of(task)
         content, kind = _content(self.body, facts)
-        headers = {"Content-Type": kind, "User-Agent": "forewarn", **filled(self.headers, facts)}
+        own = mapped(filled(self.headers, facts), _header)
+        headers = {"Content-Type": kind, "User-Agent": "forewarn", **own}
         try:
             async with httpx.AsyncClient(timeout=ANSWER_SECONDS) as client:
                 answer = await client.request(
@@ -146,6 +148,11 @@ def _url(template: str, facts: Mapping[str, str]) -> str:
     from urllib.parse import quote
 
     return str(filled(template, {name: quote(value, safe="") for name, value in facts.items()}))
+
+
+def _header(value: str) -> str:
+    """Make a text one that a header can hold, whatever an endpoint has said."""
+    return on_one_line(value).encode("ascii", "backslashreplace").decode()
 
 
 def _content(template: Any, facts: Mapping[str, str]) -> tuple[bytes, str]:

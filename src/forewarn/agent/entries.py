@@ -1,0 +1,164 @@
+"""What the journal says: an entry for each thing that was seen, begun or done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from forewarn.agent.facts import as_wire, from_wire
+from forewarn.agent.handling import Side
+from forewarn.sdk.documents import Event
+from forewarn.sdk.errors import Unreadable
+
+
+class Ending(StrEnum):
+    """How an attempt ended."""
+
+    READY = "ready"
+    AGAIN = "again"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenUp:
+    """An event for this machine is listed."""
+
+    event: Event
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """An event that was taken up is told differently."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A handler is about to be run."""
+
+    event: str
+    side: Side
+    handler: str
+    attempt: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """It runs as a process of its own, which waits for this to be written."""
+
+    event: str
+    side: Side
+    handler: str
+    pid: int
+    started: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owed:
+    """A handler is about to change a thing to get ready, and owes it to be as it was."""
+
+    event: str
+    handler: str
+    thing: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """An attempt is over."""
+
+    event: str
+    side: Side
+    handler: str
+    ending: Ending
+    at: datetime
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved:
+    """The endpoint was told that the event may start."""
+
+    event: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """The event, or this machine's name in it, is no longer listed."""
+
+    event: str
+    at: datetime
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """Everything that was prepared for it is undone."""
+
+    event: str
+    at: datetime
+
+
+Entry: TypeAlias = TakenUp | Changed | Begun | Running | Owed | Ended | Approved | Left | Over
+
+_KINDS: Mapping[str, type[Entry]] = {
+    "taken-up": TakenUp,
+    "changed": Changed,
+    "begun": Begun,
+    "running": Running,
+    "owed": Owed,
+    "ended": Ended,
+    "approved": Approved,
+    "left": Left,
+    "over": Over,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def key(event: Event | str) -> str:
+    """Return the key of an event: ids are the same in any case."""
+    return (event if isinstance(event, str) else event.id).upper()
+
+
+def as_json(entry: Entry) -> dict[str, Any]:
+    """Write an entry."""
+    written: dict[str, Any] = {"entry": _NAMES[type(entry)]}
+    for each in fields(entry):
+        value = getattr(entry, each.name)
+        match value:
+            case Event():
+                written[each.name] = as_wire(value)
+            case datetime():
+                written[each.name] = value.isoformat()
+            case _:
+                written[each.name] = value
+    return written
+
+
+def from_json(said: Any) -> Entry:
+    """Read an entry; ValueError if it is none."""
+    try:
+        kind = _KINDS[said["entry"]]
+        return kind(**{each.name: _value(each.name, said[each.name]) for each in fields(kind)})
+    except (KeyError, TypeError, ValueError, Unreadable) as error:
+        raise ValueError(f"no entry of a journal: {error}") from None
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "event" and isinstance(value, dict):
+        return from_wire(value)
+    match name:
+        case "at":
+            return datetime.fromisoformat(value)
+        case "side":
+            return Side(value)
+        case "ending":
+            return Ending(value)
+        case "attempt" | "pid":
+            return int(value)
+        case _:
+            return str(value)

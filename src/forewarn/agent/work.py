@@ -1,0 +1,92 @@
+"""One handler at work for one event: each attempt is written down before it is made and after."""
+
+import asyncio
+
+from forewarn.agent.desk import Desk
+from forewarn.agent.entries import Begun, Ended, Ending
+from forewarn.agent.handler import Handler
+from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.launch import Launch, resumable
+from forewarn.agent.voice import Voice
+
+# For a program of a former agent to be heard out, although its time was over while nobody was there.
+LEAST_SECONDS = 1.0
+GONE = "the event has left"
+
+
+class Work:
+    """What handlers do about one event."""
+
+    def __init__(self, id_: str, desk: Desk, voice: Voice) -> None:
+        self._id = id_
+        self._desk = desk
+        self._voice = voice
+
+    async def attempt(self, handler: Handler, side: Side, seconds: float) -> Outcome:
+        """Run a handler, or wait for what a former agent has started; `end` is for the caller to say."""
+        case = self._desk.case(self._id)
+        found = await resumable(self._desk, case, handler, side)
+        known = case.attempt(side, handler.name)
+        if found is None or known is None:
+            number = self._begin(handler.name, side)
+        else:
+            number = known.number
+            passed = (self._desk.now() - known.begun).total_seconds()
+            seconds = max(LEAST_SECONDS, min(seconds, seconds - passed))
+        launch = Launch(self._desk, self._id, handler, side=side, attempt=number, found=found)
+        return await self._within(handler, launch.task(self._desk.case(self._id).event), seconds)
+
+    async def _within(self, handler: Handler, task: Task, seconds: float) -> Outcome:
+        """Run one attempt; whatever happens in a handler is its failure, not the agent's."""
+        if self._desk.dry:
+            return Ready(f"would have: {handler.does.describe(task.side) or 'nothing'}")
+        act = handler.does.prepare if task.side is Side.PREPARE else handler.does.recover
+        try:
+            async with self._desk.turns.take(task.side, handler.name), asyncio.timeout(seconds):
+                return await act(task)
+        except TimeoutError:
+            return Never(f"it was not done within {handler.timeout:g} s, and was ended")
+        except Exception as error:  # noqa: BLE001 - a plug-in may fail in any way
+            return Never(f"it failed: {type(error).__name__}: {error}")
+
+    def _begin(self, name: str, side: Side) -> int:
+        """Write down that another attempt is made; returns which."""
+        known = self._desk.case(self._id).attempt(side, name)
+        number = 1 if known is None else known.number + 1
+        self._desk.memory.write(
+            Begun(event=self._id, side=side, handler=name, attempt=number, at=self._desk.now())
+        )
+        again = f", attempt {number}" if number > 1 else ""
+        self._voice.say(f"{name}: {side} begins{again}", handler=name, side=side.value, attempt=number)
+        return number
+
+    def end(self, name: str, side: Side, outcome: Outcome) -> None:
+        """Write down how an attempt has ended."""
+        ending, why = _told(outcome)
+        known = self._desk.case(self._id).attempt(side, name)
+        now = self._desk.now()
+        self._desk.memory.write(
+            Ended(event=self._id, side=side, handler=name, ending=ending, at=now, why=why)
+        )
+        took = 0.0 if known is None else max(0.0, (now - known.begun).total_seconds())
+        self._desk.meter.count("handlers", name, side.value, ending.value)
+        self._desk.meter.count("handler_seconds", name, side.value, by=took)
+        speak = self._voice.warn if ending is Ending.NEVER and why != GONE else self._voice.say
+        told = f": {why}" if why else ""
+        word = {Ending.READY: "ready", Ending.AGAIN: "will try again", Ending.NEVER: "failed"}[ending]
+        speak(f"{name}: {side} {word}{told}", handler=name, side=side.value, ending=ending.value)
+
+    def close(self, name: str, outcome: Outcome) -> None:
+        """Write a recovery down as ended that is not made."""
+        self._begin(name, Side.RECOVER)
+        self.end(name, Side.RECOVER, outcome)
+
+
+def _told(outcome: Outcome) -> tuple[Ending, str]:
+    match outcome:
+        case Ready(said):
+            return Ending.READY, said
+        case Again(why, _):
+            return Ending.AGAIN, why
+        case Never(why):
+            return Ending.NEVER, why

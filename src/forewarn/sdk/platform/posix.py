@@ -1,0 +1,190 @@
+"""Linux, and systems like it."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import pwd
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from forewarn.sdk.leases import Lease, LeaseSource, parse_dhclient, parse_networkd
+
+LEASE_FILES: Mapping[str, Callable[[str], tuple[Lease, ...]]] = {
+    "var/lib/dhcp/dhclient*.leases": parse_dhclient,  # Debian, old Ubuntu
+    "var/lib/dhclient/dhclient*.lease": parse_dhclient,  # Red Hat
+    "var/lib/dhclient/dhclient*.leases": parse_dhclient,
+    "var/lib/NetworkManager/dhclient-*.lease": parse_dhclient,
+    "run/systemd/netif/leases/*": parse_networkd,
+    "var/db/dhclient.leases.*": parse_dhclient,  # OpenBSD
+}
+
+HAS_USERS = True  # to run programs as others
+
+
+def lease_sources() -> Iterator[LeaseSource]:
+    """Read what the DHCP clients have saved."""
+    return lease_files(Path("/"))
+
+
+def lease_files(root: Path) -> Iterator[LeaseSource]:
+    """Read all lease files, the one that was written last at the end."""
+    found = [(path, parse) for pattern, parse in LEASE_FILES.items() for path in root.glob(pattern)]
+    for path, parse in sorted(found, key=lambda each: (_written(each[0]), each[0])):
+        try:
+            leases = parse(path.read_text(encoding="utf-8", errors="replace"))
+            yield LeaseSource(place=str(path), leases=leases)
+        except OSError as error:
+            yield LeaseSource(place=str(path), trouble=error.strerror or str(error))
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def become(words: Sequence[str]) -> None:
+    """Let another program take this one's place, in this process."""
+    os.execv(words[0], list(words))  # noqa: S606 - the caller says which
+
+
+def own_group() -> dict[str, Any]:
+    """Say how a process is started that outlives its parent, and can be ended with all it has started."""
+    return {"start_new_session": True}
+
+
+def end_tree(pid: int, *, force: bool) -> None:
+    """End a process that was started so, with its children; by force, or as a request."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL if force else signal.SIGTERM)
+
+
+def ask_to_end(pid: int, number: int) -> None:
+    """Send a process a signal."""
+    os.kill(pid, number)
+
+
+def process_started(pid: int) -> str | None:
+    """Say when a process was started: its number may be given to another. None if it is gone."""
+    return _started_on_linux(pid) if sys.platform == "linux" else _started_by_ps(pid)
+
+
+def _started_on_linux(pid: int) -> str | None:
+    try:
+        # The name of the program, in parentheses, may have anything in it.
+        stat_ = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        )
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    state, started = stat_[0], stat_[19]
+    return None if state in "ZX" else f"{boot}:{started}"
+
+
+def _started_by_ps(pid: int) -> str | None:
+    words = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    state, _, started = said.partition(" ")
+    return None if not started or state.startswith("Z") else started.strip()
+
+
+def on_signal(name: str, act: Callable[[], None]) -> None:
+    """Do something in this loop when a signal comes."""
+    asyncio.get_running_loop().add_signal_handler(signal.Signals[name], act)
+
+
+def cannot_become(user: str) -> str | None:
+    """Say why this process can run no program as a user; None if it can."""
+    try:
+        known = pwd.getpwnam(user)
+    except KeyError:
+        return f"there is no user {user} in this machine"
+    if os.geteuid() in {0, known.pw_uid}:
+        return None
+    return f"only root can run programs as {user}: run the agent as root, or as {user} without this field"
+
+
+def identity_of(user: str) -> dict[str, Any]:
+    """Say how a program is run as a user, as `subprocess` takes it; LookupError if there is none."""
+    try:
+        known = pwd.getpwnam(user)
+    except KeyError:
+        raise LookupError(f"there is no user {user} in this machine") from None
+    return {
+        "env": {"HOME": known.pw_dir, "USER": known.pw_name, "LOGNAME": known.pw_name},
+        "user": known.pw_uid,
+        "group": known.pw_gid,
+        "extra_groups": os.getgrouplist(known.pw_name, known.pw_gid),
+        "cwd": "/",
+    }
+
+
+def others_can_change(path: Path) -> str | None:
+    """Say how somebody else could put another program in the place of this one; None if nobody can.
+
+    Whoever owns a file counts, and all folders above it and above its name: who can write there replaces it.
+    """
+    file = path.resolve()
+    found = file.stat()
+    if not _is_ours(found):
+        return _foreign(file, found)
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others can write {file}: `chmod go-w {file}`"
+    for folder in dict.fromkeys((*path.absolute().parents, *file.parents)):
+        found = folder.stat()
+        if not _is_ours(found):
+            return _foreign(folder, found)
+        # In a folder as /tmp everybody can write, but replace only what is theirs.
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+            return f"others can write the folder {folder}: `chmod go-w {folder}`"
+    return None
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return found.st_uid in {0, os.geteuid()}
+
+
+def _foreign(path: Path, found: os.stat_result) -> str:
+    return f"{path} belongs to user {found.st_uid}: have it belong to root, or to whom the agent runs as"
+
+
+def hold_file(path: Path) -> IO[bytes] | None:
+    """Hold a file for as long as this process lives; None if another one does."""
+    with contextlib.ExitStack() as unless_held:
+        file = unless_held.enter_context(path.open("ab"))
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return None
+        unless_held.pop_all()
+        return file
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name in a folder last."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+async def connect_locally(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a socket that is a file."""
+    return await asyncio.open_unix_connection(path)
+
+
+def tell_locally(address: str, message: bytes) -> None:
+    """Send a message to a socket that is a file; one whose name begins with @ is none."""
+    address = f"\0{address[1:]}" if address.startswith("@") else address
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as speaker:
+        speaker.sendto(message, address)

@@ -1,0 +1,125 @@
+"""Windows, from its documentation: this was not run there."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+from forewarn.sdk.leases import LeaseSource, parse_registry
+
+REGISTRY_KEY = r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces"
+REGISTRY_VALUE = "DhcpInterfaceOptions"
+
+CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW = 0x00000200, 0x08000000
+QUERY_LIMITED_INFORMATION, STILL_ACTIVE = 0x1000, 259
+
+HAS_USERS = False  # to run programs as others
+
+_NO_USERS = "on Windows programs run as the user whom the agent runs as"
+
+
+def lease_sources() -> Iterator[LeaseSource]:
+    """Read what the DHCP client has saved for each network interface."""
+    registry: Any = import_module("winreg")
+    with registry.OpenKey(registry.HKEY_LOCAL_MACHINE, REGISTRY_KEY) as interfaces:
+        for index in range(registry.QueryInfoKey(interfaces)[0]):
+            name = registry.EnumKey(interfaces, index)
+            place = rf"HKLM\{REGISTRY_KEY}\{name}\{REGISTRY_VALUE}"
+            try:
+                with registry.OpenKey(interfaces, name) as interface:
+                    data, _ = registry.QueryValueEx(interface, REGISTRY_VALUE)
+                yield LeaseSource(place=place, leases=parse_registry(bytes(data)))
+            except FileNotFoundError:
+                continue  # an interface without DHCP
+            except OSError as error:
+                yield LeaseSource(place=place, trouble=str(error))
+
+
+def become(words: Sequence[str]) -> None:
+    """Return: a program that takes this one's place would be another process, which nobody waits for."""
+
+
+def own_group() -> dict[str, Any]:
+    """Say how a process is started that outlives its parent, and can be ended with all it has started."""
+    return {"creationflags": CREATE_NEW_PROCESS_GROUP | CREATE_NO_WINDOW}
+
+
+def end_tree(pid: int, *, force: bool) -> None:
+    """End a process that was started so, with its children; by force, or as a request."""
+    words = ["taskkill", "/T", *(["/F"] if force else []), "/PID", str(pid)]
+    subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - the system's own
+
+
+def ask_to_end(pid: int, number: int) -> None:
+    """Send a process a signal; any but the console's own ends it at once."""
+    os.kill(pid, number)
+
+
+def process_started(pid: int) -> str | None:
+    """Say when a process was started: its number may be given to another. None if it is gone."""
+    ctypes: Any = import_module("ctypes")
+    kernel = ctypes.windll.kernel32
+    handle = kernel.OpenProcess(QUERY_LIMITED_INFORMATION, 0, pid)
+    if not handle:
+        return None
+    try:
+        code, times = ctypes.c_ulong(), [ctypes.c_ulonglong() for _ in range(4)]
+        kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+        kernel.GetProcessTimes(handle, *(ctypes.byref(each) for each in times))
+    finally:
+        kernel.CloseHandle(handle)
+    return str(times[0].value) if code.value == STILL_ACTIVE else None
+
+
+def on_signal(name: str, act: Callable[[], None]) -> None:
+    """Do something in this loop when a signal comes; there are few, and loops cannot take them."""
+    number = getattr(signal, name, None)
+    if number is not None:
+        loop = asyncio.get_running_loop()
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(act))
+
+
+def cannot_become(user: str) -> str | None:
+    """Say why this process can run no program as a user."""
+    return _NO_USERS
+
+
+def identity_of(user: str) -> dict[str, Any]:
+    """Say how a program is run as a user; LookupError if that cannot be."""
+    raise LookupError(_NO_USERS)
+
+
+def others_can_change(path: Path) -> str | None:
+    """Say nothing: access lists are beyond what can be judged here."""
+    return None
+
+
+def hold_file(path: Path) -> IO[bytes] | None:
+    """Hold a file for as long as this process lives; None if another one does."""
+    locks: Any = import_module("msvcrt")
+    with contextlib.ExitStack() as unless_held:
+        file = unless_held.enter_context(path.open("ab"))
+        try:
+            locks.locking(file.fileno(), locks.LK_NBLCK, 1)
+        except OSError:
+            return None
+        unless_held.pop_all()
+        return file
+
+
+def sync_folder(folder: Path) -> None:
+    """Do nothing: the system sees to it that a new name lasts."""
+
+
+async def connect_locally(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Refuse to open a socket that is a file."""
+    raise OSError(0, "this system has no such sockets: use HOST:PORT")
+
+
+def tell_locally(address: str, message: bytes) -> None:
+    """Tell nobody: there is no systemd."""

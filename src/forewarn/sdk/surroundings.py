@@ -1,0 +1,29 @@
+"""All that a machine knows about where its endpoint is."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from forewarn.clock import SystemClock
+from forewarn.sdk import platform
+from forewarn.sdk.leases import LeaseSource
+
+DEFAULT_URL = "http://169.254.169.254"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is to be seen in a machine."""
+
+    now: datetime
+    environ: Mapping[str, str] = field(default_factory=dict)
+    lease_sources: Sequence[LeaseSource] = ()
+    default_url: str = DEFAULT_URL
+
+
+def surroundings() -> Surroundings:
+    """Look around in this machine."""
+    return Surroundings(
+        now=SystemClock().now(), environ=dict(os.environ), lease_sources=tuple(platform.lease_sources())
+    )

@@ -1,0 +1,193 @@
+"""HTTP as endpoints may speak it: both clients read every form of an answer, and keep their connections."""
+
+import asyncio
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn import AsyncGuestClient, Unavailable
+from forewarn.sdk import transport
+from forewarn.sdk.connections import LONGEST_HEAD
+from tests.guests import BOTH, awaited
+from tests.process import PATIENCE
+from tests.scripted import answer, scripted
+
+Connect = Callable[..., Any]
+
+
+def document(incarnation: int) -> bytes:
+    return b'{"DocumentIncarnation":%d,"Events":[]}' % incarnation
+
+
+@contextmanager
+def saying(*parts: bytes, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[bytes]]]:
+    """Listen on a free port: read one request for each connection, answer in pieces, hang up.
+
+    Gives the URL, and what came: requests, and where nothing is answered, what came after each.
+    """
+    came: list[bytes] = []
+
+    def serve(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with suppress(OSError), connection:
+                    secured = connection if tls is None else tls.wrap_socket(connection, server_side=True)
+                    came.append(secured.recv(65536))
+                    for part in parts:
+                        secured.sendall(part)
+                    if not parts:
+                        came.append(secured.recv(65536))
+                    with suppress(OSError):
+                        secured.unwrap() if isinstance(secured, ssl.SSLSocket) else None
+                    secured.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        try:
+            scheme = "http" if tls is None else "https"
+            yield f"{scheme}://127.0.0.1:{listener.getsockname()[1]}", came
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+SEVENTH = document(7)
+
+
+def chunk(part: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(part), part)
+
+
+FORMS: dict[str, Sequence[bytes]] = {
+    "whole": [answer(200, SEVENTH)],
+    "by the byte": [bytes([byte]) for byte in answer(200, SEVENTH)],
+    "in chunks": [CHUNKED, chunk(SEVENTH[:5]), chunk(SEVENTH[5:]) + b"0\r\n\r\n"],
+    "in chunks with a trailer": [CHUNKED, chunk(SEVENTH), b"0\r\nX-Sum: 1\r\n\r\n"],
+    "until it hangs up": [HEAD + b"\r\n", SEVENTH],
+    "as HTTP/1.0": [b"HTTP/1.0 200 OK\r\n\r\n" + SEVENTH],
+    "after a continue": [b"HTTP/1.1 100 Continue\r\n\r\n", answer(200, SEVENTH)],
+    "after hints": [b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + answer(200, SEVENTH)],
+    "with headers twice": [answer(200, SEVENTH, "X-A: 1", "X-A: 2")],
+}
+
+
+@BOTH
+@pytest.mark.parametrize("parts", FORMS.values(), ids=FORMS)
+def test_every_form_of_an_answer_is_read(connect: Connect, parts: Sequence[bytes]) -> None:
+    with saying(*parts) as (url, _), connect(url, persistence=0) as client:
+        assert client.events().incarnation == 7
+
+
+CUT: dict[str, bytes] = {
+    "in the head": HEAD + b"Content-Len",
+    "in the body": HEAD + b"Content-Length: 99\r\n\r\n" + document(7),
+    "in a chunk": CHUNKED + b"99\r\n" + document(7),
+    "at once": b"\0",
+    "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+    "two lengths": HEAD + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    "a head without end": HEAD + b"X: " + b"x" * 2 * LONGEST_HEAD,
+}
+
+
+@BOTH
+@pytest.mark.parametrize("said", CUT.values(), ids=CUT)
+def test_what_is_cut_short_is_no_answer(connect: Connect, said: bytes) -> None:
+    with (
+        saying(said) as (url, _),
+        connect(url, persistence=0) as client,
+        pytest.raises(Unavailable, match=url),
+    ):
+        client.events()
+
+
+@BOTH
+def test_a_connection_is_kept_and_closed_when_the_server_asks_for_that(connect: Connect) -> None:
+    kept, closed = answer(200, document(1)), answer(200, document(2), "Connection: close")
+    with scripted(kept, kept, closed, kept) as azure, connect(azure.url) as client:
+        assert [client.events().incarnation for _ in range(4)] == [1, 1, 2, 1]
+        assert len(azure.connections) == 2
+
+
+def test_what_comes_unasked_is_no_answer_to_what_is_asked_next() -> None:
+    smuggled = answer(200, document(1)) + answer(200, document(666))
+    with scripted(smuggled, answer(200, document(2))) as azure, awaited(azure.url) as client:
+        assert [client.events().incarnation for _ in range(2)] == [1, 2]
+        assert len(azure.connections) == 2
+
+
+def test_what_comes_while_nothing_is_asked_ends_the_connection() -> None:
+    async def scene() -> None:
+        with scripted(answer(200, document(1))) as azure:
+            async with AsyncGuestClient(azure.url) as client:
+                await client.events()
+                azure.connections[0].sendall(answer(200, document(666)))
+                # Whenever that comes: the client hangs up, and what it asks then goes over another.
+                async with asyncio.timeout(PATIENCE):
+                    while len(azure.connections) == 1:
+                        await asyncio.sleep(0.01)
+                        assert (await client.events()).incarnation == 1
+
+    asyncio.run(scene())
+
+
+def test_a_request_that_is_given_up_ends_its_connection() -> None:
+    async def scene() -> None:
+        with saying() as (url, came):
+            async with AsyncGuestClient(url) as client, asyncio.timeout(PATIENCE):
+                asking = asyncio.create_task(client.events())
+                while not came:  # noqa: ASYNC110 - nobody announces what a server has got
+                    await asyncio.sleep(0.01)
+                asking.cancel()
+                while len(came) == 1:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.01)
+        assert came[1] == b""
+
+    asyncio.run(scene())
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, which makes certificates, is not installed")
+    made = ["-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-days", "2"]
+    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(["openssl", "req", "-x509", *made, *names], cwd=tmp_path, check=True, capture_output=True)
+    return tmp_path / "cert.pem"
+
+
+@BOTH
+@pytest.mark.parametrize("trusts", [True, False])
+def test_an_endpoint_with_a_certificate_is_asked_if_that_is_trusted(
+    connect: Connect, certificate: Path, trusts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    shown.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    if trusts:
+        context = ssl.create_default_context(cafile=str(certificate))
+        monkeypatch.setattr(transport, "trusted", lambda url: context)
+    with saying(answer(200, document(7)), tls=shown) as (url, _), connect(url, persistence=0) as client:
+        if trusts:
+            assert client.events().incarnation == 7
+        else:
+            with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+                client.events()
+
+
+def test_the_client_with_a_loop_needs_no_httpx() -> None:
+    """It would be a third of an agent's memory."""
+    code = "import sys, forewarn.agent.program, forewarn.sdk.async_client; print('httpx' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"

@@ -1,0 +1,156 @@
+"""SDK and agent on another system: what differs sits in one place, and nothing else asks which one it is."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import forewarn
+from forewarn.sdk import platform
+from forewarn.sdk.platform import posix, windows
+
+SOURCE = Path(forewarn.__file__).parent
+# What runs inside a machine; the rest of the command, and the server, are for Linux.
+INSIDE = [*SOURCE.glob("sdk/**/*.py"), *SOURCE.glob("agent/**/*.py"), *SOURCE.glob("cli/guest*.py")]
+INSIDE += SOURCE.glob("cli/agent*.py")
+FILES = [path for path in INSIDE if path.parent != SOURCE / "sdk/platform"]
+
+# Modules that Windows' Python lacks, and names that it lacks, does otherwise, or that ask which system it is.
+MODULES = "fcntl grp posix pty pwd resource spwd syslog termios tty uvloop"
+NAMES = (
+    "platform name fork execv kill killpg setsid setuid setgid getuid geteuid getpgid getgrouplist chown "
+    "O_DIRECTORY SIGHUP SIGKILL SIGQUIT SIGUSR1 SIGUSR2 AF_UNIX add_signal_handler open_unix_connection "
+    "start_unix_server register_at_fork sched_getaffinity"
+)
+OWNERS = {"os", "sys", "signal", "socket", "asyncio", "loop"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nothing_else_asks_which_system_it_is(path: Path) -> None:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Import():
+                found |= {each.name for each in node.names} & set(MODULES.split())
+            case ast.ImportFrom():
+                found |= {node.module or ""} & set(MODULES.split())
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in OWNERS:
+                found |= {name} & set(NAMES.split())
+            case ast.keyword(arg=("start_new_session" | "preexec_fn" | "creationflags") as name):
+                found.add(name)
+    assert found == set()
+
+
+@pytest.mark.parametrize("name", platform.__all__)
+def test_both_systems_have_the_same(name: str) -> None:
+    one, other = getattr(posix, name), getattr(windows, name)
+    if callable(one):
+        assert inspect.signature(one) == inspect.signature(other)
+        assert inspect.iscoroutinefunction(one) == inspect.iscoroutinefunction(other)
+    else:
+        assert type(one) is type(other)
+
+
+# Everything is loaded once, so that the libraries are; then again, as if this were Windows.
+ELSEWHERE = f"""
+import importlib, os, pkgutil, signal, socket, sys
+sys.modules["httpx._main"] = None  # a command of its own, which nobody here runs
+
+def load():
+    import forewarn, forewarn.agent, forewarn.cli, forewarn.sdk
+    for package in (forewarn.sdk, forewarn.agent):
+        for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if not found.name.endswith(("platform.posix", ".recipes", ".keeper")):
+                importlib.import_module(found.name)
+    for found in pkgutil.iter_modules(forewarn.cli.__path__, "forewarn.cli."):
+        if found.name.split(".")[-1].startswith(("agent", "guest", "main")):
+            importlib.import_module(found.name)
+
+def run():
+    from forewarn.cli.main import app
+    return CliRunner().invoke(app, sys.argv[1:])
+
+load()
+from typer.testing import CliRunner
+run()
+for name in list(sys.modules):
+    if name.partition(".")[0] == "forewarn":
+        del sys.modules[name]
+for name in "{MODULES}".split():
+    sys.modules[name] = None
+for owner in (os, signal, socket):
+    for name in "{NAMES}".split():
+        if hasattr(owner, name) and name not in ("name", "kill", "execv"):
+            delattr(owner, name)
+sys.platform = "win32"
+load()
+assert "forewarn.sdk.platform.windows" in sys.modules
+assert "forewarn.sdk.platform.posix" not in sys.modules
+ran = run()
+print(ran.output)
+if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+    raise ran.exception
+sys.exit(ran.exit_code)
+"""
+
+CONFIG = """
+[agent]
+journal = "agent.journal"
+listen = "127.0.0.1:0"
+
+[[handlers]]
+name = "run"
+kind = "exec"
+prepare = ["{python}"]
+
+[[handlers]]
+name = "call"
+kind = "webhook"
+url = "http://127.0.0.1:1/"
+
+[[handlers]]
+name = "balance"
+kind = "haproxy"
+socket = "127.0.0.1:9999"
+servers = ["web/${machine}"]
+
+[[handlers]]
+name = "stop"
+kind = "process"
+pid-file = "{folder}/pid"
+
+[[handlers]]
+name = "tell"
+kind = "notify"
+to = "me@example.org"
+sender = "agent@example.org"
+
+[[handlers]]
+name = "log"
+kind = "log"
+"""
+
+
+def elsewhere(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command as a system would that has only what Windows has."""
+    command = [sys.executable, "-c", ELSEWHERE, *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_all_of_it_loads_and_checks_a_config_without_what_only_posix_has(tmp_path: Path) -> None:
+    text = CONFIG.replace("{python}", sys.executable).replace("{folder}", str(tmp_path))
+    (tmp_path / "agent.toml").write_text(text)
+    ran = elsewhere(tmp_path, "agent", "check", "--config", "agent.toml")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "agent.toml is sound." in ran.stdout
+
+
+def test_what_there_is_not_is_refused_by_name(tmp_path: Path) -> None:
+    handler = f'[[handlers]]\nname = "run"\nkind = "exec"\nuser = "nobody"\nprepare = ["{sys.executable}"]\n'
+    (tmp_path / "agent.toml").write_text(handler)
+    ran = elsewhere(tmp_path, "agent", "check", "--config", "agent.toml")
+    assert ran.returncode == 2, ran.stdout + ran.stderr
+    assert "on Windows programs run as the user whom the agent runs as: leave it out" in ran.stdout
