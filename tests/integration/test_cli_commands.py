@@ -163,6 +163,13 @@ def test_what_the_server_refuses_goes_to_stderr_with_code_1(server: str) -> None
     assert result.stdout == ""
 
 
+def test_a_refusal_names_the_flag_and_not_the_field(server: str) -> None:
+    refused = run("gate", "machine", "db", "--action", "restart", "--heartbeat", "30d", "--", "true", code=1)
+    assert refused.stderr == "forewarn: --heartbeat: expected at most 1 day, got 30 days\n"
+    refused = run("host", "maintenance", "host-1", "--action", "freeze", "--notice", "5m", code=1)
+    assert refused.stderr.startswith("forewarn: --notice: expected only beside")
+
+
 def test_wrong_usage_is_code_2(server: str) -> None:
     run("machine", "list", "--bogus", code=2)
     run("host", "maintenance", "host-1", code=2)

@@ -45,10 +45,10 @@ def test_a_first_token_that_is_no_operators_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--role", "root", "--name", "x"), 1, "role: expected viewer, user or operator"),
-        (("--role", "operator", "--name", "a b"), 1, "name: expected a name of"),
+        (("--role", "root", "--name", "x"), 1, "--role: expected viewer, user or operator"),
+        (("--role", "operator", "--name", "a b"), 1, "--name: expected a name of"),
         (("--role", "operator", "--name", "x", "--expires", "soon"), 2, "expected a time such as"),
-        (("--role", "operator", "--name", "x", "--expires", "0"), 1, "expiry: expected more than nothing"),
+        (("--role", "operator", "--name", "x", "--expires", "0"), 1, "--expires: expected more than nothing"),
         (("--role", "operator", "--name", "x", "--project", "default"), 1, "leave it out"),
         (("--name", "x"), 2, "--role"),
     ],

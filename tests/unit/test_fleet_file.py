@@ -196,8 +196,7 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         (
             {"groups": {"web": {"kind": "scale-set", "policy": {"notice": "soon"}}}},
-            "groups.web: policy.notice: expected a time from 0:00:00 to 30 days, 0:00:00, "
-            'as 90 or 15m, got "soon"',
+            'groups.web: policy.notice: expected a time from 0 s to 30 days, as 90 or 15m, got "soon"',
         ),
         (
             {"projects": {"default": {"subscription-id": "x"}}},

@@ -11,7 +11,7 @@ from forewarn.cli import console, words
 from forewarn.cli.client import Refused
 from forewarn.cli.durations import seconds
 from forewarn.cli.serve import installed
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import BAD_REQUEST, Session, noun, with_session
 
 app = noun("Say who may do what: make, list and revoke tokens.")
 
@@ -76,12 +76,12 @@ def revoke(session: Session, name: Name, database: Database = None) -> None:
 
 
 def _on_store(work: Callable[[ModuleType], dict[str, Any]]) -> dict[str, Any]:
-    from forewarn.core.errors import ForewarnError
+    from forewarn.core.errors import ForewarnError, Invalid
 
     try:
         return work(installed("tokens"))
     except ForewarnError as error:
-        raise Refused(str(error)) from None
+        raise Refused(str(error), status=BAD_REQUEST if isinstance(error, Invalid) else None) from None
 
 
 def _grant(body: dict[str, Any]) -> object:

@@ -14,6 +14,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Group, GroupPolicy, Host, Project
+from forewarn.core.moments import lasting
 from forewarn.core.spelling import hint
 from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, Kind, ProjectName
 
@@ -181,7 +182,7 @@ def _differences(before: Any, after: Any) -> Iterable[str]:
 
 def _said(value: object) -> str:
     if isinstance(value, timedelta):
-        return f"{value.total_seconds():g} s"
+        return lasting(value.total_seconds())
     return "none" if value is None else f"{value}".lower()
 
 
