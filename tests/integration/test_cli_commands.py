@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.client import Client
 from forewarn.cli.main import app
+from forewarn.core.words import Action, Work
 from tests.harness import Service, sqlite_url
 from tests.served import app_of, sample, serving
 
@@ -130,6 +131,12 @@ def test_an_order_is_listed_shown_and_cancelled(server: str) -> None:
     assert "Waiting:" in shown
     assert "called off" in run("order", "cancel", order["id"][:8]).stdout
     assert answer("order", "list", "--state", "cancelled")["orders"][0]["id"] == order["id"]
+
+
+def test_the_list_of_orders_says_whose_domains_are_awaited(service: Service, server: str) -> None:
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
+    assert "web: update domain 1 waits for domain 0" in run("order", "list").stdout
 
 
 def test_a_failed_order_says_how_to_go_on(service: Service, server: str) -> None:
