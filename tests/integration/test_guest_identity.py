@@ -127,7 +127,8 @@ def test_a_machines_port_in_use_later_is_logged_once_and_tried_again(
         port = taken.getsockname()[1]
         face.apply(machines=(machine("web-1", port=port),))
         face.apply()
-        assert caplog.messages == [f'machine "web-1": port {port} is in use']
+        said = f'machine "web-1": port {port} is in use: give the machine another in the fleet'
+        assert caplog.messages == [said]
         taken.close()
         face.apply()
         assert name_told(face, port=port) == "web-1"

@@ -55,7 +55,7 @@ def show(session: Session, id_: Id) -> None:
 @with_session
 def retry(session: Session, id_: Id) -> None:
     """Carry out the failed steps once more."""
-    order = _do(session, id_, "retry", "its failed steps are carried out once more")
+    order = _do(session, id_, "retry", "its failed steps are to be done once more")
     if not session.json and order["driver"] == EXTERNAL and order["state"] == "started":
         _show_nobody_does_it(session, order)
 
