@@ -13,6 +13,7 @@ from forewarn.control.noting import NotingStore
 from forewarn.control.ordering import Placed
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Running, Task
+from forewarn.control.rehearsals import Rehearsals
 from forewarn.control.rollouts import Rollouts, Wish
 from forewarn.control.silence import Silence
 from forewarn.control.tail import Tail
@@ -29,6 +30,8 @@ from forewarn.core.waves import Rollout
 from forewarn.core.words import Action, EventId, GroupKind, GroupName, HostName, MachineId, MachineName, Work
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver
+from forewarn.guest.board import Board
+from forewarn.guest.play import Playhouse
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
 
@@ -149,6 +152,16 @@ class Service:
         self.rollouts = Rollouts(
             store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, activity=self.polls
         )
+        board = Board(lineage=self.url)
+        with store.read() as snapshot:
+            board.apply(snapshot.since(0))
+        self.rehearsals = Rehearsals(
+            store=noting,
+            clock=self.clock,
+            playhouse=Playhouse(board),
+            monotonic=lambda: self.real,
+            new_id=self.ids,
+        )
         self.engine = Engine(
             store=noting,
             policy=self.policy,
@@ -157,6 +170,7 @@ class Service:
             activity=self.polls,
             new_id=self.ids,
         )
+        self.engine.attend(self.rehearsals)
         self.time = Timekeeper(self.clock, self.engine, self.plane)
         self.tail = Tail(store)
         self.webhooks = Webhooks(

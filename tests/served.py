@@ -80,6 +80,7 @@ def app_of(
         pushing=Nobody(),
         tokens=service.tokens,
         rollouts=service.rollouts,
+        rehearsals=service.rehearsals,
         timekeeper=service.time,
         run=Worker(service, fault),
         probes=health or Health(),

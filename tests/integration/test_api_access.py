@@ -101,6 +101,10 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/groups/a-web", ALL_MAY_READ),
     ("GET", "/v1/projects", LISTED),
     ("GET", "/v1/projects/a", ALL_MAY_READ),
+    # Nothing is played, and a is not marked for it.
+    ("GET", "/v1/projects/a/rehearsal", (404, 404, 404, 404, 404)),
+    ("PUT", "/v1/projects/a/rehearsal", (409, 403, 403, 409, 404)),
+    ("DELETE", "/v1/projects/a/rehearsal", (404, 403, 403, 404, 404)),
     ("GET", "/v1/hosts", ONLY_OF_THE_FLEET),
     ("GET", "/v1/hosts/host-1", ONLY_OF_THE_FLEET),
     ("POST", "/v1/hosts/host-3/maintenance", RUN),
@@ -174,6 +178,7 @@ BODIES: dict[str, Any] = {
     "/v1/machines/a-0": {"size": "large"},
     "/v1/hosts/host-3/maintenance": {"action": "freeze"},
     "/v1/clock/advance": {"seconds": 1},
+    "/v1/projects/a/rehearsal": {"id": NOBODY, "scenario": "mine", "machines": ["a-0"]},
     "/v1/tokens": {"name": "new", "role": "viewer"},
     "/v1/fleet": {},
     "/v1/holds": {"reason": "holidays"},

@@ -117,3 +117,100 @@ def test_a_rehearsal_elsewhere_is_refused_and_changes_nothing(
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "Conflict")
     assert why in answer.json()["error"]["message"]
     assert service.history() == before
+
+
+# Whose guests have a part, and what they meet
+
+
+PATH = "/v1/projects/lab/rehearsal"
+PLAYED = {
+    "id": "602D9444-D2CD-49C7-8624-8643E7171297",
+    "scenario": "mine",
+    "machines": ["lab-0", "lab-1"],
+    "faults": [{"number": 1, "kind": "429", "machines": ["lab-0"], "since": "2026-01-05T12:00:00Z"}],
+}
+
+
+def ends(service: Service) -> list[tuple[str, str]]:
+    return [(each.by, each.reason) for each in service.history() if each.kind == "rehearsal-ended"]
+
+
+def test_a_rehearsal_is_shown_with_its_faults_and_guests(api: Api) -> None:
+    shown = api("PUT", PATH, json=PLAYED).json()["rehearsal"]
+    assert api("GET", PATH).json()["rehearsal"] == shown
+    assert shown["begun_at"] == "2026-01-05T12:00:00Z"
+    assert shown["faults"] == [
+        {
+            "number": 1,
+            "kind": "429",
+            "machines": ["lab-0"],
+            "since": "2026-01-05T12:00:00Z",
+            "until": None,
+            "calls": None,
+            "delay_seconds": 120.0,
+            "notice_seconds": 30.0,
+        }
+    ]
+    assert [each["machine"] for each in shown["guests"]] == ["lab-0", "lab-1"]
+    assert api("DELETE", PATH).json()["rehearsal"] == shown
+    assert api("DELETE", PATH).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "changed", "status", "why"),
+    [
+        ("projects/shop", {}, 409, "project shop is not for rehearsals: declare `rehearsal = true`"),
+        ("projects/none", {}, 404, 'project "none" does not exist'),
+        ("projects/lab", {"machines": ["shop-0"]}, 404, "shop-0"),
+        ("projects/lab", {"machines": []}, 400, "machines"),
+        ("projects/lab", {"id": "a b"}, 400, "id"),
+        ("projects/lab", {"faults": [{"number": 1, "kind": "410"}]}, 400, "kind"),
+        (
+            "projects/lab",
+            {"faults": [{"number": 1, "kind": "429", "until": "soon"}]},
+            400,
+            "faults.0.until: expected a time",
+        ),
+    ],
+)
+def test_what_cannot_be_played_is_refused_and_changes_nothing(
+    service: Service, api: Api, path: str, changed: dict[str, object], status: int, why: str
+) -> None:
+    before = service.history()
+    answer = api("PUT", f"/v1/{path}/rehearsal", json={**PLAYED, **changed})
+    assert answer.status_code == status, answer.text
+    assert why in answer.json()["error"]["message"]
+    assert service.history() == before
+    assert api("GET", PATH).status_code == 404
+
+
+def test_a_rehearsal_that_nobody_goes_on_with_ends_by_itself(service: Service, api: Api) -> None:
+    api("PUT", PATH, json=PLAYED)
+    service.real += 29
+    assert api("PUT", PATH, json=PLAYED).status_code == 200
+    service.real += 29
+    service.tick()
+    assert api("GET", PATH).status_code == 200
+    service.real += 2
+    service.tick()
+    assert api("GET", PATH).status_code == 404
+    assert ends(service) == [("forewarn", "mine: operator has not been heard of for 30 s")]
+
+
+def test_a_rehearsal_ends_when_its_project_is_not_for_it_any_more(service: Service, api: Api) -> None:
+    api("PUT", PATH, json=PLAYED)
+    unmarked = {**FLEET, "projects": {**FLEET["projects"], "lab": {}}}  # type: ignore[dict-item]
+    service.apply(read_fleet(unmarked))
+    service.tick()
+    assert api("GET", PATH).status_code == 404
+    assert ends(service) == [("forewarn", "mine: the project is not for rehearsals any more")]
+
+
+def test_one_rehearsal_at_a_time_is_played_in_a_project(api: Api) -> None:
+    api("PUT", PATH, json=PLAYED)
+    other = {**PLAYED, "id": "702D9444-D2CD-49C7-8624-8643E7171297"}
+    answer = api("PUT", PATH, json=other)
+    assert answer.status_code == 409
+    assert "or end it with `forewarn project rehearsal lab --end`" in answer.json()["error"]["message"]
+    api("DELETE", PATH)
+    assert api("PUT", PATH, json=other).status_code == 200

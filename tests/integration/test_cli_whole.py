@@ -25,6 +25,7 @@ NAMED = {
     "POST /v1/holds": "hold",
     "POST /v1/holds/{id}/release": "release",
     "PUT /v1/fleet": "fleet apply",
+    "PUT /v1/projects/{name}/rehearsal": "rehearse",
     "GET /v1/history": "history",
     "GET /v1/stream": "watch",
     "GET /v1/calendar.ics": "calendar",
@@ -35,7 +36,7 @@ NAMED = {
 # Commands that are more than one call, or none.
 OWN = {
     *("gate host", "gate machine", "gate order", "rollout plan", "history export"),
-    *("serve", "backup", "rehearse"),
+    *("serve", "backup"),
 }
 # Nouns that are for inside a machine: they speak to the guest endpoint, and have references of their own.
 INSIDE = {"guest": "guest-commands.md", "agent": "agent.md"}

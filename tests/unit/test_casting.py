@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from forewarn.control.ledger import Ledger
 from forewarn.rehearsal import casting
-from forewarn.rehearsal.ledger import Ledger
 from forewarn.rehearsal.reading import read_scenario
 from forewarn.rehearsal.running import ServerClock, witness
 from forewarn.rehearsal.scenario import OrderStep, Scenario
@@ -72,7 +72,10 @@ def event(**more: Any) -> dict[str, Any]:
 
 def test_what_the_server_sent_is_what_a_guest_saw() -> None:
     said: list[tuple[str, str]] = []
-    ledger = Ledger(["web-0", "web-1"], note=lambda who, what: said.append((who, what)))
+    ledger = Ledger()
+    ledger.attend(lambda who, what: said.append((who, what)))
+    for machine in ("web-0", "web-1"):
+        ledger.admit(machine)
     unsent = {"machine": "web-0", "sent_at": None}
     witness(ledger, [event(notices=[unsent])])
     assert said == []

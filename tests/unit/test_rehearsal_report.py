@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.rehearsal.ledger import Account
+from forewarn.control.ledger import Account
 from forewarn.rehearsal.reading import read_scenario
 from forewarn.rehearsal.report import EventFacts, Report, as_json, report
 from forewarn.rehearsal.scenario import Scenario

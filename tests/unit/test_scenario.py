@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 from forewarn.core.errors import Invalid, NotFound
+from forewarn.core.faults import Fault, FaultKind
 from forewarn.core.words import Action, Work
 from forewarn.rehearsal.reading import read_scenario, with_command, with_speed
 from forewarn.rehearsal.scenario import (
     CancelStep,
     Expectation,
-    Fault,
-    FaultKind,
+    FaultStep,
     GuestCommand,
     OrderStep,
     Scenario,
@@ -60,7 +60,10 @@ def test_a_scenario_says_what_happens_when() -> None:
     assert scenario.steps == (
         Step(
             at=timedelta(),
-            does=Fault(kind=FaultKind.TOO_MANY, machines=("web-0",), lasts=timedelta(seconds=30), calls=3),
+            does=FaultStep(
+                fault=Fault(kind=FaultKind.TOO_MANY, machines=("web-0",), calls=3),
+                lasts=timedelta(seconds=30),
+            ),
         ),
         Step(
             at=timedelta(seconds=10),

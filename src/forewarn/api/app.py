@@ -17,6 +17,7 @@ from forewarn.api import (
     orders,
     probes,
     projects,
+    rehearsals,
     reports,
     rollouts,
     stream,
@@ -38,7 +39,7 @@ BEARER = HTTPBearer(auto_error=False, description="A token, as `forewarn token c
 
 
 PARTS = (
-    *(machines, hosts, projects, orders, reports, rollouts, events, holds),
+    *(machines, hosts, projects, rehearsals, orders, reports, rollouts, events, holds),
     *(calendar, history, stream, webhooks, fleet, clock, tokens, probes),
 )
 

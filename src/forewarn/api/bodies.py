@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from forewarn.core.access import LONGEST_LIFE, Role
+from forewarn.core.faults import SHORT_NOTICE, SLOW, FaultKind
 from forewarn.core.words import Kind, OrderState
 from forewarn.wire.fields import NAME, NAME_RULE, is_name
 
@@ -261,6 +262,30 @@ class PauseBody(ResumeBody):
     """Why, and what whoever asks has seen of the rollout."""
 
     reason: Line = Field(default="", description="Why, for the records.")
+
+
+class FaultBody(Body):
+    """What guests meet instead of the answer that is due, and when."""
+
+    number: int = Field(ge=0, le=LARGEST, description="Tells faults apart; calls are counted by it.")
+    kind: Annotated[FaultKind, Field(strict=False)]
+    machines: list[Name] = Field(default_factory=list, max_length=1000, description="Whose; none: all.")
+    since: Time | None = Field(None, description="Service time (RFC 3339); left out: at once.")
+    until: Time | None = Field(None, description="Left out: to the end.")
+    calls: int | None = Field(None, ge=1, le=LARGEST, description="Of each machine that it spoils at most.")
+    delay_seconds: float = Field(SLOW.total_seconds(), gt=0, le=86400, description="Of a slow answer.")
+    notice_seconds: float = Field(
+        SHORT_NOTICE.total_seconds(), ge=0, le=86400 * 30, description="Left when a short notice is shown."
+    )
+
+
+class RehearsalBody(Body):
+    """What is played, by whose guests, and what these meet."""
+
+    id: Name = Field(description="Made by whoever rehearses, and given again each time.")
+    scenario: Name
+    machines: list[Name] = Field(min_length=1, max_length=1000, description="Whose guests have a part.")
+    faults: list[FaultBody] = Field(default_factory=list, max_length=100)
 
 
 class AdvanceBody(Body):

@@ -17,6 +17,7 @@ _OWN = (
     "groups/{name}",
     "projects",
     "projects/{name}",
+    "projects/{name}/rehearsal",
     "orders",
     "orders/{id}",
     "events",
@@ -39,10 +40,15 @@ _WEBHOOKS = (
     ("DELETE", "/v1/webhooks/{id}"),
 )
 
+_REHEARSAL = (
+    ("PUT", "/v1/projects/{name}/rehearsal"),
+    ("DELETE", "/v1/projects/{name}/rehearsal"),
+)
+
 RIGHTS: Mapping[tuple[str, str], Right] = {
     **{("GET", f"/v1/{path}"): Right.SEE for path in (*_OWN, "history", "clock")},
     **{("POST", f"/v1/{path}"): Right.USE for path in _USES},
-    **dict.fromkeys(_WEBHOOKS, Right.USE),
+    **dict.fromkeys((*_WEBHOOKS, *_REHEARSAL), Right.USE),
     ("GET", "/v1/tokens"): Right.RUN,
 }
 

@@ -8,6 +8,7 @@ from typing import Annotated, Protocol, TypeVar
 from fastapi import Depends, Request
 
 from forewarn.control.plane import Plane
+from forewarn.control.rehearsals import Rehearsals
 from forewarn.control.rollouts import Rollouts
 from forewarn.control.tail import ProjectTail, Tail
 from forewarn.control.tokens import Tokens
@@ -97,6 +98,7 @@ class Services:
     pushing: Pushing
     tokens: Tokens
     rollouts: Rollouts
+    rehearsals: Rehearsals
     timekeeper: Timekeeper
     run: Run
     probes: Probes
@@ -117,6 +119,7 @@ async def _services(request: Request) -> Services:
         views=services.views.within(caller.project),
         tail=services.tail.within(caller.project),
         webhooks=services.webhooks.within(caller.project),
+        rehearsals=services.rehearsals.within(caller.project),
     )
 
 

@@ -5,6 +5,7 @@ from datetime import date, datetime
 from pydantic import BaseModel, ConfigDict, Field
 
 from forewarn.core.access import Role
+from forewarn.core.faults import FaultKind
 from forewarn.core.waves import RolloutState, WaveState
 from forewarn.core.words import (
     Action,
@@ -98,6 +99,42 @@ class Project(Shape):
     windows: list[Window]
     blackout: list[date]
     rehearsal: bool
+
+
+class Fault(Shape):
+    """What guests meet instead of the answer that is due."""
+
+    number: int
+    kind: FaultKind
+    machines: list[str]
+    since: datetime | None
+    until: datetime | None
+    calls: int | None
+    delay_seconds: float
+    notice_seconds: float
+
+
+class RehearsingGuest(Shape):
+    """What the guest of a machine has done in a rehearsal so far."""
+
+    machine: str
+    polls: int
+    spoiled: int  # requests that got no sound answer
+    meets: str  # what is wrong with its answers at present
+    first_poll: datetime | None
+    last_poll: datetime | None
+    last_sound: datetime | None  # answer that was as it should be
+
+
+class Rehearsal(Shape):
+    """A scenario that is being played in a project."""
+
+    id: str
+    scenario: str
+    by: str
+    begun_at: datetime
+    faults: list[Fault]
+    guests: list[RehearsingGuest]
 
 
 class Approval(Shape):
@@ -344,6 +381,12 @@ class OneHost(Shape):
     """One host."""
 
     host: HostWithMachines
+
+
+class OneRehearsal(Shape):
+    """What is being played."""
+
+    rehearsal: Rehearsal
 
 
 class OneProject(Shape):

@@ -13,6 +13,8 @@ LIST = console.Layout(
     columns=("PROJECT", "REHEARSAL", "TIME ZONE", "WINDOWS", "BLACKOUT"), wraps=("WINDOWS", "BLACKOUT")
 )
 
+GUESTS = console.Layout(columns=("MACHINE", "POLLS", "SPOILED", "MEETS"))
+
 
 @app.command("list")
 @with_session
@@ -34,6 +36,42 @@ def show(
         ("name", "rehearsal", "time zone", "windows", "blackout"), _row(answer["project"]), strict=True
     )
     session.answer(answer, lambda: console.details(shown))
+
+
+@app.command()
+@with_session
+def rehearsal(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="PROJECT", show_default=False)],
+    end: Annotated[bool, typer.Option("--end", help="End it: guests are answered as ever again.")] = False,
+) -> None:
+    """Show what is rehearsed in a project: who plays it, what guests meet, and what they did."""
+    path = f"/v1/projects/{name}/rehearsal"
+    answer = session.client.call("DELETE" if end else "GET", path)
+    session.answer(answer, lambda: _show_rehearsal(answer["rehearsal"]))
+
+
+def _show_rehearsal(shown: dict[str, Any]) -> None:
+    faults = [_fault(each) for each in shown["faults"]]
+    console.details(
+        [
+            ("scenario", shown["scenario"]),
+            ("by", shown["by"]),
+            ("since", words.at(shown["begun_at"])),
+            ("faults", faults),
+        ]
+    )
+    rows = (_guest(each) for each in shown["guests"])
+    console.table(GUESTS, rows, empty="No guests.")
+
+
+def _guest(guest: dict[str, Any]) -> tuple[object, ...]:
+    return (guest["machine"], guest["polls"], guest["spoiled"], guest["meets"])
+
+
+def _fault(fault: dict[str, Any]) -> str:
+    whose = f" for {', '.join(fault['machines'])}" if fault["machines"] else ""
+    return f"{fault['kind']}{whose}"
 
 
 def _row(project: dict[str, Any]) -> tuple[object, ...]:

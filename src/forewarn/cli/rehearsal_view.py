@@ -15,7 +15,7 @@ from forewarn.cli.client import Refused
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from forewarn.rehearsal.ledger import Account
+    from forewarn.control.ledger import Account
     from forewarn.rehearsal.program import Opening
     from forewarn.rehearsal.report import GuestReport, Report, Sight
 

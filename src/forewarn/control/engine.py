@@ -20,6 +20,7 @@ from forewarn.control.ports import (
     Running,
     Task,
 )
+from forewarn.control.rehearsals import Rehearsals
 from forewarn.control.retention import Retention
 from forewarn.control.silence import Silence
 from forewarn.core import lifecycle, listening
@@ -60,6 +61,7 @@ class Engine:
         silence: Silence | None = None,
     ) -> None:
         self._silence = silence
+        self._rehearsals: Rehearsals | None = None
         self._store = store
         self._policy = policy
         self._drivers = drivers
@@ -74,6 +76,10 @@ class Engine:
         """Keep records for so long from now on; None: for ever."""
         self._retention = Retention(store=self._store, keep=keep, new_id=self._new_id)
 
+    def attend(self, rehearsals: Rehearsals) -> None:
+        """Let no rehearsal outlive whoever plays it."""
+        self._rehearsals = rehearsals
+
     def tick(self, now: datetime) -> bool:
         """Do what is due by now, but no more than a batch of it; say whether more may be left.
 
@@ -84,6 +90,8 @@ class Engine:
         if now >= self._activity_due(now):
             self.save_activity(now)
         self._disable_silent(now)
+        if self._rehearsals is not None:
+            self._rehearsals.review()
         faults = self._fail_silent(now)
         due = self._due_orders(now)
         faults += [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]

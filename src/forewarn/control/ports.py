@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
+from forewarn.control.ledger import Account
 from forewarn.core.access import Token
 from forewarn.core.draft import Changes, Sent, Slice
+from forewarn.core.faults import Fault
 from forewarn.core.model import Event, Grace, Group, Host, Machine, Order, Project, Record, Step
 from forewarn.core.retention import Pruning
 from forewarn.core.scene import Scene
@@ -505,6 +507,26 @@ class Activity(Protocol):
 
     def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
         """Say when these machines were last seen, as far as that is not handed over yet."""
+        ...
+
+
+class Playhouse(Protocol):
+    """The guest endpoint, as far as it takes part in rehearsals: one in a project at a time."""
+
+    def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
+        """Give machines a part, and each an account under its name."""
+        ...
+
+    def meet(self, project: ProjectName, faults: Sequence[Fault]) -> None:
+        """Let guests meet these faults from now on, and no others."""
+        ...
+
+    def accounts(self, project: ProjectName) -> Sequence[Account]:
+        """Say what guests have done so far."""
+        ...
+
+    def close(self, project: ProjectName) -> None:
+        """Let everybody be answered as ever."""
         ...
 
 

@@ -175,6 +175,9 @@ class Kind(StrEnum):
     ROLLOUT_RESUMED = "rollout-resumed"
     ROLLOUT_ABORTED = "rollout-aborted"
     ROLLOUT_DONE = "rollout-done"
+    REHEARSAL_BEGUN = "rehearsal-begun"
+    REHEARSAL_FAULTS = "rehearsal-faults"  # that guests meet from then on
+    REHEARSAL_ENDED = "rehearsal-ended"
     STEP_BEGUN = "step-begun"
     STEP_DONE = "step-done"
     STEP_FAILED = "step-failed"

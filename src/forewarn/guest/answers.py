@@ -40,6 +40,12 @@ def with_header(answer: Answer, line: bytes) -> Answer:
     return Answer(answer.status, line + answer.rest)
 
 
+def relabelled(answer: Answer, kind: str) -> Answer:
+    """Call a document something else than JSON."""
+    rest = answer.rest.replace(f"Content-Type: {JSON}".encode(), f"Content-Type: {kind}".encode(), 1)
+    return Answer(answer.status, rest)
+
+
 def without_body(answer: Answer) -> Answer:
     """Leave the body out, as for HEAD."""
     head, _, _ = answer.rest.partition(END_OF_HEAD)

@@ -17,10 +17,11 @@ from forewarn.core.model import Event, Group, Machine
 from forewarn.core.words import EventId, GroupKind, GroupName, MachineId, ProjectName
 from forewarn.guest.caller import canonical
 from forewarn.guest.limits import Budget
+from forewarn.guest.role import Role
 from forewarn.guest.waiting import Waiting
 from forewarn.wire.azure import VERSIONS, write_document
 
-Key: TypeAlias = str | int  # an address, or the port of a listener of the machine's own
+Key: TypeAlias = str | int  # an address, or the port of a listener of the machine's own, or its id
 
 NO_TAGS: Mapping[str, str] = MappingProxyType({})
 NO_RESTS: tuple[None, ...] = (None,) * len(VERSIONS)
@@ -74,13 +75,14 @@ class Audience:
 class Seat(Budget):
     """A machine's place at the board."""
 
-    __slots__ = ("audience", "machine", "told")
+    __slots__ = ("audience", "machine", "role", "told")
 
     def __init__(self, machine: Machine, audience: Audience) -> None:
         super().__init__()
         self.machine = machine
         self.audience = audience
         self.told = NO_NEWS  # the state of the events that it was last sent
+        self.role: Role | None = None  # its part in a rehearsal
 
 
 class Board:
@@ -89,7 +91,7 @@ class Board:
     def __init__(self, *, lineage: str) -> None:
         self._lineage = lineage
         self._audiences: dict[GroupName, Audience] = {}
-        self._seats: dict[MachineId, Seat] = {}
+        self._seats: dict[Key, Seat] = {}
         self._networks: dict[str, dict[Key, Seat]] = {}
         self.ports: dict[Key, Seat] = {}
         self.strangers = Budget()  # what all unknown callers share
@@ -110,7 +112,25 @@ class Board:
         """Find a group's audience."""
         return self._audiences.get(name)
 
+    @property
+    def seats(self) -> Mapping[Key, Seat]:
+        """All seats by their machine's id: a view that stays up to date."""
+        return self._seats
+
     # What changes.
+
+    def cast(self, machine: MachineId, role: Role | None) -> None:
+        """Give a machine a part in a rehearsal, or take it; no matter if the machine is gone."""
+        seat = self._seats.get(machine)
+        if seat is not None:
+            seat.role = role
+            self.waiting.wake((seat.audience.name,))
+
+    def stir(self, machine: MachineId, role: Role) -> None:
+        """Let those look again who wait, if a machine still has this part."""
+        seat = self._seats.get(machine)
+        if seat is not None and seat.role is role:
+            self.waiting.wake((seat.audience.name,))
 
     def apply(self, delta: Delta) -> None:
         """Bring the board up to date, and wake who waited for it."""
@@ -200,16 +220,20 @@ class Board:
 
     def tell(self, seat: Seat, version: int, seconds: float) -> None:
         """Remember which events a machine is being sent: those that name it, and that its version knows."""
-        machine, audience = seat.machine.id, seat.audience
-        known = VERSIONS[version].types
+        audience = seat.audience
+        if self.tell_of(seat, version, audience.naming(seat.machine.id), seconds):
+            seat.told = audience.news
+
+    def tell_of(self, seat: Seat, version: int, events: Iterable[Event], seconds: float) -> bool:
+        """Remember that a machine is being sent events; says whether its version knows all of them."""
+        machine, known = seat.machine.id, VERSIONS[version].types
         whole = True
-        for event in audience.naming(machine):
+        for event in events:
             if event.type in known:
                 self.sent.setdefault(event.id, {}).setdefault(machine, seconds)
             else:
                 whole = False
-        if whole:
-            seat.told = audience.news
+        return whole
 
     # Who has asked.
 

@@ -54,21 +54,21 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, endpoint: Endpoint, seats: Mapping[Key, Seat], *, port: int | None = None) -> None:
-        """Serve whom `seats` knows by this port, or without one by the address it calls from."""
+    def __init__(self, endpoint: Endpoint, seats: Mapping[Key, Seat], *, key: Key = "") -> None:
+        """Serve whom `seats` knows by this key, or without one by the address it calls from."""
         self._endpoint = endpoint
         self._service = endpoint.service
         self._known = endpoint.known
         self._limits = endpoint.service.settings.limits
         self._seats = seats
-        self._key: Key = "" if port is None else port
+        self._key = key
         self._loop = asyncio.get_running_loop()
         # Whose connections this one counts to.
         self._payer: Budget = endpoint.service.board.strangers
         self._reader = Reader(self._limits)
         self._queue: deque[Request | Fault] = deque()
         self._request = Request()  # the one that is being answered
-        self._task: asyncio.Task[Answer] | None = None
+        self._task: asyncio.Task[Answer | None] | None = None
         self._watchdog = Watchdog(self._loop, self._check)
         self._began = self._touched = self._loop.time()
         self._quiet = True  # nothing is half read, and nothing waits for its answer
@@ -258,11 +258,15 @@ class Connection(asyncio.Protocol):
             self._task = self._loop.create_task(outcome)
             self._task.add_done_callback(self._answered)
 
-    def _answered(self, task: asyncio.Task[Answer]) -> None:
+    def _answered(self, task: asyncio.Task[Answer | None]) -> None:
         self._task = None
         if self._ending or task.cancelled():
             return
-        self._send(task.result())
+        answer = task.result()
+        if answer is None:
+            self._close()
+            return
+        self._send(answer)
         self._work()
 
     def _send(self, answer: Answer) -> None:

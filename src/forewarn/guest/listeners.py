@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from forewarn.core.errors import Conflict
+from forewarn.core.words import MachineId
 from forewarn.guest.binding import BACKLOG, bind
 from forewarn.guest.board import Board
 from forewarn.guest.endpoint import Endpoint
@@ -70,6 +71,14 @@ class Listeners:
                 else:
                     self._failed.discard(port)
 
+    async def open_door(self, machine: MachineId, port: int, *, name: str) -> str:
+        """Open a socket for one machine wherever its fleet file has it, 0 for any port; returns the URL."""
+        seats = self._board.seats
+        for bound in bind(LOOPBACK, port, what=f'machine "{name}": port {port}', change=CHANGE_PORT):
+            self._shared.append(await _serve(bound, lambda: Connection(self._endpoint, seats, key=machine)))
+            port = bound.getsockname()[1]
+        return f"http://{LOOPBACK}:{port}"
+
     def close(self) -> None:
         """Accept nobody any more."""
         self._open = False
@@ -101,7 +110,7 @@ class Listeners:
             return
         what = f'machine "{seat.machine.name}": port {port}'
         for bound in bind(LOOPBACK, port, what=what, change=CHANGE_PORT):
-            self._own[port] = await _serve(bound, lambda: Connection(self._endpoint, ports, port=port))
+            self._own[port] = await _serve(bound, lambda: Connection(self._endpoint, ports, key=port))
 
 
 async def _serve(bound: socket.socket, connection: Callable[[], Connection]) -> asyncio.Server:

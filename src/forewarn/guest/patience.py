@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Protocol
 
 from forewarn.core.errors import ForewarnError, Unavailable
@@ -46,11 +47,11 @@ class Patience:
 
     async def enabled(self, caller: Caller) -> Seat:
         """Return the caller's seat once the feature is on for its group."""
-        seat = _seat(caller)
+        seat = seat_of(caller)
         if seat.audience.enabled:
             return seat
         await self._enable(seat.audience.name)
-        seat = _seat(caller)
+        seat = seat_of(caller)
         if not seat.audience.enabled:
             raise Unavailable("The group is not enabled yet")
         return seat
@@ -61,7 +62,7 @@ class Patience:
         while seat.audience.ready > self._service_seconds():
             if caller.leaving:
                 raise Unavailable("The group is not ready yet")
-            await self._wait(caller, seat, self._pulse.until(seat.audience.ready))
+            await self.wait(caller, seat, self._pulse.until(seat.audience.ready))
             seat = await self.enabled(caller)
         return seat
 
@@ -83,15 +84,28 @@ class Patience:
     async def _hold(self, caller: Caller, seat: Seat, poll: Poll) -> Seat:
         loop = asyncio.get_running_loop()
         ends = loop.time() + (poll.wait or 0)
-        while poll.has(self._board.etag(seat.audience)) and not caller.leaving:
+        while poll.has(self._board.etag(seat.audience)) and not caller.leaving and not self._spoiled(seat):
             left = ends - loop.time()
             if left <= 0:
                 break
-            await self._wait(caller, seat, left)
+            await self.wait(caller, seat, min(left, self._until_spoiled(seat, left)))
             seat = await self.ready(caller)
         return seat
 
-    async def _wait(self, caller: Caller, seat: Seat, seconds: float | None) -> None:
+    def _spoiled(self, seat: Seat) -> bool:
+        """Whether a rehearsal wants the request to meet a fault."""
+        return seat.role is not None and seat.role.spoils(self._now())
+
+    def _until_spoiled(self, seat: Seat, otherwise: float) -> float:
+        """Say how long it really takes until a fault may begin."""
+        moment = None if seat.role is None else seat.role.next_change(self._now())
+        seconds = None if moment is None else self._pulse.until(moment.timestamp())
+        return otherwise if seconds is None else seconds
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._service_seconds(), UTC)
+
+    async def wait(self, caller: Caller, seat: Seat, seconds: float | None) -> None:
         """Wait until something happens to the caller's group, the caller leaves, or time is over."""
         group = seat.audience.name
         future = self._board.waiting.add(group, seat)
@@ -129,7 +143,8 @@ class Patience:
         return self._pulse.seconds
 
 
-def _seat(caller: Caller) -> Seat:
+def seat_of(caller: Caller) -> Seat:
+    """Return who a caller is; Gone if nobody any more."""
     seat = caller.seat
     if seat is None:
         raise Gone

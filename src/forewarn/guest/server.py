@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from forewarn.clock import Clock
+from forewarn.control.ledger import Ledger
 from forewarn.control.ports import Delta
 from forewarn.core.words import EventId, GroupName, MachineId
 from forewarn.guest.board import Board
 from forewarn.guest.desk import Desk
 from forewarn.guest.endpoint import Endpoint
 from forewarn.guest.listeners import Listen, Listeners
+from forewarn.guest.play import Play, Playhouse
 from forewarn.guest.pulse import Pulse
 from forewarn.guest.service import Service
 from forewarn.guest.settings import GuestSettings
@@ -33,6 +35,7 @@ class GuestServer:
         self._limits = settings.limits
         self._endpoint = Endpoint(self._service)
         self._listeners = Listeners(self._endpoint, board)
+        self.playhouse = Playhouse(board)
 
     @property
     def addresses(self) -> Sequence[tuple[str, int]]:
@@ -47,6 +50,14 @@ class GuestServer:
         """Show what has changed; the machines' own ports are open when this returns."""
         self._board.apply(delta)
         await self._listeners.follow()
+
+    async def open_door(self, machine: MachineId, *, name: str, port: int = 0) -> str:
+        """Listen for one machine, on a free port if none is given, and return the URL."""
+        return await self._listeners.open_door(machine, port, name=name)
+
+    def play(self, ledger: Ledger) -> Play:
+        """Begin a rehearsal, in which nobody has a part yet."""
+        return Play(self._board, ledger)
 
     def time_moved(self) -> None:
         """Let those look again who wait for service time; needed when the clock moves only when told."""

@@ -10,16 +10,17 @@ from forewarn.guest.answers import Answer, Errors
 from forewarn.guest.board import Board, Seat
 from forewarn.guest.desk import Desk
 from forewarn.guest.limits import Rate
-from forewarn.guest.patience import Caller, Gone, Patience
+from forewarn.guest.patience import Caller, Gone, Patience, seat_of
 from forewarn.guest.plan import Approve, AskInstance, Defer, ListVersions, Plan, Poll, Refusal
 from forewarn.guest.pulse import Pulse
+from forewarn.guest.rehearsing import Rehearsing
 from forewarn.guest.settings import GuestSettings
 from forewarn.wire import azure, instance
 
 log = logging.getLogger(__name__)
 
-Later: TypeAlias = Coroutine[Any, Any, Answer]
-Asked = TypeVar("Asked", Poll, Approve, Defer)
+Later: TypeAlias = Coroutine[Any, Any, Answer | None]  # None: hang up
+Asked = TypeVar("Asked", Poll, Approve, Defer, Poll | Approve | Defer)
 
 
 class Service:
@@ -39,6 +40,9 @@ class Service:
         self._interval = self._rate.interval
         self._slack = self._rate.slack
         self._patience = Patience(board, desk, pulse, settings.limits)
+        self._rehearsing = Rehearsing(
+            self, board=board, pulse=pulse, patience=self._patience, errors=self.errors
+        )
 
     def quick(self, seat: Seat, poll: Poll) -> bytes | None:
         """Answer a known poll of a known machine; None if it is not that simple.
@@ -52,7 +56,7 @@ class Service:
             pulse.renew(real)
         seconds = pulse.seconds
         audience = seat.audience
-        if audience.ready > seconds or poll.wait is not None:
+        if audience.ready > seconds or poll.wait is not None or seat.role is not None:
             return None
         ahead = seat.due - real
         if ahead <= 0.0:
@@ -90,14 +94,34 @@ class Service:
                 return answers.content(azure.VERSION_LIST)
             case AskInstance():
                 return self._describe(seat, plan)
+            case Poll() | Approve() | Defer():
+                return self._about_events(seat, plan, caller)
+
+    def _about_events(self, seat: Seat, asked: Poll | Approve | Defer, caller: Caller) -> Answer | Later:
+        self.board.note(seat, self.pulse.seconds)
+        if seat.role is not None:
+            return self._guard(self._rehearsed, caller, asked)
+        if isinstance(asked, Poll):
+            ready = seat.audience.ready <= self.pulse.seconds
+            if ready and not (asked.wait and asked.has(self.board.etag(seat.audience))):
+                return self.tell(seat, asked)
+        return self.answer(caller, asked)
+
+    async def answer(self, caller: Caller, asked: Poll | Approve | Defer) -> Answer | None:
+        """Answer a request about events as if there were no rehearsals."""
+        match asked:
             case Poll():
-                return self._poll(seat, plan, caller)
+                return await self._guard(self._poll, caller, asked)
             case Approve():
-                self.board.note(seat, self.pulse.seconds)
-                return self._guard(self._approve, caller, plan)
+                return await self._guard(self._approve, caller, asked)
             case Defer():
-                self.board.note(seat, self.pulse.seconds)
-                return self._guard(self._defer, caller, plan)
+                return await self._guard(self._defer, caller, asked)
+
+    async def _rehearsed(self, caller: Caller, asked: Poll | Approve | Defer) -> Answer | None:
+        role = seat_of(caller).role
+        if role is None:
+            return await self.answer(caller, asked)
+        return await self._rehearsing.answer(caller, asked, role)
 
     def _describe(self, seat: Seat, asked: AskInstance) -> Answer:
         kind = seat.audience.document.kind
@@ -109,21 +133,16 @@ class Service:
             return answers.content(value.encode(errors="replace"), kind=answers.TEXT)
         return answers.content(azure.compact(value))
 
-    def _poll(self, seat: Seat, poll: Poll, caller: Caller) -> Answer | Later:
-        self.board.note(seat, self.pulse.seconds)
-        ready = seat.audience.ready <= self.pulse.seconds
-        if ready and not (poll.wait and poll.has(self.board.etag(seat.audience))):
-            return self._tell(seat, poll)
-        return self._guard(self._poll_later, caller, poll)
-
-    async def _poll_later(self, caller: Caller, poll: Poll) -> Answer:
+    async def _poll(self, caller: Caller, poll: Poll) -> Answer | None:
         if poll.wait:
             seat, poll = await self._patience.change(caller, poll)
         else:
             seat = await self._patience.ready(caller)
-        return self._tell(seat, poll)
+        if seat.role is not None:  # it was given one while it waited
+            return await self._rehearsing.answer(caller, poll, seat.role)
+        return self.tell(seat, poll)
 
-    def _tell(self, seat: Seat, poll: Poll) -> Answer:
+    def tell(self, seat: Seat, poll: Poll) -> Answer:
         """Answer with the document, or that the caller has it."""
         self.polls += 1
         etag = self.board.etag(seat.audience)
@@ -164,7 +183,9 @@ class Service:
             return self.errors.conflict(str(refusal))
         return answers.APPROVED
 
-    async def _guard(self, work: Callable[[Caller, Asked], Later], caller: Caller, asked: Asked) -> Answer:
+    async def _guard(
+        self, work: Callable[[Caller, Asked], Later], caller: Caller, asked: Asked
+    ) -> Answer | None:
         """Turn whatever goes wrong into an answer: the one place where errors become status codes."""
         try:
             return await work(caller, asked)

@@ -23,8 +23,8 @@ from forewarn.agent.cases import (
 )
 from forewarn.agent.errand import GONE
 from forewarn.clock import clock_of
+from forewarn.control.ledger import Account
 from forewarn.rehearsal import killer
-from forewarn.rehearsal.ledger import Account
 from forewarn.rehearsal.program import Opening, Wishes, rehearse
 from forewarn.rehearsal.reading import with_command
 from forewarn.rehearsal.report import Report, Sight

@@ -8,9 +8,8 @@ from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.rehearsals import how_to_mark
 from forewarn.core.words import Priority
 from forewarn.rehearsal.casting import cast, evicted, hosts_of, machines_on, roles
-from forewarn.rehearsal.message import EVENTS
 from forewarn.rehearsal.operator import Operator
-from forewarn.rehearsal.scenario import Scenario
+from forewarn.rehearsal.scenario import EVENTS, Scenario
 
 PAGE = 1000
 
@@ -48,11 +47,6 @@ async def audition(
 
 
 def _check(scenario: Scenario, players: Mapping[str, str]) -> None:
-    if scenario.faults:
-        raise Conflict(
-            f"{scenario.name} has faults, and on a running server nothing stands between it and its guests: "
-            "rehearse faults in a private service, without --server and --project"
-        )
     for role in players:
         if role not in scenario.machines:
             raise NotFound(f"{scenario.name} has no machine {role}, only {', '.join(scenario.machines)}")

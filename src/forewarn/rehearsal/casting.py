@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from forewarn.core.policy import EVENT_TYPES, WORK, Policy
 from forewarn.core.words import Action, HostName, MachineName
-from forewarn.rehearsal.scenario import OrderStep, Scenario, Step
+from forewarn.rehearsal.scenario import FaultStep, OrderStep, Scenario, Step
 
 
 def machines_on(scenario: Scenario, host: str) -> tuple[str, ...]:
@@ -22,7 +22,9 @@ def hosts_of(scenario: Scenario) -> tuple[str, ...]:
 def roles(scenario: Scenario) -> tuple[str, ...]:
     """Name the machines that a scenario cannot do without: others of its fleet need not exist elsewhere."""
     orders = _orders(scenario)
-    needed = {*scenario.expect.machines, *(order.machine for order in orders)}
+    faults = [step.does.fault for step in scenario.steps if isinstance(step.does, FaultStep)]
+    spoiled = {name for fault in faults for name in fault.machines}
+    needed = {*scenario.expect.machines, *spoiled, *(order.machine for order in orders)}
     hosts = {order.host for order in orders}
     return tuple(each.name for each in scenario.fleet.machines if each.name in needed or each.host in hosts)
 
@@ -76,6 +78,10 @@ def _orders(scenario: Scenario) -> list[OrderStep]:
 
 
 def _step(step: Step, machines: Mapping[str, str], hosts: Mapping[str, str]) -> Step:
+    if isinstance(step.does, FaultStep):
+        fault = step.does.fault
+        renamed = replace(fault, machines=tuple(machines[name] for name in fault.machines))
+        return replace(step, does=replace(step.does, fault=renamed))
     order = step.does
     if not isinstance(order, OrderStep):
         return step

@@ -7,8 +7,8 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from forewarn.control.ledger import Note
 from forewarn.core.errors import Invalid
-from forewarn.rehearsal.ledger import Note
 from forewarn.rehearsal.scenario import GuestCommand
 
 Ended: TypeAlias = Callable[[str, int], None]  # whose program, and with which code

@@ -1,15 +1,16 @@
 """Carries a scenario out: waits for the guests, does each step when it is due, and sees when it is over."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from forewarn.clock import monotonic
+from forewarn.control.ledger import Account, Ledger, Note
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.rehearsal.ledger import Account, Ledger, Note
+from forewarn.core.faults import Fault
 from forewarn.rehearsal.report import EventFacts
-from forewarn.rehearsal.scenario import CancelStep, Fault, OrderStep, Scenario, Start, Step
+from forewarn.rehearsal.scenario import CancelStep, FaultStep, OrderStep, Scenario, Start, Step
 from forewarn.rehearsal.stage import Stage
 
 # For every guest to be answered once more when all is over; real seconds.
@@ -28,6 +29,10 @@ class Venue(Protocol):
 
     def begin(self) -> None:
         """Be told that the scenario begins."""
+        ...
+
+    async def spoil(self, faults: Sequence[Fault], /) -> None:
+        """Let guests meet these faults, and no others."""
         ...
 
     async def keep_up(self) -> None:
@@ -50,7 +55,18 @@ class Venue(Protocol):
 class Director:
     """Runs one scenario."""
 
-    def __init__(self, scenario: Scenario, venue: Venue, *, stage: Stage, ledger: Ledger, note: Note) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        venue: Venue,
+        *,
+        stage: Stage,
+        ledger: Ledger,
+        exits: Mapping[str, int],
+        note: Note,
+    ) -> None:
+        """Take with which codes programs have ended that were run as guests; it goes on changing."""
+        self._exits = exits
         self._scenario = scenario
         self._venue = venue
         self._stage = stage
@@ -68,7 +84,7 @@ class Director:
         if not await self._audience(places, wait):
             return
         self._venue.begin()
-        self._stage.begin()
+        await self._venue.spoil(self._scenario.faults(self._stage.begin()))
         self._note(SERVICE, "the scenario begins")
         waiting = list(self._scenario.steps)
         while not self._over(waiting):
@@ -99,12 +115,18 @@ class Director:
             return True
         expected = [self._ledger.accounts[name] for name in self._scenario.expect.machines]
         await self._until(
-            lambda: all(account.polls or account.exit_code is not None for account in expected),
+            lambda: all(account.polls or account.machine in self._exits for account in expected),
             within=wait.total_seconds(),
         )
         lost = [account for account in expected if not account.polls]
-        self.troubles += [_lost(account, places[account.machine], wait) for account in lost]
+        self.troubles += [self._lost(account, places[account.machine], wait) for account in lost]
         return not lost
+
+    def _lost(self, account: Account, place: str, wait: timedelta) -> str:
+        name = account.machine
+        if name in self._exits:
+            return f"{name} never polled: its program ended with {self._exits[name]}"
+        return f"{name} did not poll within {wait.total_seconds():g} s: its guest polls {place}"
 
     async def _until(self, condition: Callable[[], bool], *, within: float) -> None:
         """Wait until guests have done something, for some real seconds at most."""
@@ -123,8 +145,8 @@ class Director:
                     await self._venue.cancel(list(self._orders)[-1])
                 case CancelStep():
                     self.troubles.append("there is no order that could be cancelled")
-                case Fault():
-                    pass  # the endpoints look at the time themselves
+                case FaultStep():
+                    pass  # the guest endpoint looks at the time itself
         except (Conflict, NotFound, Unavailable) as refusal:
             self._refused(step, str(refusal))
 
@@ -138,7 +160,7 @@ class Director:
         if elapsed > self._scenario.limit:
             self.troubles.append(f"it was not over within {self._scenario.limit}")
             return True
-        if waiting or any(_is_on(step, elapsed) for step in self._scenario.faults):
+        if waiting or any(_is_on(step, elapsed) for step in self._scenario.steps):
             return False
         return all(state in OVER for state in self._orders.values())
 
@@ -198,15 +220,9 @@ class Director:
         )
 
 
-def _lost(account: Account, place: str, wait: timedelta) -> str:
-    if account.exit_code is not None:
-        return f"{account.machine} never polled: its program ended with {account.exit_code}"
-    return f"{account.machine} did not poll within {wait.total_seconds():g} s: its guest polls {place}"
-
-
 def _is_on(step: Step, elapsed: timedelta) -> bool:
-    fault = step.does
-    return isinstance(fault, Fault) and fault.lasts is not None and elapsed < step.at + fault.lasts
+    does = step.does
+    return isinstance(does, FaultStep) and does.lasts is not None and elapsed < step.at + does.lasts
 
 
 def _facts(event: dict[str, Any], first: dict[str, Any]) -> EventFacts:

@@ -14,20 +14,19 @@ import httpx
 import uvloop
 
 from forewarn.clock import clock_of
+from forewarn.control.ledger import Account
 from forewarn.core.errors import Conflict
 from forewarn.rehearsal import casting
 from forewarn.rehearsal.audition import audition
 from forewarn.rehearsal.commands import RunningGuest
 from forewarn.rehearsal.director import PATIENCE, Director
-from forewarn.rehearsal.ledger import Account, Ledger
-from forewarn.rehearsal.message import EVENTS
 from forewarn.rehearsal.operator import Operator
-from forewarn.rehearsal.proxy import Endpoint, House
 from forewarn.rehearsal.report import Report, report
 from forewarn.rehearsal.running import MANUAL, RunningServer, ServerClock
-from forewarn.rehearsal.scenario import Scenario
-from forewarn.rehearsal.service import PrivateService, addresses, private_service
-from forewarn.rehearsal.stage import Faults, Stage, until
+from forewarn.rehearsal.scenario import EVENTS, Scenario
+from forewarn.rehearsal.service import PrivateService, private_service
+from forewarn.rehearsal.stage import Stage, until
+from forewarn.server.wiring import new_id
 
 # For guests that have work left when all is over; real seconds.
 SATISFIED_WITHIN = 120.0
@@ -111,28 +110,18 @@ async def _in_private(wishes: Wishes, audience: Audience) -> Report:
             private_service(folder, fleet=scenario.fleet, clock=scenario.clock)
         )
         play = _Play(scenario, service, audience)
-        endpoints = await _open(scenario, play.house(service), stack)
+        await service.spoil(scenario.faults(None))
+        endpoints = {
+            str(machine.name): await service.open_door(machine.name, port=machine.port or 0)
+            for machine in scenario.fleet.machines
+        }
         places = {name: f"{url}{EVENTS}" for name, url in endpoints.items()}
         play.open(Opening(scenario=scenario, clock=scenario.clock, places=places, endpoints=endpoints))
         for guest in scenario.guests:
-            running = RunningGuest(guest, endpoints[guest.machine], note=play.note, ended=play.ledger.ended)
+            running = RunningGuest(guest, endpoints[guest.machine], note=play.note, ended=play.ended)
             await running.start()
             stack.push_async_callback(running.stop)
         return await play.played(wishes.wait)
-
-
-async def _open(scenario: Scenario, house: House, stack: AsyncExitStack) -> dict[str, str]:
-    """Open an endpoint for each machine, on the port that the fleet gives it or on a free one."""
-    known, urls = addresses(scenario.fleet), {}
-    for machine in scenario.fleet.machines:
-        endpoint = Endpoint(machine.name, known[machine.name], house)
-        try:
-            urls[str(machine.name)] = await endpoint.open(machine.port or 0)
-        except OSError as error:
-            port, why = machine.port, error.strerror
-            raise Conflict(f"port {port} of machine {machine.name} cannot be opened: {why}") from None
-        stack.push_async_callback(endpoint.close)
-    return urls
 
 
 # On a running server
@@ -146,9 +135,11 @@ async def _on_running(api: httpx.AsyncClient, wishes: Wishes, audience: Audience
             raise Conflict(f"the server's clock is {clock.kind}, and keeps its own time: leave --speed out")
         company = await audition(asking, wishes.scenario, project=wishes.project, players=wishes.players)
         scenario, pace = company.scenario, clock_of(wishes.scenario.clock).speed
-        server = RunningServer(api, scenario=scenario.name, project=company.project, clock=clock, pace=pace)
+        server = RunningServer(
+            api, scenario=scenario, project=company.project, clock=clock, pace=pace, id_=new_id()
+        )
         play = _Play(scenario, server, audience)
-        await server.attend(play.ledger)
+        await server.spoil(scenario.faults(None))
         play.open(
             Opening(
                 scenario=scenario,
@@ -158,7 +149,10 @@ async def _on_running(api: httpx.AsyncClient, wishes: Wishes, audience: Audience
                 unanswered=casting.unanswered(scenario) / (clock.speed or pace),
             )
         )
-        return await play.played(wishes.wait)
+        try:
+            return await play.played(wishes.wait)
+        finally:
+            await server.leave()
 
 
 # Wherever it is
@@ -173,26 +167,35 @@ class _Play:
         self._audience = audience
         self._stage = Stage(venue.clock)
         self._places: Mapping[str, str] = {}
-        self.ledger = Ledger(scenario.machines, note=self.note)
+        self._exits: dict[str, int] = {}
+        self._ledger = venue.ledger
+        for machine in scenario.machines:
+            self._ledger.admit(machine)
+        self._ledger.attend(self.note)
 
     def note(self, who: str, what: str) -> None:
         """Tell the audience what has happened."""
         self._audience.noted(self._stage.elapsed(), who, what)
 
-    def house(self, service: PrivateService) -> House:
-        """Give what the endpoints of a private service share."""
-        faults = Faults(self._scenario.faults, self._stage)
-        return House(service=service.guests, stage=self._stage, faults=faults, ledger=self.ledger)
+    def ended(self, machine: str, code: int) -> None:
+        """Be told that a program that was run as a guest is over."""
+        self._exits[machine] = code
+        self.note(machine, f"its program has ended with {code}")
 
     def open(self, opening: Opening) -> None:
         """Let the audience in."""
         self._places = opening.places
-        self._audience.opened(opening, self.ledger.accounts, self._stage.elapsed)
+        self._audience.opened(opening, self._ledger.accounts, self._stage.elapsed)
 
     async def played(self, wait: timedelta) -> Report:
         """Play it, and say how it went."""
         director = Director(
-            self._scenario, self._venue, stage=self._stage, ledger=self.ledger, note=self.note
+            self._scenario,
+            self._venue,
+            stage=self._stage,
+            ledger=self._ledger,
+            exits=self._exits,
+            note=self.note,
         )
         troubles = []
         try:
@@ -205,7 +208,7 @@ class _Play:
         now = self._venue.clock.now()
         return report(
             self._scenario,
-            self.ledger.accounts,
+            self._ledger.accounts,
             director.events(),
             began=self._stage.began or now,
             ended=now,

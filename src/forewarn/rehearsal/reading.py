@@ -9,14 +9,14 @@ from typing import Any
 from forewarn.clock import clock_of
 from forewarn.config import duration
 from forewarn.core.errors import Invalid
+from forewarn.core.faults import Fault, FaultKind
 from forewarn.core.fleet import FleetSpec
 from forewarn.core.policy import HOST_ACTIONS, MACHINE_ACTIONS
 from forewarn.core.words import Action, Work
 from forewarn.rehearsal.scenario import (
     CancelStep,
     Expectation,
-    Fault,
-    FaultKind,
+    FaultStep,
     GuestCommand,
     OrderStep,
     Scenario,
@@ -205,14 +205,13 @@ def _order(table: Mapping[str, object], where: str, fleet: FleetSpec) -> OrderSt
     return OrderStep(**given)
 
 
-def _fault(table: Mapping[str, object], where: str, fleet: FleetSpec) -> Fault:
+def _fault(table: Mapping[str, object], where: str, fleet: FleetSpec) -> FaultStep:
     given = fields.read(table, _FAULT, f"{where}.")
     if "kind" not in given:
         raise Invalid(f"{where}.kind: expected {fields.either(tuple(FaultKind))}, but it is missing")
     _known(fleet, given.get("machines", ()), f"{where}.machines")
-    if "for" in given:
-        given["lasts"] = given.pop("for")
-    return Fault(**given)
+    lasts = given.pop("for", None)
+    return FaultStep(fault=Fault(**given), lasts=lasts)
 
 
 def _guest(value: object, where: str, fleet: FleetSpec) -> GuestCommand:

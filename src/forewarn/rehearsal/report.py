@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from forewarn.rehearsal.ledger import Account
-from forewarn.rehearsal.scenario import Expectation, Fault, Scenario
+from forewarn.control.ledger import Account
+from forewarn.rehearsal.scenario import Expectation, FaultStep, Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ def _of_approval(expect: Expectation, account: Account, own: Sequence[EventFacts
 
 
 def _recovered(scenario: Scenario, account: Account, began: datetime) -> bool:
-    faults = [(step.at, step.does) for step in scenario.steps if isinstance(step.does, Fault)]
+    faults = [(step.at, step.does) for step in scenario.steps if isinstance(step.does, FaultStep)]
     ends = [at + (fault.lasts or timedelta()) for at, fault in faults]
     return account.last_sound is not None and account.last_sound >= began + max(ends, default=timedelta())
 

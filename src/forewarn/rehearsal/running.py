@@ -1,19 +1,22 @@
 """A running server that a scenario is played on: its clock, and what it knows of its guests.
 
-The guests poll the server themselves, so there is no endpoint in between: what they do is what the server
-has noted, and its answers are never spoiled.
+The guests poll the server themselves: it is told what they are to meet, and asked what they did.
 """
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
 
 from forewarn.clock import monotonic
-from forewarn.core.errors import NotFound
-from forewarn.rehearsal.ledger import Ledger
+from forewarn.control.ledger import Account, Ledger
+from forewarn.core.errors import Conflict, NotFound, Unavailable
+from forewarn.core.faults import Fault
 from forewarn.rehearsal.operator import Operator
+from forewarn.rehearsal.scenario import Scenario
+from forewarn.wire import operator
 
 MANUAL = "manual"
 # Real seconds. A clock that may be fast is looked at often; in real time nobody is in a hurry.
@@ -25,6 +28,8 @@ TURN_EVERY = 1.0
 LONGEST_TURN = 10.0  # of service time
 # Two computers' clocks drift apart, and a server's may be corrected.
 COMPARE_EVERY = 10.0
+# Several times before the server takes whoever rehearses for gone.
+SAY_AGAIN_EVERY = 8.0
 
 
 class ServerClock:
@@ -50,31 +55,38 @@ class RunningServer(Operator):
     outlives = True
 
     def __init__(
-        self, api: httpx.AsyncClient, *, scenario: str, project: str, clock: ServerClock, pace: float
+        self,
+        api: httpx.AsyncClient,
+        *,
+        scenario: Scenario,
+        project: str,
+        clock: ServerClock,
+        pace: float,
+        id_: str,
     ) -> None:
-        """Take the name of the scenario, and how fast to turn a clock that only moves when told."""
-        super().__init__(api, terms={"rehearsal": scenario}, scope={"project": project})
+        """Take an id for this rehearsal, and how fast to turn a clock that only moves when told."""
+        super().__init__(api, terms={"rehearsal": scenario.name}, scope={"project": project})
         self.clock = clock
+        self.ledger = Ledger()
+        self.look_every = LOOK_SELDOM if clock.speed == 1 else LOOK_OFTEN
         self._pace = pace
         self._turned_at: float | None = None  # None: the scenario has not begun
-        self._ledger: Ledger | None = None
-        self._since = clock.now()
-        self.look_every = LOOK_SELDOM if clock.speed == 1 else LOOK_OFTEN
-
-    async def attend(self, ledger: Ledger) -> None:
-        """Write down from now on what guests do."""
-        self._ledger = ledger
-        if self.clock.kind == MANUAL:
-            # While it stands still, a poll from now on could not be told from one before.
-            await self._turn(1.0)
-        self._since = self.clock.now()
+        self._path = f"/v1/projects/{project}/rehearsal"
+        self._said = {"id": id_, "scenario": scenario.name, "machines": list(scenario.machines)}
+        self._faults: Sequence[Fault] = ()
+        self._said_at = monotonic()
 
     def begin(self) -> None:
         """Begin to turn the clock, if it only moves when told."""
         self._turned_at = monotonic()
 
+    async def spoil(self, faults: Sequence[Fault]) -> None:
+        """Let guests meet these faults, and no others."""
+        self._faults = faults
+        await self._go_on()
+
     async def keep_up(self) -> None:
-        """Let the server's time go on, and learn who has polled."""
+        """Let the server's time go on, and learn what guests have done."""
         if self.clock.kind == MANUAL and self._turned_at is not None:
             real = monotonic() - self._turned_at
             if real >= TURN_EVERY or real * self._pace >= LONGEST_TURN:
@@ -82,30 +94,50 @@ class RunningServer(Operator):
                 await self._turn(real * self._pace)
         elif monotonic() - self.clock.told_at > COMPARE_EVERY:
             self.clock.set(await self.call("GET", "/v1/clock"))
-        for account in self._ledger.accounts.values() if self._ledger else ():
-            await self._look_at(account.machine)
+        if monotonic() - self._said_at > SAY_AGAIN_EVERY:
+            await self._go_on()
+        else:
+            self._learn(await self.call("GET", self._path))
 
     async def show(self, order: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Show an order and its events, and write down which guests were sent and approved them."""
         shown, events = await super().show(order)
-        if self._ledger is not None:
-            witness(self._ledger, events)
+        witness(self.ledger, events)
         return shown, events
+
+    async def leave(self) -> None:
+        """Let all guests be answered as ever; a server that cannot be told does so by itself soon."""
+        with contextlib.suppress(Conflict, NotFound, Unavailable):
+            self._learn(await self.call("DELETE", self._path))
 
     async def _turn(self, seconds: float) -> None:
         self.clock.set(await self.call("POST", "/v1/clock/advance", json={"seconds": seconds}))
 
-    async def _look_at(self, name: str) -> None:
-        try:
-            seen = (await self.machine(name))["last_seen"]
-        except NotFound:
-            return  # it was terminated
-        at = None if seen is None else datetime.fromisoformat(seen)
-        if self._ledger is None or at is None or at < self._since:
-            return
-        if at != self._ledger.accounts[name].last_poll:
-            self._ledger.polled(name, now=at)
-            self._ledger.sound(name, now=at)
+    async def _go_on(self) -> None:
+        """Say what is played; also a server that was restarted knows it then."""
+        said = {**self._said, "faults": [operator.fault(fault) for fault in self._faults]}
+        self._learn(await self.call("PUT", self._path, json=said))
+        self._said_at = monotonic()
+
+    def _learn(self, told: Mapping[str, Any]) -> None:
+        for guest in told["rehearsal"]["guests"]:
+            self.ledger.catch_up(_account(guest))
+
+
+def _account(guest: Mapping[str, Any]) -> Account:
+    return Account(
+        machine=guest["machine"],
+        polls=guest["polls"],
+        spoiled=guest["spoiled"],
+        meets=guest["meets"],
+        first_poll=_time(guest["first_poll"]),
+        last_poll=_time(guest["last_poll"]),
+        last_sound=_time(guest["last_sound"]),
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def witness(ledger: Ledger, events: Iterable[Mapping[str, Any]]) -> None:

@@ -3,17 +3,16 @@
 All times are service time, counted from the start.
 """
 
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 
+from forewarn.core.faults import Fault
 from forewarn.core.fleet import FleetSpec
 from forewarn.core.words import Action, Work
 
-# As long as Azure's documentation lets the first call of a machine take.
-SLOW = timedelta(minutes=2)
-# Enough to see the event, and too little for a guest that counts on its type's minimum.
-SHORT_NOTICE = timedelta(seconds=30)
+# What guests poll.
+EVENTS = "/metadata/scheduledevents"
 # Past any notice but that of degraded hardware, with the work behind it.
 LIMIT = timedelta(hours=2)
 
@@ -23,22 +22,6 @@ class Start(StrEnum):
 
     FIRST_POLL = "first-poll"  # every machine concerned has polled
     NOW = "now"
-
-
-class FaultKind(StrEnum):
-    """What a guest may meet instead of the answer that is due."""
-
-    SLOW = "slow"
-    HANG = "hang"
-    TOO_MANY = "429"
-    ERROR = "500"
-    UNAVAILABLE = "503"
-    EMPTY = "empty"
-    TEXT = "text"
-    VANISHED = "vanished"
-    BORN_STARTED = "born-started"
-    SHORT_NOTICE = "short-notice"
-    INCARNATION_RESTART = "incarnation-restart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,20 +47,14 @@ class CancelStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class FaultStep:
     """The metadata plane misbehaves."""
 
-    kind: FaultKind
-    machines: tuple[str, ...] = ()  # none: all
+    fault: Fault
     lasts: timedelta | None = None  # None: to the end
-    calls: int | None = None  # of each machine that it spoils at most
-    delay: timedelta = SLOW  # of a slow answer
-    notice: timedelta = SHORT_NOTICE  # that is left when a short notice is first shown
-    number: int = 0  # tells faults apart that are alike
 
     def __str__(self) -> str:
-        whose = f" for {', '.join(self.machines)}" if self.machines else ""
-        return f"fault {self.kind}{whose}"
+        return str(self.fault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +62,7 @@ class Step:
     """One thing that happens, and when."""
 
     at: timedelta
-    does: OrderStep | CancelStep | Fault
+    does: OrderStep | CancelStep | FaultStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +99,16 @@ class Scenario:
     limit: timedelta = LIMIT
     guests: tuple[GuestCommand, ...] = ()
 
-    @property
-    def faults(self) -> tuple[Step, ...]:
-        """The steps that are faults."""
-        return tuple(step for step in self.steps if isinstance(step.does, Fault))
+    def faults(self, began: datetime | None) -> tuple[Fault, ...]:
+        """Give the faults their times; before it begins, those are on that are due from the start."""
+        found = [(step.at, step.does) for step in self.steps if isinstance(step.does, FaultStep)]
+        numbered = [(at, step.lasts, replace(step.fault, number=n)) for n, (at, step) in enumerate(found)]
+        if began is None:
+            return tuple(fault for at, _, fault in numbered if not at)
+        return tuple(
+            replace(fault, since=began + at, until=None if lasts is None else began + at + lasts)
+            for at, lasts, fault in numbered
+        )
 
     @property
     def machines(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The private service of a rehearsal: the server's own code, in this process, on a store of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -9,24 +9,14 @@ from pathlib import Path
 import httpx
 
 from forewarn.config import GuestSettings, Settings
+from forewarn.control.ledger import Ledger
+from forewarn.core.faults import Fault
 from forewarn.core.fleet import FleetSpec
-from forewarn.guest.listeners import Listen
 from forewarn.rehearsal.operator import Operator
 from forewarn.rehearsal.stage import LOOK_EVERY
 from forewarn.server.wiring import Core, Parts, open_core, wire
 
-LOOPBACK = "127.0.0.1"
 OPERATOR = "http://127.0.0.1"
-
-
-def addresses(fleet: FleetSpec) -> Mapping[str, str]:
-    """Give each machine an address on loopback, whatever it has: requests reach it through its endpoint."""
-    return {machine.name: address(place) for place, machine in enumerate(fleet.machines)}
-
-
-def address(place: int) -> str:
-    """Give an address on loopback to each place in a fleet."""
-    return f"127.83.{place // 250}.{place % 250 + 1}"
 
 
 class PrivateService(Operator):
@@ -40,14 +30,26 @@ class PrivateService(Operator):
         api = httpx.AsyncClient(transport=transport, base_url=OPERATOR)
         super().__init__(api, terms={"reason": "rehearsal"})
         self.clock = core.clock
-        self.guests = parts.guest.addresses[0]
         self.services = parts.services
+        self.ledger = Ledger()
+        self._guest = parts.guest
+        self._play = parts.guest.play(self.ledger)
+
+    async def open_door(self, name: str, *, port: int = 0) -> str:
+        """Open an endpoint for a machine, on a free port if none is given; returns its URL."""
+        view = await self.services.run(lambda: self.services.views.machine(name, project=None))
+        self._play.cast(view.machine.id, name)
+        return await self._guest.open_door(view.machine.id, name=name, port=port)
+
+    async def spoil(self, faults: Sequence[Fault]) -> None:
+        """Let guests meet these faults, and no others."""
+        self._play.meet(faults)
 
     def begin(self) -> None:
         """Do nothing: its clock runs by itself."""
 
     async def keep_up(self) -> None:
-        """Do nothing: the endpoints write down what guests do."""
+        """Do nothing: the guest endpoint writes down what guests do."""
 
 
 @asynccontextmanager
@@ -59,9 +61,9 @@ async def private_service(folder: Path, *, fleet: FleetSpec, clock: str) -> Asyn
     )
     core = open_core(settings)
     try:
-        core.plane.apply_fleet(_reachable(fleet), by="rehearsal")
+        core.plane.apply_fleet(_without_addresses(fleet), by="rehearsal")
         parts = wire(core)
-        await parts.guest.start([Listen(host=LOOPBACK, port=0)])
+        await parts.guest.start([])
         parts.worker.start()
         service = PrivateService(core, parts)
         try:
@@ -75,9 +77,7 @@ async def private_service(folder: Path, *, fleet: FleetSpec, clock: str) -> Asyn
         core.store.close()
 
 
-def _reachable(fleet: FleetSpec) -> FleetSpec:
-    known = addresses(fleet)
-    machines = (
-        replace(machine, address=known[machine.name], network="", port=None) for machine in fleet.machines
-    )
+def _without_addresses(fleet: FleetSpec) -> FleetSpec:
+    """Let machines be reached by the doors that are opened for them, and in no other way."""
+    machines = (replace(machine, address=None, network="", port=None) for machine in fleet.machines)
     return replace(fleet, machines=tuple(machines))

@@ -5,12 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from forewarn.control.ledger import Account
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Delta
 from forewarn.core.draft import Sent
 from forewarn.core.errors import Unavailable
-from forewarn.core.words import EventId, GroupName, MachineId
+from forewarn.core.faults import Fault
+from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board import Board
+from forewarn.guest.play import Playhouse
 from forewarn.guest.server import GuestServer
 from forewarn.server.worker import Worker
 
@@ -64,6 +67,36 @@ class Boards:
         """Say when these machines were last seen, as far as that is not handed over yet."""
         found = ((machine, self._board.last_seen(machine)) for machine in machines)
         return {machine: at for machine, at in found if at is not None}
+
+
+class Plays:
+    """The rehearsals at the guest endpoint, as the worker's thread reaches them."""
+
+    def __init__(self, playhouse: Playhouse, loop: asyncio.AbstractEventLoop) -> None:
+        self._playhouse = playhouse
+        self._loop = loop
+
+    def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
+        """Give machines a part."""
+        self._do(lambda: self._playhouse.open(project, machines))
+
+    def meet(self, project: ProjectName, faults: Sequence[Fault]) -> None:
+        """Let guests meet these faults from now on, and no others."""
+        self._do(lambda: self._playhouse.meet(project, faults))
+
+    def accounts(self, project: ProjectName) -> Sequence[Account]:
+        """Say what guests have done so far."""
+        return self._do(lambda: self._playhouse.accounts(project))
+
+    def close(self, project: ProjectName) -> None:
+        """Let everybody be answered as ever."""
+        self._do(lambda: self._playhouse.close(project))
+
+    def _do(self, work: Callable[[], T]) -> T:
+        async def done() -> T:
+            return work()
+
+        return asyncio.run_coroutine_threadsafe(done(), self._loop).result(PATIENCE)
 
 
 class FrontDesk:

@@ -19,6 +19,7 @@ from forewarn.control.feed import Feed
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Delta, Driver
+from forewarn.control.rehearsals import Rehearsals
 from forewarn.control.rollouts import Rollouts
 from forewarn.control.silence import Silence
 from forewarn.control.tail import Tail
@@ -31,7 +32,7 @@ from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board import Board
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import GuestSettings
-from forewarn.server.bridge import Boards, FrontDesk, Runner
+from forewarn.server.bridge import Boards, FrontDesk, Plays, Runner
 from forewarn.server.delivery import Delivery
 from forewarn.server.health import Health
 from forewarn.server.lookup import PublicOnly
@@ -146,6 +147,13 @@ def wire(core: Core) -> Parts:
     boards = Boards(board, guest, asyncio.get_running_loop())
     core.noting.attend(boards)
     silence = Silence(store=core.noting, outside=core.external, policy=settings.times, new_id=new_id)
+    rehearsals = Rehearsals(
+        store=core.noting,
+        clock=core.clock,
+        playhouse=Plays(guest.playhouse, asyncio.get_running_loop()),
+        monotonic=monotonic,
+        new_id=new_id,
+    )
     engine = Engine(
         store=core.noting,
         policy=settings.times,
@@ -155,6 +163,7 @@ def wire(core: Core) -> Parts:
         new_id=new_id,
     )
     engine.keep_history(settings.history.keep)
+    engine.attend(rehearsals)
     tail = Tail(core.store)
 
     def publish(delta: Delta) -> None:
@@ -184,6 +193,7 @@ def wire(core: Core) -> Parts:
         rollouts=Rollouts(
             store=core.noting, clock=core.clock, policy=settings.times, new_id=new_id, activity=boards
         ),
+        rehearsals=rehearsals,
         timekeeper=Timekeeper(core.clock, engine, core.plane, moved=boards.time_moved),
         run=Runner(worker),
         probes=health,

@@ -5,7 +5,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Literal, TypeAlias
 
-from forewarn.rehearsal.scenario import SHORT_NOTICE, SLOW, Fault, FaultKind, Step
+from forewarn.core.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
 from forewarn.testing.service import TEST, Service
 
 FaultName: TypeAlias = Literal[
@@ -58,13 +58,13 @@ class PutFault:
 
     def __init__(self, service: Service, fault: Fault) -> None:
         self._service = service
-        self._step = Step(at=timedelta(), does=fault)
-        service.change_faults(lambda faults: faults.put(self._step))
+        self._fault = fault
+        service.put(fault)
         service.note(TEST, f"puts {fault}")
 
     def lift(self) -> None:
         """End it; the second time changes nothing."""
-        self._service.change_faults(lambda faults: faults.lift(self._step))
+        self._service.lift(self._fault)
 
     def __enter__(self) -> "PutFault":
         return self

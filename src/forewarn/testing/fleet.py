@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from forewarn.api.services import Services
 from forewarn.core import model
-from forewarn.rehearsal.service import address
 from forewarn.testing.events import Event
 from forewarn.testing.faults import FaultName, PutFault, fault_of
 from forewarn.testing.host import Host
@@ -106,19 +105,16 @@ class Fleet:
         return tuple(self._service.log)
 
     def _add(self, name: str, given: Mapping[str, Any]) -> Machine:
-        # Never given twice: whoever terminates a machine still has its endpoint.
-        place = address(len(self._machines))
-
         def added(fleet: dict[str, Any]) -> None:
             fleet["hosts"].setdefault(given["host"], {})
             if "group" in given:
                 group = fleet["groups"].setdefault(given["group"], {"kind": "availability-set"})
                 needed = given.get("update_domain", 0) + 1
                 group["update_domains"] = max(group.get("update_domains", 1), needed)
-            fleet["machines"].append({"name": name, "address": place, **given})
+            fleet["machines"].append({"name": name, **given})
 
         self._change(added)
-        machine = Machine(self._service, name, self._service.open_endpoint(name, place))
+        machine = Machine(self._service, name, self._service.open_door(name))
         self._machines[name.casefold()] = machine
         return machine
 

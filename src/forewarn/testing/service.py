@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 import uvloop
 
 from forewarn.api.services import Services
+from forewarn.control.ledger import Account
+from forewarn.core.faults import Fault
 from forewarn.core.fleet import FleetSpec
 from forewarn.core.words import HostName
-from forewarn.rehearsal.ledger import Account, Ledger
-from forewarn.rehearsal.proxy import Endpoint, House
 from forewarn.rehearsal.service import PrivateService, private_service
-from forewarn.rehearsal.stage import Faults, Stage
+from forewarn.rehearsal.stage import Stage
 
 T = TypeVar("T")
 
@@ -38,12 +38,10 @@ class Service:
         self._loop = asyncio.get_running_loop()
         self._services = private.services
         self._stack = stack
-        self._house = House(
-            service=private.guests,
-            stage=stage,
-            faults=Faults((), stage),
-            ledger=Ledger((), note=self.note),
-        )
+        self._private = private
+        self._stage = stage
+        self._faults: dict[int, Fault] = {}
+        private.ledger.attend(self.note)
         self.log: list[str] = []
 
     def ask(self, job: Callable[[Services], T]) -> T:
@@ -62,31 +60,27 @@ class Service:
         """Have something done on its loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def open_endpoint(self, machine: str, address: str) -> str:
+    def open_door(self, machine: str) -> str:
         """Return the URL at which the guest of a machine asks, as long as this runs."""
-        return self.do(self._open_endpoint(machine, address))
-
-    async def _open_endpoint(self, machine: str, address: str) -> str:
-        self._house.ledger.admit(machine)
-        endpoint = Endpoint(machine, address, self._house)
-        self._stack.push_async_callback(endpoint.close)
-        return await endpoint.open(0)
+        return self.do(self._private.open_door(machine))
 
     def account(self, machine: str) -> Account:
         """Return what the guest of a machine has done."""
-        return self._house.ledger.accounts[machine]
+        return self._private.ledger.accounts[machine]
 
-    def change_faults(self, change: Callable[[Faults], None]) -> None:
-        """Put or lift faults; in force when this returns."""
+    def put(self, fault: Fault) -> None:
+        """Let guests meet a fault; in force when this returns."""
+        self._faults[fault.number] = fault
+        self.do(self._private.spoil(list(self._faults.values())))
 
-        async def changed() -> None:
-            change(self._house.faults)
-
-        self.do(changed())
+    def lift(self, fault: Fault) -> None:
+        """End a fault; no matter if it has ended."""
+        if self._faults.pop(fault.number, None) is not None:
+            self.do(self._private.spoil(list(self._faults.values())))
 
     def note(self, who: str, what: str) -> None:
         """Add a line to the log, with the service time since the start."""
-        minutes, seconds = divmod(int(self._house.stage.elapsed().total_seconds()), 60)
+        minutes, seconds = divmod(int(self._stage.elapsed().total_seconds()), 60)
         self.log.append(f"{minutes:3} m {seconds:02} s  {who}: {what}")
 
 

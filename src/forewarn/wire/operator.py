@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from forewarn.core.access import Token
 from forewarn.core.document import resource_names
 from forewarn.core.errors import Invalid
+from forewarn.core.faults import Fault
 from forewarn.core.holds import reach
 from forewarn.core.model import (
     Approval,
@@ -117,6 +118,20 @@ def project(project_: Project) -> dict[str, object]:
     """Show a project, with what it leaves to its default."""
     declared = {"time_zone": "UTC", "windows": [], "blackout": [], "rehearsal": False}
     return {"name": project_.name, **declared, **write_project(project_)}
+
+
+def fault(fault_: Fault) -> dict[str, object]:
+    """Show a fault of a rehearsal."""
+    return {
+        "number": fault_.number,
+        "kind": fault_.kind.value,
+        "machines": list(fault_.machines),
+        "since": time_or_null(fault_.since),
+        "until": time_or_null(fault_.until),
+        "calls": fault_.calls,
+        "delay_seconds": fault_.delay.total_seconds(),
+        "notice_seconds": fault_.notice.total_seconds(),
+    }
 
 
 def event(event_: Event) -> dict[str, object]:

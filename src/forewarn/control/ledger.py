@@ -1,4 +1,4 @@
-"""What each guest did, as its endpoint saw it, in service time."""
+"""What each guest did in a rehearsal, as its endpoint saw it, in service time."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,18 +22,21 @@ class Account:
     approved: dict[str, datetime] = field(default_factory=dict)
     lists: tuple[str, ...] = ()  # the events it was told last
     meets: str = ""  # what is wrong with its answers at present
-    exit_code: int | None = None  # of the program that was run as this guest, once it has ended
 
 
 class Ledger:
     """The accounts of all guests."""
 
-    def __init__(self, machines: Iterable[str], *, note: Note) -> None:
-        self.accounts = {name: Account(machine=name) for name in machines}
+    def __init__(self) -> None:
+        self.accounts: dict[str, Account] = {}
+        self._note: Note = _nobody_listens
+
+    def attend(self, note: Note) -> None:
+        """Tell somebody from now on what happens."""
         self._note = note
 
     def admit(self, machine: str) -> None:
-        """Open an account for a machine that comes later."""
+        """Open an account for a machine."""
         self.accounts.setdefault(machine, Account(machine=machine))
 
     def polled(self, machine: str, *, now: datetime) -> None:
@@ -44,12 +47,6 @@ class Ledger:
         if account.first_poll is None:
             account.first_poll = now
             self._note(machine, "polls for the first time")
-
-    def ended(self, machine: str, code: int) -> None:
-        """Write down that the program that was run as a guest is over."""
-        self._note(machine, f"its program has ended with {code}")
-        if machine in self.accounts:
-            self.accounts[machine].exit_code = code
 
     def spoiled(self, machine: str, what: str) -> None:
         """Write down that a guest was not answered as it should be."""
@@ -81,6 +78,16 @@ class Ledger:
             account.lists += (event,)
             self._note(machine, f"sees {what}")
 
+    def catch_up(self, account: Account) -> None:
+        """Take over what another ledger has of a guest's requests."""
+        if account.first_poll is not None:
+            self.polled(account.machine, now=account.first_poll)
+        if account.meets:
+            self.spoiled(account.machine, account.meets)
+        mine = self.accounts[account.machine]
+        mine.polls, mine.spoiled, mine.meets = account.polls, account.spoiled, account.meets
+        mine.last_poll, mine.last_sound = account.last_poll, account.last_sound
+
     def over(self, event: str) -> None:
         """Write down that nobody is shown an event any more."""
         for account in self.accounts.values():
@@ -92,3 +99,7 @@ class Ledger:
         for event in events:
             if account.approved.setdefault(event.upper(), now) is now:
                 self._note(machine, f"approves event {event.upper()[:8]}")
+
+
+def _nobody_listens(who: str, what: str) -> None:
+    """Keep it to oneself."""

@@ -1,0 +1,172 @@
+"""Rehearsals on a running server: whose guests have a part in one, and what they meet.
+
+They are kept in memory alone. What is lost with a restart is only that answers are spoiled, and whoever
+rehearses says it again; what nobody says again ends by itself, so that no guest is misled for long.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from forewarn.control.ledger import Account
+from forewarn.control.naming import check_project
+from forewarn.control.ports import Clock, Playhouse, Snapshot, Store, Transaction
+from forewarn.control.scope import ProjectStore
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.faults import Fault
+from forewarn.core.model import Project
+from forewarn.core.rehearsals import how_to_mark
+from forewarn.core.words import Kind, MachineId, MachineName, ProjectName
+
+# For whoever rehearses to say that it goes on; real seconds.
+LEASE = 30.0
+# Who says so in the records when nobody did.
+FOREWARN = "forewarn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """A scenario that is being played in a project."""
+
+    id: str
+    scenario: str
+    machines: tuple[str, ...]
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsalView:
+    """A rehearsal, who plays it since when, and what the guests have done so far."""
+
+    rehearsal: Rehearsal
+    by: str
+    begun_at: datetime
+    accounts: Sequence[Account]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Open:
+    rehearsal: Rehearsal
+    by: str
+    begun_at: datetime
+    renewed: float
+
+
+class Rehearsals:
+    """The use cases of rehearsals."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        playhouse: Playhouse,
+        monotonic: Callable[[], float],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store: Store = store
+        self._project: ProjectName | None = None
+        self._clock = clock
+        self._playhouse = playhouse
+        self._monotonic = monotonic
+        self._new_id = new_id
+        self._open: dict[ProjectName, _Open] = {}
+
+    def within(self, project: ProjectName | None) -> "Rehearsals":
+        """Give the same for the people of a project; None: for operators."""
+        if project is None:
+            return self
+        mine = copy(self)
+        mine._store, mine._project = ProjectStore(self._store, project), project
+        return mine
+
+    def play(self, project: ProjectName, wanted: Rehearsal, *, by: str) -> RehearsalView:
+        """Begin a rehearsal, or go on with it: it ends by itself if nobody says so again for a while."""
+        with self._store.write() as tx:
+            declared = self._declared(tx, project)
+            if not declared.rehearsal:
+                raise Conflict(f"project {project} is not for rehearsals: {how_to_mark(project)}")
+            known = self._open.get(project)
+            if known is not None and known.rehearsal.id != wanted.id:
+                raise Conflict(
+                    f"{known.by} plays {known.rehearsal.scenario} in project {project}: "
+                    f"wait until that is over, or end it with `forewarn project rehearsal {project} --end`"
+                )
+            draft = Draft(tx.around(), now=self._clock.now(), new_id=self._new_id)
+            machines = {}
+            if known is None:
+                machines = {self._machine(tx, name, project): name for name in wanted.machines}
+                draft.record(Kind.REHEARSAL_BEGUN, declared, by=by, reason=wanted.scenario)
+            before = () if known is None else known.rehearsal.faults
+            if _told(wanted.faults) != _told(before):
+                reason = f"{wanted.scenario}: {_told(wanted.faults) or 'no faults any more'}"
+                draft.record(Kind.REHEARSAL_FAULTS, declared, by=by, reason=reason)
+            tx.save(draft.changes())
+        if known is None:
+            self._playhouse.open(project, machines)
+            known = _Open(rehearsal=wanted, by=by, begun_at=draft.now, renewed=0.0)
+        self._playhouse.meet(project, wanted.faults)
+        self._open[project] = replace(known, rehearsal=wanted, renewed=self._monotonic())
+        return self._view(project)
+
+    def show(self, project: ProjectName) -> RehearsalView:
+        """Show what is played in a project; NotFound if nothing is."""
+        with self._store.read() as snapshot:
+            self._declared(snapshot, project)
+        return self._view(project)
+
+    def end(self, project: ProjectName, *, by: str) -> RehearsalView:
+        """End a rehearsal, and show it for the last time."""
+        ended = self.show(project)
+        self._end(project, by=by, why="")
+        return ended
+
+    def review(self) -> None:
+        """End what nobody goes on with, and what is played where it may not be any more."""
+        if not self._open:
+            return
+        with self._store.read() as snapshot:
+            marked = {project.name for project in snapshot.projects() if project.rehearsal}
+        for project, each in tuple(self._open.items()):
+            if project not in marked:
+                self._end(project, by=FOREWARN, why=": the project is not for rehearsals any more")
+            elif self._monotonic() - each.renewed > LEASE:
+                self._end(project, by=FOREWARN, why=f": {each.by} has not been heard of for {LEASE:g} s")
+
+    def _end(self, project: ProjectName, *, by: str, why: str) -> None:
+        # First: whatever becomes of the record, guests must be told the truth.
+        self._playhouse.close(project)
+        ended = self._open.pop(project)
+        with self._store.write() as tx:
+            draft = Draft(tx.around(), now=self._clock.now(), new_id=self._new_id)
+            declared = _find(tx, project)
+            draft.record(Kind.REHEARSAL_ENDED, declared, by=by, reason=f"{ended.rehearsal.scenario}{why}")
+            tx.save(draft.changes())
+
+    def _declared(self, snapshot: Snapshot, project: ProjectName) -> Project:
+        check_project(snapshot, project, within=self._project)
+        return _find(snapshot, project) or Project(name=project)
+
+    def _machine(self, tx: Transaction, name: str, project: ProjectName) -> MachineId:
+        return tx.machine(MachineName(name), project=project).id
+
+    def _view(self, project: ProjectName) -> RehearsalView:
+        known = self._open.get(project)
+        if known is None:
+            raise NotFound(f"nothing is rehearsed in project {project} now")
+        return RehearsalView(
+            rehearsal=known.rehearsal,
+            by=known.by,
+            begun_at=known.begun_at,
+            accounts=self._playhouse.accounts(project),
+        )
+
+
+def _find(snapshot: Snapshot, name: ProjectName) -> Project | None:
+    return next((project for project in snapshot.projects() if project.name == name), None)
+
+
+def _told(faults: Sequence[Fault]) -> str:
+    return ", ".join(str(fault) for fault in faults)

@@ -1,0 +1,155 @@
+"""The guests of machines that play in a rehearsal: answered as ever, but for the faults that are on."""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import Protocol, TypeAlias
+
+from forewarn.core.document import Document, resource_names
+from forewarn.core.faults import Fault, FaultKind
+from forewarn.core.model import Event
+from forewarn.guest import answers
+from forewarn.guest.answers import Answer, Errors
+from forewarn.guest.board import Board, Seat
+from forewarn.guest.patience import Caller, Patience, seat_of
+from forewarn.guest.plan import Approve, Defer, Poll
+from forewarn.guest.pulse import Pulse
+from forewarn.guest.role import Role
+from forewarn.wire import azure
+from forewarn.wire.azure import VERSIONS, write_document
+
+Asked: TypeAlias = Poll | Approve | Defer
+
+OK = 200
+NOT_MODIFIED = 304
+PLAIN = "text/plain"
+
+
+class Ordinary(Protocol):
+    """How those are answered who play no part."""
+
+    async def answer(self, caller: Caller, asked: Asked, /) -> Answer | None:
+        """Answer a request about events."""
+        ...
+
+    def tell(self, seat: Seat, poll: Poll, /) -> Answer:
+        """Answer with the document, or that the caller has it."""
+        ...
+
+
+class Rehearsing:
+    """Answers requests about events of machines that have a role."""
+
+    def __init__(
+        self, ordinary: Ordinary, *, board: Board, pulse: Pulse, patience: Patience, errors: Errors
+    ) -> None:
+        self._ordinary = ordinary
+        self._board = board
+        self._pulse = pulse
+        self._patience = patience
+        self._errors = errors
+
+    async def answer(self, caller: Caller, asked: Asked, role: Role) -> Answer | None:
+        """Answer, or with None hang up."""
+        if isinstance(asked, Poll):
+            role.ledger.polled(role.machine, now=self._now())
+        return await self._answer(caller, asked, role)
+
+    async def _answer(self, caller: Caller, asked: Asked, role: Role) -> Answer | None:
+        met = role.meet(self._now())
+        kinds = {fault.kind: fault for fault in met}
+        if slow := kinds.get(FaultKind.SLOW):
+            await self._dawdle(caller, role, slow)
+        if hang := kinds.get(FaultKind.HANG):
+            await self._hang(caller, role, hang)
+            return None
+        if (refusal := self._refusal(kinds)) is not None:
+            role.ledger.spoiled(role.machine, f"a {refusal.status}")
+            return refusal
+        if isinstance(asked, Poll):
+            return await self._poll(caller, asked, role, met)
+        return await self._take(caller, asked, role)
+
+    async def _dawdle(self, caller: Caller, role: Role, slow: Fault) -> None:
+        role.ledger.spoiled(role.machine, "a slow answer")
+        ends = self._now() + slow.delay
+        while self._now() < ends and role.still(slow) and not caller.leaving:
+            await self._patience.wait(caller, seat_of(caller), self._pulse.until(ends.timestamp()))
+
+    async def _hang(self, caller: Caller, role: Role, hang: Fault) -> None:
+        role.ledger.spoiled(role.machine, "an endpoint that hangs")
+        while (fault := role.still(hang)) and fault.on(self._now()) and not caller.leaving:
+            ends = None if fault.until is None else self._pulse.until(fault.until.timestamp())
+            await self._patience.wait(caller, seat_of(caller), ends)
+
+    def _refusal(self, kinds: Collection[FaultKind]) -> Answer | None:
+        """Give what the service itself, or what stands before it, answers in trouble."""
+        if FaultKind.TOO_MANY in kinds:
+            return self._errors.too_many()
+        if FaultKind.ERROR in kinds:
+            return self._errors.broken()
+        if FaultKind.UNAVAILABLE in kinds:
+            return self._errors.unavailable("Service unavailable")
+        return None
+
+    async def _take(self, caller: Caller, asked: Approve | Defer, role: Role) -> Answer | None:
+        answer = await self._ordinary.answer(caller, asked)
+        now, what = self._now(), "approval" if isinstance(asked, Approve) else "wish for more time"
+        if answer is None or answer.status != OK:
+            role.ledger.spoiled(role.machine, f"a {answer.status if answer else 'silence'} to its {what}")
+            return answer
+        role.ledger.sound(role.machine, now=now)
+        if isinstance(asked, Approve):
+            role.ledger.approved(role.machine, azure.read_start_requests(asked.body), now=now)
+        return answer
+
+    # Documents
+
+    async def _poll(self, caller: Caller, poll: Poll, role: Role, met: Sequence[Fault]) -> Answer | None:
+        seat = await self._patience.ready(caller)
+        if not met and not role.telling.twisted and poll.wait:
+            seat, poll = await self._patience.change(caller, poll)
+        if seat.role is not role:
+            return await self._ordinary.answer(caller, poll)  # the rehearsal is over
+        if not met and role.spoils(self._now()):
+            return await self._answer(caller, poll, role)  # one has begun while the request was held
+        if any(fault.kind is FaultKind.EMPTY for fault in met):
+            role.ledger.spoiled(role.machine, "an empty answer")
+            return answers.content(b"")
+        instead = role.telling.tell(seat.audience.document, met, now=self._now())
+        answer = self._ordinary.tell(seat, poll) if instead is None else self._tell(seat, poll, instead)
+        return self._witnessed(seat, poll, answer, instead or seat.audience.document, met)
+
+    def _witnessed(
+        self, seat: Seat, poll: Poll, answer: Answer, document: Document, met: Sequence[Fault]
+    ) -> Answer:
+        """Write down what is told, and spoil how it is labelled."""
+        role, now = seat.role, self._now()
+        if role is None:
+            return answer
+        if answer.status == OK:
+            known = VERSIONS[poll.version].types
+            shown = [_named(event) for event in document.events if event.type in known]
+            role.ledger.told(role.machine, shown, now=now)
+            if any(fault.kind is FaultKind.TEXT for fault in met):
+                role.ledger.spoiled(role.machine, PLAIN)
+                return answers.relabelled(answer, PLAIN)
+        role.ledger.sound(role.machine, now=now)
+        return answer
+
+    def _tell(self, seat: Seat, poll: Poll, document: Document) -> Answer:
+        """Answer with another document than there is; only what it shows counts as sent."""
+        etag = f"{document.incarnation}-rehearsal".encode()
+        if poll.has(etag):
+            return answers.not_modified(etag)
+        self._board.tell_of(seat, poll.version, document.events, self._pulse.seconds)
+        body = write_document(document, VERSIONS[poll.version])
+        return answers.with_header(answers.content(body), b'ETag: "%b"\r\n' % etag)
+
+    def _now(self) -> datetime:
+        self._pulse.beat()
+        return datetime.fromtimestamp(self._pulse.seconds, UTC)
+
+
+def _named(event: Event) -> tuple[str, str]:
+    names = ", ".join(resource_names(event))
+    return event.id, f"{event.type} of {names} ({event.status}, event {event.id[:8]})"

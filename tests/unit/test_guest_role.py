@@ -1,0 +1,93 @@
+"""The part of a machine in a rehearsal: documents that tell less than is so, and faults that are counted."""
+
+from datetime import timedelta
+from typing import Any
+
+from forewarn.control.ledger import Ledger
+from forewarn.core.document import Document
+from forewarn.core.document import document as document_of
+from forewarn.core.faults import Fault, FaultKind
+from forewarn.core.model import Event
+from forewarn.core.words import EventStatus, EventType
+from forewarn.guest.role import Role, Telling
+from tests.unit import documents
+
+NOW = documents.NOT_BEFORE - timedelta(minutes=15)
+
+
+def event(status: str = "Scheduled") -> Event:
+    return documents.event(EventType.FREEZE, EventStatus(status))
+
+
+def document(incarnation: int, *events: Event) -> Document:
+    return document_of(documents.group(incarnation=incarnation), events)
+
+
+def fault(kind: FaultKind, **more: Any) -> Fault:
+    return Fault(kind=kind, **more)
+
+
+def role(*faults: Fault) -> Role:
+    playing = Role("web-0", Ledger())
+    playing.faults = faults
+    return playing
+
+
+def test_a_fault_meets_as_many_calls_as_it_says_also_when_its_times_become_known() -> None:
+    twice = fault(FaultKind.ERROR, calls=2, number=3)
+    playing = role(twice)
+    assert playing.meet(NOW) == [twice]
+    timed = Fault(kind=FaultKind.ERROR, calls=2, number=3, since=NOW)
+    playing.faults = (timed,)
+    assert (playing.still(twice), playing.meet(NOW)) == (timed, [timed])
+    assert not playing.spoils(NOW)
+    assert playing.meet(NOW) == []
+
+
+def test_a_fault_has_its_machines_and_its_time() -> None:
+    later, end = NOW + timedelta(minutes=1), NOW + timedelta(minutes=2)
+    mine = fault(FaultKind.HANG, since=later, until=end, machines=("web-0",), number=1)
+    playing = role(mine, fault(FaultKind.HANG, machines=("web-1",), number=2))
+    assert not playing.spoils(NOW)
+    assert playing.next_change(NOW) == later
+    assert playing.meet(later) == [mine]
+    assert playing.next_change(later) == end
+    assert not playing.spoils(end)
+    assert playing.next_change(end) is None
+
+
+def test_without_faults_a_document_is_told_as_it_is() -> None:
+    telling = Telling()
+    assert telling.tell(document(4, event()), [], now=NOW) is None
+    assert not telling.twisted
+
+
+def test_a_vanished_event_moves_the_incarnation_and_so_does_its_return() -> None:
+    telling, vanished = Telling(), fault(FaultKind.VANISHED)
+    telling.tell(document(4, event()), [], now=NOW)
+    assert telling.tell(document(4, event()), [vanished], now=NOW) == document(5)
+    assert telling.tell(document(4, event()), [vanished], now=NOW) == document(5)
+    assert telling.tell(document(4, event()), [], now=NOW) == document(6, event())
+
+
+def test_an_event_born_started_is_not_shown_before() -> None:
+    telling, born = Telling(), fault(FaultKind.BORN_STARTED)
+    telling.tell(document(1), [born], now=NOW)
+    assert telling.tell(document(2, event()), [born], now=NOW) == document(1)
+    assert telling.tell(document(3, event("Started")), [born], now=NOW) == document(2, event("Started"))
+
+
+def test_a_short_notice_is_shown_when_little_of_it_is_left() -> None:
+    telling, short = Telling(), fault(FaultKind.SHORT_NOTICE, notice=timedelta(minutes=1))
+    telling.tell(document(1), [short], now=NOW)
+    assert telling.tell(document(2, event()), [short], now=NOW) == document(1)
+    later = NOW + timedelta(minutes=14)
+    assert telling.tell(document(2, event()), [short], now=later) == document(2, event())
+
+
+def test_an_incarnation_restarts_once_and_goes_on_from_there() -> None:
+    telling, restart = Telling(), fault(FaultKind.INCARNATION_RESTART)
+    telling.tell(document(7), [], now=NOW)
+    assert telling.tell(document(7), [restart], now=NOW) == document(1)
+    assert telling.tell(document(7), [restart], now=NOW) == document(1)
+    assert telling.tell(document(8, event()), [restart], now=NOW) == document(2, event())
