@@ -11,7 +11,7 @@ from forewarn.guest.caller import canonical
 from forewarn.guest.known import Known
 from forewarn.guest.listeners import Listen
 from forewarn.guest.plan import Poll
-from forewarn.guest.settings import GuestSettings
+from forewarn.guest.settings import EndpointSettings
 from forewarn.wire.instance import InstanceMetadata
 from tests.integration.guest_face import EVENTS, Face, event, group, machine, serving
 
@@ -254,14 +254,14 @@ def test_instance_metadata_needs_the_header_and_a_get() -> None:
 
 
 def test_instance_metadata_can_be_only_the_name() -> None:
-    with serving(VM, settings=GuestSettings(rate=0, instance=InstanceMetadata.NAME)) as face:
+    with serving(VM, settings=EndpointSettings(rate=0, instance=InstanceMetadata.NAME)) as face:
         assert face.get(COMPUTE).body == b'{"name":"web_3"}'
         assert face.get(NAME).body == b"web_3"
         assert face.get(NAME.replace("name", "vmId")).status == 404
 
 
 def test_instance_metadata_can_be_off() -> None:
-    with serving(VM, settings=GuestSettings(rate=0, instance=InstanceMetadata.OFF)) as face:
+    with serving(VM, settings=EndpointSettings(rate=0, instance=InstanceMetadata.OFF)) as face:
         assert face.get(COMPUTE).status == 404
         assert face.get(NAME).status == 404
         assert face.get(IDENTITY).status == 400
