@@ -14,11 +14,12 @@ from forewarn.api.services import ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import Settings
 from forewarn.control.bell import Bell
+from forewarn.control.driver import Driver
 from forewarn.control.engine import Engine
 from forewarn.control.feed import Feed
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Plane
-from forewarn.control.ports import Delta, Driver
+from forewarn.control.ports import Delta
 from forewarn.control.rehearsals import Rehearsals
 from forewarn.control.rollouts import Rollouts
 from forewarn.control.silence import Silence
