@@ -7,7 +7,9 @@ import pytest
 
 from forewarn.core.draft import Slice
 from forewarn.core.model import Waiting
+from forewarn.core.room import Room
 from forewarn.core.words import GroupName, HostName, HostState, OrderState, StageState, StepState
+from forewarn.store.rooms import TO_CHOOSE_FROM
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import (
     NOW,
@@ -176,16 +178,33 @@ def test_listed_events_are_counted_also_those_of_other_orders(fleet: SqlStore) -
     assert found.events == {}
 
 
-def test_room_is_what_sound_hosts_carry_the_emptiest_first(fleet: SqlStore) -> None:
+def test_room_is_what_sound_hosts_carry(fleet: SqlStore) -> None:
     save(fleet, hosts=(host("host-2", state=HostState.CORDONED),))
     with fleet.read() as snapshot:
-        assert dict(snapshot.around(hosts=[HostName("host-1")]).room) == {"host-3": 0, "host-1": 2}
-        assert dict(snapshot.everything().room) == {"host-1": 2, "host-3": 0}
+        found = {"host-3": Room(), "host-1": Room(carried=2, members={(GroupName("web"), 0): 2})}
+        assert dict(snapshot.around(hosts=[HostName("host-1")]).room) == found
+        assert snapshot.everything().room == found
 
 
-def test_room_has_no_more_hosts_than_could_be_chosen(fleet: SqlStore) -> None:
+def test_a_host_with_an_order_of_its_own_is_busy(fleet: SqlStore) -> None:
+    save(fleet, orders=(order(1, host=HostName("host-2")), order(2, host=HostName("host-3"), ended_at=NOW)))
     with fleet.read() as snapshot:
-        assert dict(snapshot.around().room) == {"host-3": 0}
+        assert [name for name, room in snapshot.everything().room.items() if room.busy] == ["host-2"]
+
+
+def test_a_machine_on_its_way_is_counted_where_it_will_be(fleet: SqlStore) -> None:
+    known = {machine.name: machine for machine in everything(fleet).machines.values()}
+    save(fleet, machines=(replace(known["web-0"], bound_for=HostName("host-3")),))
+    with fleet.read() as snapshot:
+        room = snapshot.around(machines=[known["web-0"].id]).room
+        assert (room[HostName("host-1")].carried, room[HostName("host-3")].carried) == (1, 1)
+        assert room[HostName("host-3")].members == {(GroupName("web"), 0): 1}
+
+
+def test_room_has_no_more_hosts_than_there_is_need_to_choose_from(fleet: SqlStore) -> None:
+    save(fleet, hosts=tuple(host(f"empty-{number:03}") for number in range(2 * TO_CHOOSE_FROM)))
+    with fleet.read() as snapshot:
+        assert len(snapshot.around().room) == TO_CHOOSE_FROM
 
 
 def test_room_follows_machines_that_move_come_and_go(fleet: SqlStore) -> None:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.client import Client
 from forewarn.cli.main import app
+from forewarn.core.words import HostName
 from tests.harness import Service, sqlite_url
 from tests.process import FOREWARN, Output, ending, started, until
 from tests.served import app_of, sample, serving
@@ -54,6 +55,28 @@ def test_a_plan_is_drawn_as_a_timeline() -> None:
     assert "host-3: wave 3 waits for wave 2" in said
     assert "never polled: db, spot-0, web-0, web-1, web-2 and 3 more" in said
     assert "No rollouts." in run("list").stdout
+
+
+def test_the_notice_of_a_second_stage_is_not_drawn_as_work(service: Service) -> None:
+    service.put("web-1", host=HostName("host-1"))
+    said = run("plan", "host-1").stdout.splitlines()
+    (drawn,) = (line.split()[-1] for line in said if "host-1 " in line and "█" in line)
+    assert re.fullmatch(r"·+█+·+█+", drawn)
+
+
+def test_coming_waves_are_shown_with_the_times_to_be_expected(service: Service) -> None:
+    run("start", "host-1", "host-2", "--gap", "1h", "--detach")
+    announced, planned = answer("show")["rollout"]["waves"]
+    assert (announced["announce_at"], announced["end_at"]) == (None, "2026-01-05T12:20:00Z")
+    assert (planned["announce_at"], planned["end_at"]) == ("2026-01-05T13:20:00Z", "2026-01-05T13:40:00Z")
+    assert "about 2026-01-05 13:20:00 UTC" in run("show").stdout
+
+
+def test_a_second_rollout_over_the_same_host_is_warned_of() -> None:
+    first = answer("start", "host-1")["rollout"]["id"]
+    said = " ".join(run("plan", "host-1", "host-2").stdout.split())
+    assert f"host-1 is also in rollout {first}, which is running" in said
+    assert "is also in rollout" in run("start", "host-1", "--detach").stdout
 
 
 def test_a_rollout_is_started_followed_and_finished(service: Service) -> None:

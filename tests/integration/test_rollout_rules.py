@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import invariant, precondition, rule
 
-from forewarn.core import rollout as rules
+from forewarn.core import progress, rollout
 from forewarn.core.orders import Mandate
 from forewarn.core.waves import Conditions, Rollout, RolloutState
 from forewarn.core.words import HostName, Work
@@ -76,16 +76,16 @@ class Rolling(Histories):
     @invariant()
     def one_wave_at_a_time_is_under_way_and_what_waits_has_a_reason(self) -> None:
         for mine in self._open():
-            assert len(rules.unfinished(mine)) <= 1
+            assert len(progress.unfinished(mine)) <= 1
             assert all(len(wave.hosts) <= mine.hosts_at_once for wave in mine.begun)
-            assert rules.unfinished(mine) or rules.reasons(mine, now=self.service.clock.now())
+            assert progress.unfinished(mine) or rollout.reasons(mine, now=self.service.clock.now())
 
     @invariant()
     def a_paused_rollout_has_nothing_announced(self) -> None:
         whole = self.service.everything()
         paused = {mine.id for mine in self._open() if mine.state is RolloutState.PAUSED or mine.aborting}
         for order in whole.orders.values():
-            assert order.terms.rollout not in paused or rules.has_begun(order)
+            assert order.terms.rollout not in paused or progress.has_begun(order)
 
 
 TestRolling = Rolling.TestCase

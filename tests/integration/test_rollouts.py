@@ -103,7 +103,8 @@ def test_approvals_let_a_wave_start_early(service: Service) -> None:
 def test_a_gap_is_kept_between_waves(service: Service) -> None:
     rollout = service.roll("host-1", "host-3", gap=timedelta(hours=1))
     service.advance(minutes=20)
-    assert said(service, rollout)[0] == "wave 2: the gap lasts until 2026-01-05T13:20:00Z"
+    gap = "wave 2 waits for the gap after wave 1, until 2026-01-05T13:20:00Z"
+    assert said(service, rollout) == [f"host-3: {gap}"]
     service.advance(minutes=59)
     assert told(service) == []
     service.advance(minutes=1)
@@ -124,6 +125,49 @@ def test_a_machine_that_polled_just_now_is_not_warned_of(service: Service) -> No
     service.poll("solo")
     plan = service.rollouts.plan(Wish(hosts=(HostName("host-4"),), work=Work.FREEZE, by="test"))
     assert plan.warnings == ()
+
+
+def test_a_plan_says_when_each_stage_is_to_be_expected(service: Service) -> None:
+    service.put("web-2", host=HostName("host-2"))
+    plan = service.rollouts.plan(Wish(hosts=(HostName("host-2"),), work=Work.FREEZE, by="test"))
+    minutes = [
+        [(moment - START) / timedelta(minutes=1) for moment in (each.announce_at, each.start_at, each.end_at)]
+        for each in plan.expected[0].stages
+    ]
+    assert minutes == [[0, 15, 20], [20, 35, 40]]
+
+
+def test_the_coming_waves_of_a_rollout_are_expected_after_the_one_under_way(service: Service) -> None:
+    rollout = service.roll("host-1", "host-2", "host-4", gap=timedelta(hours=1))
+    service.advance(minutes=10)
+
+    def begins() -> list[float]:
+        shown = service.rollouts.rollout(rollout.id, expected=True)
+        return [(each.announce_at - START) / timedelta(minutes=1) for each in shown.expected]
+
+    assert service.rollout(rollout).waves[0].ends_about == START + timedelta(minutes=20)
+    assert begins() == [80, 160]
+    service.advance(minutes=20)
+    assert begins() == [80, 160]
+    service.rollouts.pause(rollout.id, by="ops")
+    assert begins() == []
+
+
+def test_a_second_rollout_over_the_same_hosts_is_warned_of(service: Service) -> None:
+    for name in ("solo", "web-0", "web-1", "web-2"):
+        service.poll(name)
+    first = service.roll("host-1", "host-2", "host-3")
+    service.advance(minutes=25)
+    wish = Wish(hosts=None, work=Work.FREEZE, by="test")
+    warning = (
+        f"host-2, host-3 are also in rollout {first.id}, which is running: "
+        "each waits for the other's orders there"
+    )
+    assert service.rollouts.plan(wish).warnings == (warning,)
+    assert service.rollouts.begin(wish).warnings == (warning,)
+    service.rollouts.abort(first.id, by="test")
+    service.advance(hours=1)
+    assert not any(first.id in warning for warning in service.rollouts.plan(wish).warnings)
 
 
 def test_unknown_hosts_and_empty_lists_are_refused(service: Service) -> None:
@@ -510,6 +554,82 @@ def test_a_second_stage_waits_for_the_budget_too(service: Service) -> None:
     assert service.reload(placed).state is OrderState.DONE
 
 
+# Where redeployed machines go
+
+
+def crowd(*hosts: int, needs: int, count: int) -> FleetSpec:
+    """A machine of update domain 0 of web on each of these hosts, beside hosts that carry nothing."""
+    web = replace(group("web"), policy=GroupPolicy(budget=needs))
+    members = (machine(f"m-{place}", f"host-{host}", group="web") for place, host in enumerate(hosts))
+    return fleet(web, *members, hosts=count)
+
+
+def hosts_of(service: Service) -> list[str]:
+    return sorted(f"{each.host}" for each in service.everything().machines.values())
+
+
+def test_redeploys_keep_a_group_apart_so_that_its_budget_can_be_met(service: Service) -> None:
+    service.apply(crowd(1, 2, 3, needs=2, count=4))
+    rollout = service.roll(work=Work.REDEPLOY, hosts_at_once=4)
+    service.advance(hours=3)
+    assert service.rollout(rollout).state is RolloutState.DONE
+    assert len(set(hosts_of(service))) == 3
+
+
+def test_machines_of_a_wave_are_not_moved_onto_hosts_of_the_same_wave(service: Service) -> None:
+    service.apply(crowd(1, 2, needs=0, count=4))
+    service.roll("host-1", "host-2", work=Work.REDEPLOY, hosts_at_once=2)
+    service.advance(hours=1)
+    assert hosts_of(service) == ["host-3", "host-4"]
+    assert len(service.driver.begun) == 2
+
+
+def test_a_machine_on_its_way_is_counted_where_it_goes(service: Service) -> None:
+    service.apply(crowd(1, 1, needs=0, count=4))
+    service.driver.slow.update({"m-0", "m-1"})
+    for name in ("m-0", "m-1"):
+        service.order(name, Action.REDEPLOY)
+    service.advance(minutes=11)
+    assert [service.machine(name).bound_for for name in ("m-0", "m-1")] == ["host-2", "host-3"]
+    service.driver.slow.clear()
+    service.advance(minutes=11)
+    assert hosts_of(service) == ["host-2", "host-3"]
+    assert [service.machine(name).bound_for for name in ("m-0", "m-1")] == [None, None]
+
+
+def test_a_rollout_that_must_crowd_a_host_pauses_and_says_what_to_do(service: Service) -> None:
+    service.apply(crowd(1, 2, needs=1, count=2))
+    rollout = service.roll(work=Work.REDEPLOY)
+    service.advance(hours=1)
+    paused = service.rollout(rollout)
+    assert (paused.state, paused.why) == (
+        RolloutState.PAUSED,
+        "web: needs 1 healthy of 2, but host-2 carries 2 of one update domain: redeploy some of them to "
+        "other hosts, add machines to the group, or lower its budget",
+    )
+    assert service.rollouts.resume(rollout.id, by="ops").rollout.state is RolloutState.PAUSED
+    service.order("m-0", Action.REDEPLOY)
+    service.advance(minutes=15)
+    service.rollouts.resume(rollout.id, by="ops")
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_a_host_that_got_crowded_while_its_order_was_under_way_pauses_the_rollout(service: Service) -> None:
+    web = replace(group("web"), policy=GroupPolicy(budget=2))
+    members = [machine(f"m-{place}", "host-2", group="web", domain=place) for place in range(2)]
+    service.apply(fleet(web, *members, machine("m-2", "host-1", group="web", domain=1), hosts=2))
+    rollout = service.roll("host-2")
+    service.advance(minutes=16)
+    service.put("m-2", host=HostName("host-2"))
+    service.advance(hours=1)
+    assert "web: needs 2 healthy of 3, but host-2 carries 2" in service.rollout(rollout).why
+    service.put("m-2", host=HostName("host-1"))
+    service.rollouts.resume(rollout.id, by="ops")
+    service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
 def test_aborting_cancels_what_is_announced(service: Service) -> None:
     rollout = service.roll("host-1", "host-2")
     aborted = service.rollouts.abort(rollout.id, by="ops", reason="wrong kernel").rollout
@@ -577,12 +697,13 @@ def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
             listed = {(event.group, event.domain) for event in service.everything().events.values()}
             assert len(listed) == len({name for name, _ in listed})
             mine = service.rollout(rollout)
-            if (
-                work is Work.REDEPLOY
-                and mine.blocked
-                and any("needs" in wait.reason for wait in mine.waiting)
-            ):
-                return  # the moves have put too many of a group on one host: it waits, and says so
+            if mine.state is RolloutState.PAUSED:
+                # Only if the three other hosts have room for no more of an update domain of one of them.
+                assert work is Work.REDEPLOY
+                assert "of one update domain: redeploy some of them" in mine.why
+                domains = [each.update_domain for each in members if each.group == "web"]
+                assert max(map(domains.count, domains)) > 3 * (len(domains) - needs)
+                return
             assert service.clock.now() < START + timedelta(days=2)
         assert service.rollout(rollout).state is RolloutState.DONE
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -67,10 +68,27 @@ def started_at(service: Service) -> list[datetime]:
     return [record.at for record in service.history() if record.kind == Kind.EVENT_STARTED]
 
 
+OUTSIDE = "outside the window of project shop, which opens 2026-01-05 14:00 (UTC)"
+
+
+def test_the_reason_names_the_opening_by_the_clock_of_the_project_and_holds_until_then(
+    service: Service,
+) -> None:
+    berlin = replace(open_at("02:00", 2), zone=ZoneInfo("Europe/Berlin"))
+    service.apply(declared(berlin))
+    placed = maintain(service, "host-1")
+    before = said(service, placed)
+    outside = "outside the window of project shop, which opens 2026-01-06 02:00 (Europe/Berlin)"
+    assert before == [f"host-1: {outside}"]
+    service.advance(hours=12)
+    service.engine.work_on(placed.order.id, service.clock.now())
+    assert said(service, placed) == before
+
+
 def test_guests_are_told_in_time_for_the_window_and_no_sooner(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     placed = maintain(service, "host-1")
-    assert said(service, placed) == ["host-1: outside the window of project shop"]
+    assert said(service, placed) == [f"host-1: {OUTSIDE}"]
     service.advance(minutes=104)
     assert service.events("web-0") == []
     service.advance(minutes=1)
@@ -86,7 +104,7 @@ def test_an_approval_never_starts_work_outside_the_window(service: Service) -> N
     placed = maintain(service, "host-1")
     service.advance(minutes=105)
     service.approve("web-0", *service.events("web-0"))
-    assert said(service, placed) == ["host-1: outside the window of project shop"]
+    assert said(service, placed) == [f"host-1: {OUTSIDE}"]
     service.advance(minutes=15)
     assert started_at(service) == [START + timedelta(hours=2)]
 
@@ -113,7 +131,8 @@ def test_what_could_not_start_in_its_window_is_told_anew_for_the_next(service: S
     service.advance(minutes=30)
     service.plane.release(hold.id, by="test")
     service.tick()
-    assert "host-1: outside the window of project shop" in said(service, placed)
+    outside = "outside the window of project shop, which opens 2026-01-06 12:10 (UTC)"
+    assert f"host-1: {outside}" in said(service, placed)
     service.advance(hours=24)
     kinds = [record.kind for record in service.history() if record.kind.startswith("event")]
     assert kinds.count(Kind.EVENT_WITHDRAWN) == 1
@@ -234,7 +253,7 @@ def test_a_rollout_takes_the_hosts_whose_windows_are_open_first(service: Service
     service.apply(declared(open_at("14:00", 2)))
     rollout = service.roll()
     assert [event.status for event in service.events("till")] == [EventStatus.SCHEDULED]
-    assert "host-1: outside the window of project shop" in waiting(service, rollout.id)
+    assert f"host-1: {OUTSIDE}" in waiting(service, rollout.id)
     service.advance(hours=4)
     assert service.rollout(rollout).state is RolloutState.DONE
     assert started_at(service) == [

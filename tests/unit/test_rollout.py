@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from forewarn.core import rollout, waves
+from forewarn.core import rollout, steering, waves
 from forewarn.core.budgets import Budget
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.forecast import forecast, on_one_host
@@ -164,7 +164,7 @@ def test_the_gap_lasts_from_the_end_of_the_last_wave() -> None:
 def test_what_is_over_cannot_be_changed() -> None:
     plan = replace(over(scene(carries())), state=RolloutState.DONE, ended_at=NOW)
     with pytest.raises(Conflict, match="rollout R is done"):
-        rollout.check_open(plan)
+        steering.check_open(plan)
 
 
 # Expecting

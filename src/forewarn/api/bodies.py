@@ -89,6 +89,12 @@ class RolloutsQuery(PageQuery):
     open: bool = Field(default=False, description="Only those that are not over.")
 
 
+class RolloutQuery(Query):
+    """What to show of a rollout."""
+
+    expected: bool = Field(default=False, description="With the times to be expected of coming waves.")
+
+
 class HistoryQuery(ListQuery):
     """Which records."""
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from forewarn.api import shapes
-from forewarn.api.bodies import PauseBody, ResumeBody, RolloutBody, RolloutsQuery
+from forewarn.api.bodies import PauseBody, ResumeBody, RolloutBody, RolloutQuery, RolloutsQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Id, listed, rollout_id
 from forewarn.api.rights import GuardedRoute
@@ -58,10 +58,11 @@ async def list_rollouts(query: Annotated[RolloutsQuery, Query()], service: Servi
     response_model=shapes.OneRollout,
     responses=documented(404),
 )
-async def show_rollout(id: Id, service: Service) -> JSONResponse:
+async def show_rollout(id: Id, service: Service, query: Annotated[RolloutQuery, Query()]) -> JSONResponse:
     """Show a rollout: its waves, and why everything that is not begun waits."""
     wanted = rollout_id(id)
-    return _answered(await service.run(lambda: service.rollouts.rollout(wanted)), status=200)
+    found = await service.run(lambda: service.rollouts.rollout(wanted, expected=query.expected))
+    return _answered(found, status=200)
 
 
 @router.post(

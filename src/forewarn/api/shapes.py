@@ -440,8 +440,16 @@ class Holds(Shape):
     next: None
 
 
+class ExpectedStage(Shape):
+    """When a stage of a wave is to be expected."""
+
+    announce_at: datetime
+    start_at: datetime
+    end_at: datetime
+
+
 class Wave(Shape):
-    """Hosts that are done together; of a plan, when that is to be expected."""
+    """Hosts that are done together; of a plan, or on demand, when that is to be expected."""
 
     hosts: list[str]
     state: WaveState
@@ -450,6 +458,7 @@ class Wave(Shape):
     announce_at: datetime | None
     start_at: datetime | None
     end_at: datetime | None
+    stages: list[ExpectedStage]
 
 
 class Rollout(Shape):

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import TypeVar
 
 from forewarn.control.ports import Activity, Store, Transaction
-from forewarn.core import health, lifecycle, notice, orders, rollout
+from forewarn.core import forecast, health, lifecycle, notice, orders, progress, rollout, steering
 from forewarn.core.draft import Draft
 from forewarn.core.model import Order, Step, Terms
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import Policy
-from forewarn.core.rollout import Orders
+from forewarn.core.progress import Orders
 from forewarn.core.waves import Rollout, RolloutState, WaveState
 from forewarn.core.words import Action, HostName, Kind, OrderId
 
@@ -43,7 +43,7 @@ class Conductor:
         """Announce the next wave if its time has come; pause if something went wrong."""
         orders_ = self.orders_of(tx, mine)
         quiet = self.quiet(tx, mine, orders_)
-        mine = rollout.settle(mine, orders_, quiet, now=now)
+        mine = progress.settle(mine, orders_, quiet, now=now)
         if not mine.open:
             return self._over(tx, mine, now)
         wrong = _what_is_wrong(mine, orders_, quiet, now)
@@ -54,9 +54,11 @@ class Conductor:
         scene = tx.scene(mine.left)
         mine, chosen = rollout.next_wave(mine, scene, now=now, policy=self._policy)
         if not chosen and mine.blocked:
-            return self.save(tx, mine, now)
+            no_way = rollout.dead_end(mine, scene)
+            return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
         if chosen:
-            mine = rollout.begin(mine, self._place(tx, mine, chosen, now), scene)
+            ends = forecast.ends_about(mine, chosen, scene, now=now, policy=self._policy)
+            mine = rollout.begin(mine, self._place(tx, mine, chosen, now), scene, ends_about=ends)
         # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
         return self.save(tx, replace(mine, due_at=now), now)
 
@@ -76,8 +78,8 @@ class Conductor:
         """Withdraw what is announced and not started, and wait for a person."""
         self.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
         self._in_drafts(tx, mine, lambda draft, order: lifecycle.hold_back(draft, order, why=why), now)
-        mine = rollout.paused(mine, self.orders_of(tx, mine), why=why, now=now)
-        mine = rollout.told(mine, "paused", by=by, now=now)
+        mine = steering.paused(mine, self.orders_of(tx, mine), why=why, now=now)
+        mine = steering.told(mine, "paused", by=by, now=now)
         return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
 
     def let_go(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
@@ -89,7 +91,7 @@ class Conductor:
     ) -> None:
         """Change all orders of a rollout that are under way."""
         loaded = self.orders_of(tx, mine).values()
-        for some in _chunks([order.id for order in loaded if order.open and rollout.has_begun(order)]):
+        for some in _chunks([order.id for order in loaded if order.open and progress.has_begun(order)]):
             draft = Draft(tx.around(orders=some), now=now, new_id=self._new_id)
             for order in some:
                 change(draft, order)
@@ -98,7 +100,7 @@ class Conductor:
     def withdraw(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
         """Cancel the orders of a rollout that have done nothing yet."""
         loaded = self.orders_of(tx, mine).values()
-        announced = [order.id for order in loaded if order.open and not rollout.has_begun(order)]
+        announced = [order.id for order in loaded if order.open and not progress.has_begun(order)]
         for some in _chunks(announced):
             draft = Draft(tx.around(orders=some), now=now, new_id=self._new_id)
             for order in some:
@@ -160,11 +162,12 @@ class Conductor:
 
 
 def _what_is_wrong(mine: Rollout, orders_: Orders, quiet: Sequence[Step], now: datetime) -> str:
-    """Say what must pause a rollout: a failed step, or a machine that is not healthy in time."""
+    """Say what must pause a rollout: a failed step, a dead end, or a machine that is not healthy in time."""
     if mine.state is not RolloutState.RUNNING or mine.aborting:
         return ""
     found = (
-        *rollout.trouble(mine, orders_),
+        *progress.trouble(mine, orders_),
+        *progress.stuck(mine, orders_),
         *health.unwell(mine, orders_.values(), quiet, now=now).values(),
     )
     return f"{found[0].what}: {found[0].reason}" if found else ""

@@ -1,14 +1,14 @@
 """What can be asked about rollouts: plan, begin, pause, resume, abort, show."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control.conductor import Conductor
 from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
-from forewarn.core import rollout
+from forewarn.core import forecast, progress, rollout, steering
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.forecast import Expected, forecast, on_one_host
+from forewarn.core.forecast import Expected, on_one_host
 from forewarn.core.model import Waiting
 from forewarn.core.orders import MAINTENANCE_WORK
 from forewarn.core.policy import Policy
@@ -68,7 +68,7 @@ class Rollouts:
         timings = Timings(mine, scene, self._policy)
         reasons = (rollout.why_not(host, scene, timings, now=now) for host in mine.hosts)
         blocking = tuple(dict.fromkeys(why for some in reasons for why in some))
-        mine, expected = forecast(mine, scene, now=now, policy=self._policy)
+        mine, expected = forecast.forecast(mine, scene, now=now, policy=self._policy)
         waiting = rollout.reasons(replace(mine, waiting=blocking), now=now)
         return Shown(rollout=mine, waiting=waiting, expected=expected, warnings=warnings)
 
@@ -90,7 +90,7 @@ class Rollouts:
         now = self._clock.now()
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
-            rollout.check_running(mine)
+            steering.check_running(mine)
             why = f"by {by}: {reason}" if reason else f"by {by}"
             mine = self._conductor.pause(tx, mine, by=by, why=why, now=now)
         return self._shown(mine, now)
@@ -101,8 +101,8 @@ class Rollouts:
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
             orders = self._conductor.orders_of(tx, mine)
-            mine = rollout.resumed(mine, orders, self._conductor.quiet(tx, mine, orders), now=now)
-            mine = rollout.told(mine, "resumed", by=by, now=now)
+            mine = steering.resumed(mine, orders, self._conductor.quiet(tx, mine, orders), now=now)
+            mine = steering.told(mine, "resumed", by=by, now=now)
             self._conductor.let_go(tx, mine, now)
             self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
             mine = self._conductor.carry_on(tx, mine, now)
@@ -115,18 +115,24 @@ class Rollouts:
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
             self._conductor.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
-            mine = rollout.aborted(mine, self._conductor.orders_of(tx, mine), why=why, now=now)
-            mine = rollout.told(mine, "aborted", by=by, now=now)
+            mine = steering.aborted(mine, self._conductor.orders_of(tx, mine), why=why, now=now)
+            mine = steering.told(mine, "aborted", by=by, now=now)
             self._conductor.let_go(tx, mine, now)
             self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
             mine = self._conductor.carry_on(tx, mine, now)
         return self._shown(mine, now)
 
-    def rollout(self, id_: str) -> Shown:
-        """Show one rollout."""
+    def rollout(self, id_: str, *, expected: bool = False) -> Shown:
+        """Show one rollout; on demand with what is expected of its coming waves, which costs a forecast."""
+        now = self._clock.now()
+        times: tuple[Expected, ...] = ()
         with self._store.read() as snapshot:
             mine = _existing(snapshot, id_)
-        return self._shown(mine, self._clock.now())
+            # Of one that is paused nobody knows when it goes on.
+            if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
+                scene = snapshot.scene(mine.left)
+                mine, times = forecast.forecast(mine, scene, now=now, policy=self._policy)
+        return replace(self._shown(mine, now), expected=times)
 
     def rollouts(
         self, *, after: str | None, limit: int, only_open: bool = False
@@ -143,7 +149,7 @@ class Rollouts:
 
     def _open(self, tx: Transaction, id_: str, version: int | None) -> Rollout:
         mine = _existing(tx, id_)
-        rollout.check_open(mine, version=version)
+        steering.check_open(mine, version=version)
         return mine
 
     def _planned(self, snapshot: Snapshot, wish: Wish, now: datetime) -> tuple[Rollout, Scene]:
@@ -178,10 +184,25 @@ class Rollouts:
         saved = snapshot.silent_machines(mine.hosts)
         fresh = self._activity.fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in fresh)
-        if not silent:
-            return tuple(on_one_host(scene))
-        more = f" and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
-        return (*on_one_host(scene), f"never polled: {', '.join(silent[:NAMED])}{more}")
+        never = (f"never polled: {_some(silent)}",) if silent else ()
+        return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(scene), *never)
+
+
+def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
+    """Say which hosts another rollout has still to do: nobody else would notice before both wait."""
+    for other in others:
+        to_do = {*other.left, *(host for wave in progress.unfinished(other) for host in wave.hosts)}
+        shared = [host for host in mine.hosts if host in to_do]
+        if shared:
+            also = "is also" if len(shared) == 1 else "are also"
+            state = f"rollout {other.id}, which is {other.state}"
+            yield f"{_some(shared)} {also} in {state}: each waits for the other's orders there"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Name as many as a person reads."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def _wanted_hosts(snapshot: Snapshot, wish: Wish) -> tuple[HostName, ...]:

@@ -4,7 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from forewarn.core.errors import Invalid
+from forewarn.core.model import Waiting
 from forewarn.core.words import GroupName, HostName, MachineId, MachineName
+
+# What a person can do about a host that carries too many machines of a group.
+WAYS_OUT = "redeploy some of them to other hosts, add machines to the group, or lower its budget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +18,11 @@ class Budget:
     needs: int
     members: int
     down: Mapping[MachineId, MachineName] = field(default_factory=dict)  # not running, or named in an event
+
+    @property
+    def at_best(self) -> int:
+        """How many may be disturbed together when all of it are well."""
+        return self.members - self.needs
 
     @property
     def spare(self) -> int:
@@ -26,14 +35,20 @@ class Budget:
 
     def check(self, group: GroupName, host: HostName, together: int) -> None:
         """Refuse work on a host that disturbs more of a group together than it can ever spare."""
-        if self.members - together < self.needs:
-            raise Invalid(
-                f"group {group}: needs {self.needs} healthy of {self.members}, but {host} carries "
-                f"{together} of one update domain: this can never be met"
-            )
+        if together > self.at_best:
+            raise Invalid(f"group {group}: {self._crowding(host, together)}: this can never be met")
 
-    def lack(self) -> str:
-        """Say in words what is missing."""
+    def lack(self, group: GroupName, host: str, together: int) -> Waiting:
+        """Say what is missing for so many to be disturbed together; no waiting helps if they are too many."""
+        stuck = together > self.at_best
+        reason = f"{self._crowding(host, together)}: {WAYS_OUT}" if stuck else self._lack()
+        return Waiting(what=group, reason=reason, group=group, stuck=stuck)
+
+    def _crowding(self, host: str, together: int) -> str:
+        needs = f"needs {self.needs} healthy of {self.members}"
+        return f"{needs}, but {host} carries {together} of one update domain"
+
+    def _lack(self) -> str:
         if not self.down:
             return f"needs {self.needs} healthy of {self.members}"
         *most, last = sorted(self.down.values())

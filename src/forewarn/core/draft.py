@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 
 from forewarn.core.budgets import Budget
 from forewarn.core.model import Event, Grace, Group, Hold, Host, Machine, Order, Project, Record
+from forewarn.core.room import Room
 from forewarn.core.waves import Rollout
 from forewarn.core.webhooks import Webhook
 from forewarn.core.words import (
@@ -49,8 +50,8 @@ class Slice:
     events: Mapping[EventId, Event] = field(default_factory=dict)
     # How many listed events each group has for each update domain, also those of orders not loaded here.
     listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
-    # How many machines the emptiest sound hosts carry: as many hosts as the machines could be moved to.
-    room: Mapping[HostName, int] = field(default_factory=dict)
+    # How full the emptiest sound hosts are: as many as the machines could be moved to, and some more.
+    room: Mapping[HostName, Room] = field(default_factory=dict)
     # How many healthy machines groups need that ask for some.
     budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
     grace: Grace | None = None
@@ -107,7 +108,7 @@ class Draft:
         self.machines = dict(base.machines)
         self.orders = dict(base.orders)
         self.events = dict(base.events)
-        self._room: dict[HostName, int] | None = None
+        self._room: dict[HostName, Room] | None = None
         self._listed = {group: dict(domains) for group, domains in base.listed.items()}
         self._records: list[Record] = []
         self._wake_all = False
@@ -119,8 +120,8 @@ class Draft:
         return self.base.number + len(self._records)
 
     @property
-    def room(self) -> dict[HostName, int]:
-        """How many machines the emptiest sound hosts carry; read only if somebody asks."""
+    def room(self) -> dict[HostName, Room]:
+        """How full the emptiest sound hosts are; read only if somebody asks."""
         if self._room is None:
             self._room = dict(self.base.room)
         return self._room

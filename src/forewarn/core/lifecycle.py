@@ -69,9 +69,9 @@ def hold_back(draft: Draft, order: OrderId, *, why: str) -> None:
 
 
 def let_go(draft: Draft, order: OrderId) -> None:
-    """Let an order go on that was held back."""
+    """Let an order go on that was held back; what it waited for then is found out anew."""
     mine = draft.orders[order]
-    draft.wake([draft.put_order(replace(mine, terms=replace(mine.terms, paused="")))])
+    draft.wake([draft.put_order(replace(mine, terms=replace(mine.terms, paused=""), waiting=()))])
 
 
 def step_running(draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime) -> None:

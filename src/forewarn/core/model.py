@@ -95,6 +95,7 @@ class Machine:
     project: ProjectName
     group: GroupName
     host: HostName | None  # None: stopped after an eviction, carried by nobody
+    bound_for: HostName | None = None  # where it is being moved to
     update_domain: int = 0
     fault_domain: int = 0
     priority: Priority = Priority.REGULAR
@@ -107,6 +108,11 @@ class Machine:
     zone: str = ""
     size: str = ""
     os: str = ""
+
+    @property
+    def place(self) -> HostName | None:
+        """The host that is to carry it: where it is counted when others look for one."""
+        return self.host if self.bound_for is None else self.bound_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +148,7 @@ class Waiting:
     what: str
     reason: str
     group: GroupName | None = None  # the group whose events it waits for, if that is the cause
+    stuck: bool = False  # nothing that is under way will change it: a person must
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,12 +104,13 @@ def _over_budget(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tupl
     for step in affected:
         if draft.groups[step.group].policy.budget:
             disturbed.setdefault(step.group, set()).add(step.machine)
+    together = {group: len(machines) for group, machines in disturbed.items()}
     for event in draft.events.values():
         # What was announced a moment ago is not saved yet.
         if event.listed and event.group in disturbed:
             disturbed[event.group].update(named.machine for named in event.resources)
     return tuple(
-        Waiting(what=group, reason=budget.lack(), group=group)
+        budget.lack(group, f"{order.host}", together[group])
         for group, machines in sorted(disturbed.items())
         if (budget := draft.base.budgets.get(group)) and not budget.allows(machines)
     )

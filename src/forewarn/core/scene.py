@@ -40,7 +40,7 @@ def not_now(host: HostName, scene: Scene) -> tuple[Waiting, ...]:
         *_unfit(host, scene),
         *holds.reaching(scene.holds, hosts={host}, projects=footprint.projects),
         *_other_domains(footprint, scene),
-        *_over_budget(footprint, scene),
+        *_over_budget(host, footprint, scene),
     )
 
 
@@ -63,12 +63,13 @@ def _other_domains(footprint: Footprint, scene: Scene) -> tuple[Waiting, ...]:
     return tuple(found)
 
 
-def _over_budget(footprint: Footprint, scene: Scene) -> tuple[Waiting, ...]:
-    return tuple(
-        Waiting(what=group, reason=budget.lack(), group=group)
-        for group, counts in footprint.domains.items()
-        if (budget := scene.budgets.get(group)) and waves.largest(counts) > budget.spare
-    )
+def _over_budget(host: HostName, footprint: Footprint, scene: Scene) -> tuple[Waiting, ...]:
+    found = []
+    for group, counts in footprint.domains.items():
+        together = waves.largest(counts)
+        if (budget := scene.budgets.get(group)) and together > budget.spare:
+            found.append(budget.lack(group, host, together))
+    return tuple(found)
 
 
 class Timings:

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from forewarn.core import placement
 from forewarn.core.draft import Draft
 from forewarn.core.model import Machine, Order, Step
 from forewarn.core.policy import EXTERNAL, MOVES, work_of
-from forewarn.core.words import HostName, HostState, Kind, MachineId, MachineState, StepState, Work
+from forewarn.core.words import HostName, Kind, MachineId, MachineState, StepState, Work
 
 # What a machine is while work is done to it; other work leaves it as it is until it is over.
 STATE_DURING = {
@@ -25,11 +26,13 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
         machine = draft.put_machine(_down(machine))  # whether or not there is a host for it
     # Whoever does the work outside knows where it moves a machine, and says so when it has.
     placed_here = work in MOVES and order.driver != EXTERNAL
-    target = _target(draft, machine, work) if placed_here else None
+    # One whose host failed may come back there, if that has been restored since.
+    own = None if work is Work.RECOVER else machine.host
+    target = placement.choose(draft, machine, but=own) if placed_here else None
     if placed_here and target is None:
         why = f'no sound host can take "{machine.name}": add or uncordon one, then retry'
         return fail(draft, order, step, why=why)
-    draft.put_machine(replace(machine, state=STATE_DURING.get(work, machine.state)))
+    draft.put_machine(replace(machine, state=STATE_DURING.get(work, machine.state), bound_for=target))
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, target))
     return replace(
         step, state=StepState.RUNNING, target=target, begun_at=draft.now, look_at=draft.now, why=""
@@ -39,14 +42,14 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
 def done(draft: Draft, order: Order, step: Step, *, by: str = "") -> Step:
     """Mark a step as carried out, and its machine as what it has become."""
     before = draft.machines[step.machine]
-    after = draft.put_machine(_become(before, work_of(order), step.target))
+    after = draft.put_machine(replace(_become(before, work_of(order), step.target), bound_for=None))
     draft.record(Kind.STEP_DONE, after, order=order.id, by=by or order.by, reason=_said(order, step.target))
     return replace(step, state=StepState.DONE, ended_at=draft.now, look_at=None)
 
 
 def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> Step:
     """Mark a step as failed; a person must retry or abandon its order."""
-    machine = draft.machines[step.machine]
+    machine = draft.put_machine(replace(draft.machines[step.machine], bound_for=None))
     draft.record(Kind.STEP_FAILED, machine, order=order.id, by=by or order.by, reason=f"{order.work}: {why}")
     return replace(step, state=StepState.FAILED, ended_at=draft.now, look_at=None, why=why)
 
@@ -55,7 +58,7 @@ def give_up(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
     """Make a step moot, and its machine what it is without it."""
     machine = draft.machines.get(step.machine)
     if machine is not None and step.state in (StepState.RUNNING, StepState.FAILED):
-        draft.put_machine(_without(machine, work_of(order)))
+        draft.put_machine(replace(_without(machine, work_of(order)), bound_for=None))
     return replace(step, state=StepState.MOOT, ended_at=draft.now, look_at=None, why=why)
 
 
@@ -92,26 +95,6 @@ def _become(machine: Machine, work: Work, target: HostName | None) -> Machine:
             return replace(machine, state=MachineState.RUNNING, host=target or machine.host)
         case Work.FREEZE | Work.REBOOT:
             return replace(machine, state=MachineState.RUNNING)
-
-
-def _target(draft: Draft, machine: Machine, work: Work) -> HostName | None:
-    """Choose the sound host with the fewest machines, ties by name, and count the machine there.
-
-    It is another one than its own, unless that failed under it and has been restored since.
-    """
-    own = None if work is Work.RECOVER else machine.host
-    sound = [(count, name) for name, count in draft.room.items() if name != own and _is_sound(draft, name)]
-    if not sound:
-        return None
-    _, name = min(sound)
-    draft.room[name] += 1
-    return name
-
-
-def _is_sound(draft: Draft, name: HostName) -> bool:
-    """Hosts that are not loaded are in `room` only if they are sound."""
-    host = draft.hosts.get(name)
-    return host is None or host.state is HostState.OK
 
 
 def _said(order: Order, target: HostName | None) -> str:

@@ -104,10 +104,17 @@ class Timing:
             return ()
         fits = {project: outlook.fit(start, room) for project, outlook in self._outlooks.items()}
         return tuple(
-            Waiting(what=what, reason=f"outside the window of project {project}")
+            Waiting(what=what, reason=f"outside the window of project {project}{self._opens(project, fit)}")
             for project, fit in fits.items()
             if fit is None or fit.opens != start
         )
+
+    def _opens(self, project: ProjectName, fit: Opening | None) -> str:
+        """Say when there is room next, by the project's own clock: a reason that holds until then."""
+        if fit is None:
+            return ", which has no room in sight"
+        zone = self._calendars[project].zone
+        return f", which opens {fit.opens.astimezone(zone):%Y-%m-%d %H:%M} ({zone})"
 
     def _gives_way(self, now: datetime) -> bool:
         return self._deadline is not None and self._deadline <= now

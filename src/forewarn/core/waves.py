@@ -39,6 +39,7 @@ class Wave:
     hosts: tuple[HostName, ...]
     state: WaveState = WaveState.PLANNED
     orders: tuple[OrderId, ...] = ()
+    ends_about: datetime | None = None  # what was expected when it began
     ended_at: datetime | None = None
     notice: Delivered | None = None  # what its machines got, once it is over
 

@@ -35,7 +35,7 @@ _M = tables.machines.c
 MACHINE_COLUMNS = (
     *(_M.id, _M.name, _M.project, _M.group_name, _M.host, _M.update_domain, _M.fault_domain),
     *(_M.priority, _M.state, _M.network, _M.address, _M.port),
-    *(_M.tags, _M.location, _M.zone, _M.size, _M.os),
+    *(_M.tags, _M.location, _M.zone, _M.size, _M.os, _M.bound_for),
 )
 
 
@@ -125,7 +125,7 @@ def machine_of(row: Kept) -> Machine:
     What many machines have in common is interned: a large fleet is held in memory.
     """
     id_, name, project, group, host, domain, fault, priority, state, network, address, port, *rest = row
-    tags, location, zone, size, os = rest
+    tags, location, zone, size, os, bound_for = rest
     return Machine(
         id=id_,
         name=name,
@@ -144,6 +144,7 @@ def machine_of(row: Kept) -> Machine:
         zone=intern(zone),
         size=intern(size),
         os=intern(os),
+        bound_for=None if bound_for is None else HostName(intern(bound_for)),
     )
 
 
@@ -156,6 +157,8 @@ def machine_row(machine: Machine) -> Columns:
         "project": machine.project,
         "group_name": machine.group,
         "host": machine.host,
+        "bound_for": machine.bound_for,
+        "place": machine.place,
         "update_domain": machine.update_domain,
         "fault_domain": machine.fault_domain,
         "priority": machine.priority.value,

@@ -31,9 +31,9 @@ _RELEASE = (
     .where(_M.id.in_(bindparam("keys", expanding=True)))
     .values(key=" " + _M.id, address=None, port=None)
 )
-_HOSTS_OF = among((_M.id, _M.host), _M.id)
+_PLACES = among((_M.id, _M.place), _M.id)
 _COUNT_CARRIED = update(tables.hosts).values(
-    carried=select(func.count()).where(_M.host == tables.hosts.c.name).scalar_subquery()
+    carried=select(func.count()).where(_M.place == tables.hosts.c.name).scalar_subquery()
 )
 
 
@@ -59,10 +59,10 @@ class FleetWrites(Reader):
         self._bury("groups", changes.removed_groups, number=number)
 
     def _moved(self, changes: Changes) -> set[str]:
-        """Name the hosts that a machine leaves or joins."""
-        after = {machine.id.lower(): machine.host for machine in changes.machines}
+        """Name the hosts that a machine sets out from or for."""
+        after = {machine.id.lower(): machine.place for machine in changes.machines}
         ids = after.keys() | {machine.lower() for machine in changes.removed_machines}
-        before = {row[0]: row[1] for row in self._among(_HOSTS_OF, ids)}
+        before = {row[0]: row[1] for row in self._among(_PLACES, ids)}
         ends = ({before.get(id_), after.get(id_)} for id_ in ids if before.get(id_) != after.get(id_))
         return {host for pair in ends for host in pair if host is not None}
 

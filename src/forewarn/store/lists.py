@@ -6,7 +6,6 @@ from sqlalchemy import ColumnElement, Select, func, or_, select
 
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.model import Event, Group, Host, Machine, Order, Project, Record
-from forewarn.core.waves import Rollout
 from forewarn.core.words import GroupName, HostName, OrderState
 from forewarn.store import tables
 from forewarn.store.cursors import beyond, decode, page
@@ -20,7 +19,6 @@ from forewarn.store.fleet_rows import (
     project_of,
 )
 from forewarn.store.reading import VERSIONED_GROUP, Reader
-from forewarn.store.rollout_rows import ROLLOUT_COLUMNS, rollout_of
 from forewarn.store.times import micros
 from forewarn.store.work_rows import (
     EVENT_COLUMNS,
@@ -34,7 +32,7 @@ from forewarn.store.work_rows import (
 
 
 class Lists(Reader):
-    """Machines, groups, hosts, projects, open rollouts, orders, events and records in their order."""
+    """Machines, groups, hosts, projects, orders, events and records in their order."""
 
     def machines(
         self,
@@ -84,16 +82,6 @@ class Lists(Reader):
         query = beyond(self._mine(select(*PROJECT_COLUMNS), name), (name,), place, limit=limit, newest=False)
         found = [project_of(row) for row in self._all(query)]
         return page(found, limit=limit, place=lambda project: (project.name,))
-
-    def page_of_open_rollouts(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
-        """List rollouts that are not over, newest first, and give the cursor of the next page."""
-        place = None if after is None else decode(after, like=(int, str))
-        query = select(*ROLLOUT_COLUMNS).where(tables.rollouts.c.ended_at.is_(None))
-        columns = (tables.rollouts.c.number, tables.rollouts.c.id)
-        found = [
-            rollout_of(row) for row in self._all(beyond(query, columns, place, limit=limit, newest=True))
-        ]
-        return page(found, limit=limit, place=lambda rollout: (rollout.number, rollout.id))
 
     def orders(
         self, *, state: OrderState | None, after: str | None, limit: int

@@ -68,12 +68,24 @@ def _step_of(json: dict[str, Any]) -> Step:
 
 def waiting_json(waiting: Iterable[Waiting]) -> Json:
     """Write reasons to wait as JSON."""
-    return [{"what": wait.what, "reason": wait.reason, "group": wait.group} for wait in waiting]
+    return [
+        {"what": wait.what, "reason": wait.reason, "group": wait.group}
+        | ({"stuck": True} if wait.stuck else {})
+        for wait in waiting
+    ]
 
 
 def waiting_of(json: Json) -> tuple[Waiting, ...]:
     """Read reasons to wait from JSON."""
-    return tuple(Waiting(what=wait["what"], reason=wait["reason"], group=wait["group"]) for wait in json)
+    return tuple(
+        Waiting(
+            what=wait["what"],
+            reason=wait["reason"],
+            group=wait["group"],
+            stuck=wait.get("stuck", False),
+        )
+        for wait in json
+    )
 
 
 def resources_json(resources: Iterable[Resource]) -> Json:

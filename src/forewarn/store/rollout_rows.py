@@ -127,6 +127,7 @@ def _waves_json(waves: Iterable[Wave]) -> list[dict[str, Any]]:
             "hosts": list(wave.hosts),
             "state": wave.state.value,
             "orders": list(wave.orders),
+            "ends_about": micros_or_none(wave.ends_about),
             "ended_at": micros_or_none(wave.ended_at),
             "notice": _notice_json(wave.notice),
         }
@@ -140,6 +141,7 @@ def _waves_of(json: list[dict[str, Any]]) -> tuple[Wave, ...]:
             hosts=tuple(wave["hosts"]),
             state=WaveState(wave["state"]),
             orders=tuple(wave["orders"]),
+            ends_about=moment_or_none(wave.get("ends_about")),
             ended_at=moment_or_none(wave["ended_at"]),
             notice=_notice_of(wave.get("notice")),
         )

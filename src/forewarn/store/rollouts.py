@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, func, or_, select, update
+from sqlalchemy import BindParameter, Select, bindparam, func, or_, select, update
 
 from forewarn.core.draft import Changes
 from forewarn.core.model import Order
@@ -71,10 +71,18 @@ class RolloutReads(Budgets):
 
     def rollouts(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
         """List rollouts, newest first."""
+        return self._page(select(*ROLLOUT_COLUMNS), after=after, limit=limit)
+
+    def page_of_open_rollouts(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
+        """List rollouts that are not over, newest first, and give the cursor of the next page."""
+        return self._page(select(*ROLLOUT_COLUMNS).where(_OPEN), after=after, limit=limit)
+
+    def _page(
+        self, query: Select[Any], *, after: str | None, limit: int
+    ) -> tuple[Sequence[Rollout], str | None]:
         place = None if after is None else decode(after, like=(int, str))
-        query = beyond(select(*ROLLOUT_COLUMNS), (_R.number, _R.id), place, limit=limit, newest=True)
-        found = [rollout_of(row) for row in self._all(query)]
-        return page(found, limit=limit, place=lambda rollout: (rollout.number, rollout.id))
+        rows = self._all(beyond(query, (_R.number, _R.id), place, limit=limit, newest=True))
+        return page(list(map(rollout_of, rows)), limit=limit, place=lambda each: (each.number, each.id))
 
     def open_rollouts(self) -> Sequence[Rollout]:
         """List rollouts that are not over, the oldest first."""

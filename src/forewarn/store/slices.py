@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from sqlalchemy import Integer, bindparam, func, select
+from sqlalchemy import func, select
 
 from forewarn.core.draft import Slice
 from forewarn.core.model import Event, Group, Hold, Host, Machine, Order, Project
-from forewarn.core.words import GroupName, HostName, HostState, MachineId, OrderId, ProjectName
+from forewarn.core.words import GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
 from forewarn.store.budgets import Budgets
 from forewarn.store.fleet_rows import (
@@ -23,6 +23,7 @@ from forewarn.store.fleet_rows import (
 )
 from forewarn.store.notices import Notices
 from forewarn.store.reading import VERSIONED_GROUP, among
+from forewarn.store.rooms import Rooms
 from forewarn.store.work_rows import EVENT_COLUMNS, ORDER_COLUMNS, event_of, order_of
 
 Key = TypeVar("Key")
@@ -46,13 +47,6 @@ _LISTED_COUNTS = (
     among((_E.group_name, _E.domain, func.count()), _E.group_name)
     .where(_LISTED)
     .group_by(_E.group_name, _E.domain)
-)
-_H = tables.hosts.c
-_ROOMIEST = (
-    select(_H.name, _H.carried)
-    .where(_H.state == HostState.OK.value)
-    .order_by(_H.carried, _H.name)
-    .limit(bindparam("most", type_=Integer))
 )
 
 
@@ -79,7 +73,7 @@ class ReadLater(Mapping[Key, Value]):
         return len(self._all)
 
 
-class Slices(Notices, Budgets):
+class Slices(Notices, Budgets, Rooms):
     """The fleet, in part or whole.
 
     What is loaded comes in a fixed order, so that both databases lead to the same decisions.
@@ -117,8 +111,14 @@ class Slices(Notices, Budgets):
             orders=orders_by_id,
             events={event.id: event for event in events},
             listed=self._count_listed(loaded_groups),
-            # Each machine takes the emptiest host but its own: more hosts than these cannot be chosen.
-            room=ReadLater(partial(self._read_room, most=len(machines_by_id) + len(all_hosts) + 1)),
+            room=ReadLater(
+                partial(
+                    self._room_for,
+                    list(loaded_groups.values()),
+                    movers=len(machines_by_id),
+                    hosts=len(all_hosts),
+                )
+            ),
             sent=ReadLater(partial(self.notices, [event.id for event in events])),
             budgets=ReadLater(partial(self._budgets_of, list(loaded_groups.values()))),
             grace=self._meta.grace,
@@ -146,7 +146,7 @@ class Slices(Notices, Budgets):
             orders={order.id: order for order in map(order_of, order_rows)},
             events={event.id: event for event in events},
             listed=_listed(events),
-            room=_room(hosts, machines),
+            room=self._room_for(groups, movers=len(machines), hosts=len(hosts)),
             budgets=self._budgets_of(groups),
             grace=self._meta.grace,
             holds=self._load_holds(),
@@ -184,10 +184,6 @@ class Slices(Notices, Budgets):
         rows = self._all(select(*HOLD_COLUMNS).order_by(tables.holds.c.at, tables.holds.c.id))
         return {hold.id: hold for hold in map(hold_of, rows)}
 
-    def _read_room(self, *, most: int) -> dict[HostName, int]:
-        rows = self._connection.execute(_ROOMIEST, {"most": most})
-        return {HostName(name): carried for name, carried in rows}
-
 
 def _machines_of(orders: Iterable[Order]) -> Iterator[MachineId]:
     for order in orders:
@@ -212,11 +208,3 @@ def _listed(events: Iterable[Event]) -> dict[GroupName, dict[int, int]]:
         domains = listed.setdefault(event.group, {})
         domains[event.domain] = domains.get(event.domain, 0) + 1
     return listed
-
-
-def _room(hosts: Iterable[Host], machines: Iterable[Machine]) -> dict[HostName, int]:
-    room = {host.name: 0 for host in hosts if host.state is HostState.OK}
-    for machine in machines:
-        if machine.host in room:
-            room[machine.host] += 1
-    return room

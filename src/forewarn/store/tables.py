@@ -63,7 +63,8 @@ hosts = Table(
     metadata,
     Column("name", NAME, primary_key=True),
     Column("state", Text, nullable=False),
-    # How many machines it carries: kept, because counting all of them anew costs more the larger the fleet.
+    # How many machines it carries, or will once moves are over. Kept: counting all of them anew costs more
+    # the larger the fleet.
     Column("carried", Integer, nullable=False, server_default="0"),
     Index("hosts_room", "state", "carried", "name"),
 )
@@ -102,6 +103,8 @@ machines = Table(
     Column("project", NAME, nullable=False),
     Column("group_name", NAME, nullable=False),
     Column("host", NAME),
+    Column("bound_for", NAME),
+    Column("place", NAME),  # the host that it is bound for, or else its own: where it is counted
     Column("update_domain", Integer, nullable=False),
     Column("fault_domain", Integer, nullable=False),
     Column("priority", Text, nullable=False),
@@ -121,6 +124,8 @@ machines = Table(
     UniqueConstraint("port", name="machines_port"),
     Index("machines_key", "key"),
     Index("machines_host", "host"),
+    Index("machines_place", "place", "group_name", "update_domain"),
+    Index("machines_group", "group_name"),
     Index("machines_state", "state"),
     Index("machines_changed", "changed"),
 )

@@ -16,8 +16,9 @@ def rollout(
     expected: tuple[Expected, ...] = (),
     warnings: Iterable[str] = (),
 ) -> dict[str, object]:
-    """Show a rollout, why everything of it waits and, of a plan, what is expected of it."""
-    times: tuple[Expected | None, ...] = expected or (None,) * len(rollout_.waves)
+    """Show a rollout, why everything of it waits and, if that was asked for, what is expected of it."""
+    # What is expected is so of the waves that have not begun.
+    times = (*((None,) * (len(rollout_.waves) - len(expected))), *expected)
     return {
         "id": rollout_.id or None,
         "state": rollout_.state.value,
@@ -53,5 +54,14 @@ def _wave(wave: Wave, expected: Expected | None) -> dict[str, object]:
         "ended_at": operator.time_or_null(wave.ended_at),
         "announce_at": operator.time(expected.announce_at) if expected else None,
         "start_at": operator.time(expected.start_at) if expected else None,
-        "end_at": operator.time(expected.end_at) if expected else None,
+        "end_at": operator.time_or_null(expected.end_at if expected else wave.ends_about),
+        "stages": [_stage(stage) for stage in expected.stages] if expected else [],
+    }
+
+
+def _stage(stage: Expected) -> dict[str, object]:
+    return {
+        "announce_at": operator.time(stage.announce_at),
+        "start_at": operator.time(stage.start_at),
+        "end_at": operator.time(stage.end_at),
     }
