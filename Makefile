@@ -7,11 +7,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 FLEET ?= examples/fleet.toml
 CLOCK ?= system
+# Where the service is, as HOST:PORT; left empty, the settings say it (127.0.0.1:8169 and 127.0.0.1:8170).
+GUEST ?=
+OPERATOR ?=
 
 .PHONY: run setup test check bench test-system format clean
 
 run: $(VENV)/.server
-	$(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK)
+	$(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) \
+	  $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
 setup: $(VENV)/.dev
 

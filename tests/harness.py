@@ -8,11 +8,12 @@ from typing import Any
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
 from forewarn.control.bell import Bell
+from forewarn.control.driver import Begun, Checked, Failed, Running, Task
 from forewarn.control.engine import Engine
 from forewarn.control.noting import NotingStore
 from forewarn.control.ordering import Placed
 from forewarn.control.plane import Plane
-from forewarn.control.ports import Begun, Checked, Failed, HistoryFilter, Running, Task
+from forewarn.control.ports import HistoryFilter
 from forewarn.control.rehearsals import Rehearsals
 from forewarn.control.rollouts import Rollouts, Wish
 from forewarn.control.silence import Silence

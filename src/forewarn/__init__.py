@@ -4,8 +4,9 @@ For programs inside a machine: `GuestClient`, `AsyncGuestClient`, what they retu
 is imported when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from forewarn.lazy import lazily
 
 if TYPE_CHECKING:
     from forewarn.sdk.async_client import AsyncGuestClient as AsyncGuestClient
@@ -34,13 +35,4 @@ _HOMES = {
     "Instance": "forewarn.sdk.instances",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazily(globals(), _HOMES)

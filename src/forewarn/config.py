@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSettings:
-    """The guest endpoint."""
+    """The guest endpoint, as people set it; `guest/settings.py` has it as the endpoint needs it."""
 
     listen: tuple[str, ...] = ("127.0.0.1:8169",)
     rate: float = 5.0  # requests a second for each machine; 0: no limit

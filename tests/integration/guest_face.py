@@ -21,7 +21,7 @@ from forewarn.core.words import EventId, GroupKind, GroupName, MachineId, Machin
 from forewarn.guest.board import Board
 from forewarn.guest.listeners import Listen
 from forewarn.guest.server import GuestServer
-from forewarn.guest.settings import GuestSettings, Limits
+from forewarn.guest.settings import EndpointSettings, Limits
 from tests.unit.documents import event as event
 
 Result = TypeVar("Result")
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 START_DATE = "Mon, 05 Jan 2026 12:00:00 GMT"
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
-FREE = GuestSettings(rate=0)  # for tests that are not about the rate
+FREE = EndpointSettings(rate=0)  # for tests that are not about the rate
 
 
 def machine(name: str = "web-0", *, group: str = "web", **more: Any) -> Machine:
@@ -176,7 +176,9 @@ class Face:
         self.faults: list[object] = []
         self.server: GuestServer
 
-    async def start(self, machines: Sequence[Machine], settings: GuestSettings, hosts: Sequence[str]) -> None:
+    async def start(
+        self, machines: Sequence[Machine], settings: EndpointSettings, hosts: Sequence[str]
+    ) -> None:
         self.loop.set_exception_handler(lambda _, context: self.faults.append(context))
         ids = iter(range(1, 1_000_000))
         self.server = GuestServer(
@@ -251,7 +253,7 @@ class _Errors(logging.Handler):
 def serving(
     *machines: Machine,
     groups: Sequence[Group] = (),
-    settings: GuestSettings = FREE,
+    settings: EndpointSettings = FREE,
     hosts: Sequence[str] = ("127.0.0.1",),
     clock: Clock | None = None,
 ) -> Iterator[Face]:
@@ -274,5 +276,5 @@ def serving(
     assert face.faults == []
 
 
-def with_limits(**limits: Any) -> GuestSettings:
-    return GuestSettings(rate=0, limits=Limits(**limits))
+def with_limits(**limits: Any) -> EndpointSettings:
+    return EndpointSettings(rate=0, limits=Limits(**limits))

@@ -91,6 +91,59 @@ def test_a_name_that_nothing_has_is_said(api: Api, path: str, message: str) -> N
     assert said == message or (not message.endswith("?") and said.startswith(message))
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "message"),
+    [
+        ("GET", "machines/spott", 'machine "spott" does not exist; did you mean spot?'),
+        ("GET", "machines/a-00", 'machine "a-00" does not exist; did you mean a-0?'),
+        ("GET", "machines/a-0?project=b", 'machine "a-0" does not exist in project b; did you mean b-0?'),
+        ("GET", "machines/a-0?project=aa", 'project "aa" does not exist; did you mean a?'),
+        ("DELETE", "machines/spott", 'machine "spott" does not exist; did you mean spot?'),
+        ("POST", "machines/a-00/restart", 'machine "a-00" does not exist; did you mean a-0?'),
+        ("POST", "machines/a-0/restart?project=aa", 'project "aa" does not exist; did you mean a?'),
+        ("GET", "groups/a-wep", 'group "a-wep" does not exist; did you mean a-web?'),
+        ("GET", "hosts/host1", 'host "host1" does not exist; did you mean host-1?'),
+        ("POST", "hosts/host1/cordon", 'host "host1" does not exist; did you mean host-1?'),
+        ("GET", "projects/bb", 'project "bb" does not exist; did you mean b?'),
+    ],
+)
+def test_a_wrong_name_in_a_path_is_said_with_what_was_meant(
+    api: Api, method: str, path: str, message: str
+) -> None:
+    answer = api(method, f"/v1/{path}", headers=bearer(OPERATOR))
+    assert (answer.status_code, answer.json()["error"]["message"]) == (404, message)
+
+
+@pytest.mark.parametrize(
+    ("reach", "message"),
+    [
+        ({"host": "host1"}, 'host "host1" does not exist; did you mean host-1?'),
+        ({"project": "aa"}, 'project "aa" does not exist; did you mean a?'),
+    ],
+)
+def test_a_hold_of_what_is_not_there_is_refused(api: Api, reach: dict[str, str], message: str) -> None:
+    answer = api("POST", "/v1/holds", headers=bearer(OPERATOR), json={"reason": "x", **reach})
+    assert (answer.status_code, answer.json()["error"]["message"]) == (404, message)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "message"),
+    [
+        ("GET", "machines/b-1", 'machine "b-1" does not exist; did you mean a-1?'),
+        ("POST", "machines/b-1/restart", 'machine "b-1" does not exist; did you mean a-1?'),
+        ("GET", "machines/b-1?project=b", 'project "b" does not exist'),
+        ("GET", "groups/b-web", 'group "b-web" does not exist; did you mean a-web?'),
+        ("GET", "groups/b-wep", 'group "b-wep" does not exist; did you mean a-web?'),
+        ("GET", "projects/b", 'project "b" does not exist'),
+    ],
+)
+def test_nobody_is_asked_whether_they_meant_what_is_anothers(
+    api: Api, method: str, path: str, message: str
+) -> None:
+    answer = api(method, f"/v1/{path}", headers=bearer(A_USER))
+    assert (answer.status_code, answer.json()["error"]["message"]) == (404, message)
+
+
 def test_what_was_meant_is_looked_for_among_ones_own(api: Api) -> None:
     answer = api("GET", "/v1/history?machine=b-1", headers=bearer(A_USER))
     assert answer.json()["error"]["message"] == 'machine "b-1" does not exist; did you mean a-1?'

@@ -76,6 +76,8 @@ def test_a_machine_can_be_renamed_by_putting_another_name(api: Api) -> None:
         ({"port": 0}, "port: expected a whole number from 1 to 65535, got 0"),
         ({"state": "stopped"}, "state: this is shown, not declared: leave it out"),
         ({"host": "nowhere"}, "host: expected one of the hosts, got 'nowhere'"),
+        ({"host": "host1"}, "host: expected one of the hosts, got 'host1'; did you mean host-1?"),
+        ({"group": "webb"}, "group: expected one of the groups, got 'webb'; did you mean web?"),
         ({"project": "other", "group": "web"}, 'project: expected "default"'),
         ({"tags": {"a": 1}}, "tags: a: expected one line"),
     ],
@@ -89,6 +91,15 @@ def test_a_bad_machine_is_refused_by_field(api: Api, body: dict[str, object], me
 def test_a_new_machine_needs_a_host_and_a_name_that_is_one(api: Api) -> None:
     assert "host" in api("PUT", "/v1/machines/new", json={}).json()["error"]["message"]
     assert api("PUT", "/v1/machines/n%20w", json={"host": "host-1"}).status_code == 400
+
+
+@pytest.mark.parametrize("body", [{}, {"host": "host-1"}, {"host": "host-1", "project": "default"}])
+def test_a_machine_before_there_is_a_fleet_is_refused_with_what_to_do(body: dict[str, str]) -> None:
+    service = Service("sqlite://")
+    answer = Api(app_of(service))("PUT", "/v1/machines/solo", json=body)
+    service.close()
+    assert answer.status_code == 400
+    assert "the fleet has no hosts yet: declare it first" in answer.json()["error"]["message"]
 
 
 def test_a_deleted_machine_is_shown_once_more_and_then_gone(api: Api) -> None:

@@ -69,15 +69,19 @@ def test_a_wrong_method_is_told_all_that_are_right(api: Api) -> None:
     assert answer.headers["Allow"] == "DELETE, GET, PUT"
 
 
+HOOK = '"url": "https://example.com/"'
+OUTSIDE = '{"action": "freeze", "driver": "external", "heartbeat_seconds": 86401}'
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "message"),
     [
-        ("GET", "/v1/machines?limit=0", "", "limit: expected greater than or equal to 1"),
-        ("GET", "/v1/machines?limit=1001", "", "limit: expected less than or equal to 1000"),
-        ("GET", "/v1/machines?limit=x", "", "limit: expected a valid integer"),
+        ("GET", "/v1/machines?limit=0", "", 'limit: expected at least 1, got "0"'),
+        ("GET", "/v1/machines?limit=1001", "", "limit: expected at most 1000"),
+        ("GET", "/v1/machines?limit=x", "", "limit: expected a whole number"),
         ("GET", "/v1/machines?after=%21", "", "cursor"),
         ("GET", "/v1/machines?after=%00", "", "after: expected one line"),
-        ("GET", "/v1/orders?state=lost", "", "state: expected 'queued'"),
+        ("GET", "/v1/orders?state=lost", "", "state: expected queued, announced"),
         ("PUT", "/v1/fleet?dry-run=true", "{}", "dry-run: there is no such query parameter"),
         ("POST", "/v1/machines/web-0/freeze", "{", "the body is not JSON"),
         ("POST", "/v1/machines/web-0/freeze", b"\xff", "body"),
@@ -85,10 +89,32 @@ def test_a_wrong_method_is_told_all_that_are_right(api: Api) -> None:
         ("POST", "/v1/machines/web-0/freeze", "[]", "body"),
         ("POST", "/v1/machines/web-0/freeze", '{"reasn": ""}', "reasn: there is no such key in the body"),
         ("POST", "/v1/machines/web-0/freeze", '{"reason": "\\ud800"}', "reason: expected one line"),
-        ("POST", "/v1/machines/web-0/freeze", '{"reason": 7}', "reason: expected a valid string, got 7"),
+        ("POST", "/v1/machines/web-0/freeze", '{"reason": 7}', "reason: expected a text, got 7"),
         ("POST", "/v1/hosts/host-1/maintenance", "", "the body: this is missing"),
         ("POST", "/v1/hosts/host-1/maintenance", "{}", "action: this is missing"),
         ("POST", "/v1/clock/advance", '{"seconds": NaN}', "seconds: expected a finite number"),
+        ("POST", "/v1/clock/advance", '{"seconds": "1"}', "seconds: expected a number, got"),
+        (
+            "POST",
+            "/v1/clock/advance",
+            '{"seconds": 1e9}',
+            "seconds: expected at most 400 days, got 11574 days",
+        ),
+        ("POST", "/v1/holds", '{"reason": ""}', "reason: expected something, got nothing"),
+        ("POST", "/v1/holds", f'{{"reason": "{"x" * 1001}"}}', "at most 1000 characters, got 1001"),
+        ("POST", "/v1/webhooks", f'{{{HOOK}, "kinds": ["event-schedule"]}}', "did you mean event-scheduled?"),
+        (
+            "POST",
+            "/v1/webhooks",
+            f'{{{HOOK}, "kinds": ["?"]}}',
+            "kinds[0]: expected order-placed, order-done",
+        ),
+        (
+            "POST",
+            "/v1/hosts/host-1/maintenance",
+            OUTSIDE,
+            "heartbeat_seconds: expected at most 1 day, got 1 day 1 s",
+        ),
         ("PUT", "/v1/fleet", "[]", "body"),
         ("PUT", "/v1/fleet", '{"hosts": {"a": {"b": 1}}}', "hosts.a: b: there is no such field"),
     ],

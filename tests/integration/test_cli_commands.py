@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.client import Client
 from forewarn.cli.main import app
+from forewarn.core.words import Action, Work
 from tests.harness import Service, sqlite_url
 from tests.served import app_of, sample, serving
 
@@ -132,6 +133,19 @@ def test_an_order_is_listed_shown_and_cancelled(server: str) -> None:
     assert answer("order", "list", "--state", "cancelled")["orders"][0]["id"] == order["id"]
 
 
+def test_an_event_that_has_not_started_has_not_been_fetched_yet_rather_than_never(server: str) -> None:
+    event = answer("machine", "freeze", "web-0")["event"]["id"]
+    shown = run("event", "show", event).stdout
+    assert "not yet" in shown
+    assert "never" not in shown
+
+
+def test_the_list_of_orders_says_whose_domains_are_awaited(service: Service, server: str) -> None:
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
+    assert "web: update domain 1 waits for domain 0" in run("order", "list").stdout
+
+
 def test_a_failed_order_says_how_to_go_on(service: Service, server: str) -> None:
     service.driver.failing.add("web-0")
     order = answer("machine", "restart", "web-0")["order"]["id"]
@@ -161,6 +175,13 @@ def test_what_the_server_refuses_goes_to_stderr_with_code_1(server: str) -> None
     result = run("machine", "evict", "web-0", code=1)
     assert result.stderr == 'forewarn: machine "web-0" is regular: only spot machines are evicted\n'
     assert result.stdout == ""
+
+
+def test_a_refusal_names_the_flag_and_not_the_field(server: str) -> None:
+    refused = run("gate", "machine", "db", "--action", "restart", "--heartbeat", "30d", "--", "true", code=1)
+    assert refused.stderr == "forewarn: --heartbeat: expected at most 1 day, got 30 days\n"
+    refused = run("host", "maintenance", "host-1", "--action", "freeze", "--notice", "5m", code=1)
+    assert refused.stderr.startswith("forewarn: --notice: expected only beside")
 
 
 def test_wrong_usage_is_code_2(server: str) -> None:
@@ -199,6 +220,16 @@ def test_the_clock_is_turned_by_durations(server: str) -> None:
 
 def test_a_fleet_that_is_shown_can_be_applied(server: str, tmp_path: Path) -> None:
     file = tmp_path / "fleet.toml"
+    file.write_text(run("fleet", "show").stdout, encoding="utf-8")
+    assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
+
+
+def test_the_windows_of_a_project_are_shown_as_a_person_writes_them(server: str, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    window = 'windows = [{ days = ["mon"], start = "22:00", length = "4h30m" }]'
+    file.write_text(f"{run('fleet', 'show').stdout}\n[projects.shop]\n{window}\n", encoding="utf-8")
+    run("fleet", "apply", str(file), "--yes")
+    assert f"[projects.shop]\n{window}\n" in run("fleet", "show").stdout
     file.write_text(run("fleet", "show").stdout, encoding="utf-8")
     assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
 

@@ -1,6 +1,7 @@
 """The gate: somebody's own command runs when the guests have been told and are ready."""
 
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -8,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from forewarn.cli.main import app as main
+from forewarn.core.words import Action, OrderId, StepState
 from tests.harness import Service, sqlite_url
 from tests.process import FOREWARN, Program, sample_fleet, started, until
 from tests.served import app_of, sample, serving
@@ -61,7 +63,7 @@ def test_a_command_that_fails_fails_the_order_and_says_what_to_do(program: Progr
         (order,) = program.all("orders")
         assert order["state"] == "failed"
         assert order["waiting"][0]["reason"] == "failed: sh ended with code 7"
-        assert f"order retry {order['id']}" in err
+        assert f"gate order {order['id']} -- sh -c 'exit 7'" in err
 
 
 # Nobody is waited for.
@@ -104,6 +106,95 @@ def test_a_gate_beats_often_enough_for_the_silence_it_was_given(service: Service
     # It ends well if a beat comes before its patience is over.
     command = ("timeout", "30", "sh", "-c", f"until [ -e {beaten} ]; do sleep 0.05; done")
     gate_here(noting, "--heartbeat", "1", "--", *command)
+
+
+def invoke(url: str, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--server", url, *words])
+
+
+@pytest.fixture
+def failed(service: Service) -> Iterator[tuple[str, str]]:
+    """An order whose command has failed; gives the server's URL and the order's id."""
+    with serving(app_of(service)) as url:
+        ran = invoke(url, *GATE, "--heartbeat", "2m", "--", "false")
+        assert ran.exit_code == 1
+        (order,) = service.everything().orders
+        yield url, order
+
+
+def test_an_order_that_failed_is_taken_up_again(service: Service, failed: tuple[str, str]) -> None:
+    url, order = failed
+    again = invoke(url, "gate", "order", order[:8], "--", "true")
+    assert again.exit_code == 0, again.output
+    assert "Done with" in again.stdout
+    assert {step.state for step in service.everything().orders[OrderId(order)].steps} == {StepState.DONE}
+
+
+def test_an_order_that_was_retried_is_done_by_nobody_and_that_is_said(
+    service: Service, failed: tuple[str, str]
+) -> None:
+    url, order = failed
+    retried = invoke(url, "order", "retry", order)
+    assert "nobody begins it by itself" in retried.stdout
+    assert f"gate order {order} --yes -- COMMAND" in retried.stdout
+    assert f"order complete {order}" in retried.stdout
+    unasked = invoke(url, "gate", "order", order, "--", "true")
+    assert unasked.exit_code == 1
+    assert "perhaps in other hands: say --yes" in unasked.stderr
+    assert invoke(url, "gate", "order", order, "--yes", "--", "true").exit_code == 0
+
+
+def test_a_gate_that_is_interrupted_at_work_says_how_to_go_on(program: Program, tmp_path: Path) -> None:
+    with program:
+        work = "touch begun; exec sleep 60"
+        gated = gate(program, tmp_path, "machine", "db", "--action", "freeze", "--", "sh", "-c", work)
+        until(lambda: approve_everything(program), what="the event")
+        until(lambda: (tmp_path / "begun").exists(), what="the command to be run")
+        gated.send_signal(signal.SIGINT)
+        out, err = gated.communicate(timeout=60)
+        (order,) = program.all("orders")
+        assert f"Order {order['id']} goes on" in err
+        assert f"gate order {order['id']} --yes -- COMMAND" in out
+
+
+def test_an_order_taken_up_again_keeps_its_own_limit_of_silence(failed: tuple[str, str]) -> None:
+    url, order = failed
+    assert "silence for 2 m is a failure" in invoke(url, "gate", "order", order, "--wait").stdout
+
+
+def test_an_order_says_who_does_it_and_how_to_take_it_up(failed: tuple[str, str]) -> None:
+    url, order = failed
+    shown = invoke(url, "order", "show", order).stdout
+    assert "somebody outside, who reports" in shown
+    assert f"gate order {order} -- COMMAND" in shown
+
+
+def test_an_order_that_is_over_or_the_servers_own_is_not_taken_up(
+    service: Service, failed: tuple[str, str]
+) -> None:
+    url, order = failed
+    invoke(url, "order", "abandon", order)
+    over = invoke(url, "gate", "order", order, "--", "true")
+    assert (over.exit_code, "is over (failed): order the work anew" in over.stderr) == (1, True)
+    own = service.order("db", Action.RESTART).order.id
+    refused = invoke(url, "gate", "order", own, "--", "true")
+    assert (refused.exit_code, "done by the server itself" in refused.stderr) == (1, True)
+
+
+def test_an_abandoned_order_is_shown_as_one_with_who_and_why(failed: tuple[str, str]) -> None:
+    url, order = failed
+    invoke(url, "order", "abandon", order)
+    for words in (("order", "list"), ("order", "show", order)):
+        shown = invoke(url, *words).stdout
+        assert "failed, abandoned" in shown
+        assert "abandoned by operator: failed: false ended with code 1" in shown
+
+
+def test_a_gate_says_that_guests_still_see_the_event(service: Service) -> None:
+    for name in ("web-0", "web-3", "spot-0"):
+        service.poll(name)
+    said = gate_here(app_of(service), "--", "true")
+    assert "still listed; guests see it as over 90 s after it started" in said
 
 
 def test_an_operator_can_hold_and_release_by_command(program: Program, tmp_path: Path) -> None:

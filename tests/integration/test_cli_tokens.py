@@ -36,7 +36,27 @@ def test_the_first_token_is_made_on_the_store_before_there_is_a_server(tmp_path:
     assert secret not in (tmp_path / "forewarn.db").read_bytes().decode(errors="replace")
 
 
+def test_a_store_that_is_made_for_a_token_is_told(tmp_path: Path) -> None:
+    first = run(tmp_path, *OPERATOR, "--database", STORE)
+    assert f"There was no store at {tmp_path / 'forewarn.db'}: a new one is made there" in first.stderr
+    second = run(tmp_path, "token", "create", "--role", "viewer", "--name", "vera", "--database", STORE)
+    assert second.returncode == 0
+    assert "no store" not in second.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("list",), ("revoke", "olga"), ("create", "--role", "viewer", "--name", "vera")]
+)
+def test_a_mistyped_store_is_refused_and_not_made(tmp_path: Path, words: tuple[str, ...]) -> None:
+    refused = run(tmp_path, "token", *words, "--database", "sqlite:///forwarn.db")
+    assert refused.returncode == 1
+    assert f"there is no store at {tmp_path / 'forwarn.db'}: check --database" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_first_token_that_is_no_operators_is_refused(tmp_path: Path) -> None:
+    with Program(tmp_path):
+        pass  # there is a store now
     refused = run(tmp_path, "token", "create", "--role", "viewer", "--name", "vera", "--database", STORE)
     assert refused.returncode == 1
     assert "the first token must be an operator's" in refused.stderr
@@ -45,10 +65,10 @@ def test_a_first_token_that_is_no_operators_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--role", "root", "--name", "x"), 1, "role: expected viewer, user or operator"),
-        (("--role", "operator", "--name", "a b"), 1, "name: expected a name of"),
+        (("--role", "root", "--name", "x"), 1, "--role: expected viewer, user or operator"),
+        (("--role", "operator", "--name", "a b"), 1, "--name: expected a name of"),
         (("--role", "operator", "--name", "x", "--expires", "soon"), 2, "expected a time such as"),
-        (("--role", "operator", "--name", "x", "--expires", "0"), 1, "expiry: expected more than nothing"),
+        (("--role", "operator", "--name", "x", "--expires", "0"), 1, "--expires: expected more than nothing"),
         (("--role", "operator", "--name", "x", "--project", "default"), 1, "leave it out"),
         (("--name", "x"), 2, "--role"),
     ],

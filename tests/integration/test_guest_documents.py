@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from forewarn.core.words import EventStatus, EventType
-from forewarn.guest.settings import GuestSettings
+from forewarn.guest.settings import EndpointSettings
 from tests.integration.guest_face import EVENTS, Face, event, group, machine, request, serving, with_limits
 from tests.unit.documents import GOLDEN
 
@@ -242,5 +242,5 @@ def test_stopping_answers_what_is_held_and_closes() -> None:
 
 
 def test_the_rate_counts_also_for_known_requests() -> None:
-    with serving(settings=GuestSettings(rate=2)) as face, face.connect() as client:
+    with serving(settings=EndpointSettings(rate=2)) as face, face.connect() as client:
         assert [client.get().status for _ in range(5)] == [200] * 4 + [429]

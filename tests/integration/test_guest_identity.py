@@ -11,7 +11,7 @@ from forewarn.guest.caller import canonical
 from forewarn.guest.known import Known
 from forewarn.guest.listeners import Listen
 from forewarn.guest.plan import Poll
-from forewarn.guest.settings import GuestSettings
+from forewarn.guest.settings import EndpointSettings
 from forewarn.wire.instance import InstanceMetadata
 from tests.integration.guest_face import EVENTS, Face, event, group, machine, serving
 
@@ -127,7 +127,8 @@ def test_a_machines_port_in_use_later_is_logged_once_and_tried_again(
         port = taken.getsockname()[1]
         face.apply(machines=(machine("web-1", port=port),))
         face.apply()
-        assert caplog.messages == [f'machine "web-1": port {port} is in use']
+        said = f'machine "web-1": port {port} is in use: give the machine another in the fleet'
+        assert caplog.messages == [said]
         taken.close()
         face.apply()
         assert name_told(face, port=port) == "web-1"
@@ -253,14 +254,14 @@ def test_instance_metadata_needs_the_header_and_a_get() -> None:
 
 
 def test_instance_metadata_can_be_only_the_name() -> None:
-    with serving(VM, settings=GuestSettings(rate=0, instance=InstanceMetadata.NAME)) as face:
+    with serving(VM, settings=EndpointSettings(rate=0, instance=InstanceMetadata.NAME)) as face:
         assert face.get(COMPUTE).body == b'{"name":"web_3"}'
         assert face.get(NAME).body == b"web_3"
         assert face.get(NAME.replace("name", "vmId")).status == 404
 
 
 def test_instance_metadata_can_be_off() -> None:
-    with serving(VM, settings=GuestSettings(rate=0, instance=InstanceMetadata.OFF)) as face:
+    with serving(VM, settings=EndpointSettings(rate=0, instance=InstanceMetadata.OFF)) as face:
         assert face.get(COMPUTE).status == 404
         assert face.get(NAME).status == 404
         assert face.get(IDENTITY).status == 400

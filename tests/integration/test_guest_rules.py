@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from forewarn.guest.settings import GuestSettings
+from forewarn.guest.settings import EndpointSettings
 from forewarn.wire import azure
 from tests.integration.guest_face import EVENTS, START_DATE, Face, machine, serving
 
@@ -70,7 +70,7 @@ def test_the_first_version_does_not_ask_for_the_metadata_header(face: Face) -> N
 
 def test_posts_without_the_metadata_header_can_be_allowed() -> None:
     with (
-        serving(settings=GuestSettings(rate=0, lenient_header_on_post=True)) as face,
+        serving(settings=EndpointSettings(rate=0, lenient_header_on_post=True)) as face,
         face.connect() as client,
     ):
         assert b"StartRequests" in client.request("POST", EVENTS, body=b"{}").body
@@ -178,7 +178,10 @@ def test_a_request_through_a_proxy_is_refused(face: Face) -> None:
      "imds.internal", "IMDS.internal:80", "127.0.0.1:"],
 )  # fmt: skip
 def test_a_host_that_is_an_address_or_a_known_name_is_served(host: str) -> None:
-    with serving(settings=GuestSettings(rate=0, names=("imds.internal",))) as face, face.connect() as client:
+    with (
+        serving(settings=EndpointSettings(rate=0, names=("imds.internal",))) as face,
+        face.connect() as client,
+    ):
         assert client.request("GET", EVENTS, "Metadata: true", host=host).status == 200
 
 
@@ -209,7 +212,7 @@ def test_an_unknown_caller_finds_nothing_wherever_it_looks(face: Face) -> None:
 
 
 def test_a_machine_may_ask_so_often_and_no_more() -> None:
-    with serving(settings=GuestSettings(rate=0.001)) as face:
+    with serving(settings=EndpointSettings(rate=0.001)) as face:
         assert face.get().status == 200
         answer = face.get()
     assert (answer.status, answer.headers["retry-after"]) == (429, "1")
@@ -217,7 +220,7 @@ def test_a_machine_may_ask_so_often_and_no_more() -> None:
 
 def test_a_burst_is_twice_the_rate_and_each_machine_has_its_own() -> None:
     machines = (machine("web-0", address="127.0.0.1"), machine("web-1", address="127.0.0.2"))
-    with serving(*machines, settings=GuestSettings(rate=5)) as face, face.connect() as client:
+    with serving(*machines, settings=EndpointSettings(rate=5)) as face, face.connect() as client:
         client.send(b"".join(client_request() for _ in range(12)))
         assert [client.read().status for _ in range(12)] == [200] * 10 + [429] * 2
         assert face.get(source="127.0.0.2").status == 200
@@ -228,7 +231,7 @@ def client_request() -> bytes:
 
 
 def test_all_unknown_callers_share_one_rate() -> None:
-    with serving(settings=GuestSettings(rate=0.001)) as face:
+    with serving(settings=EndpointSettings(rate=0.001)) as face:
         assert face.get(source="127.0.0.98").status == 404
         assert face.get(source="127.0.0.99").status == 429
         assert face.get().status == 200

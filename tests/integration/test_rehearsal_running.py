@@ -189,6 +189,17 @@ def test_other_machines_play_it_and_hosts_are_those_that_carry_them(site: Site) 
 
 
 @needs_curl
+def test_a_manual_clock_is_not_turned_more_often_than_it_must(site: Site) -> None:
+    site.guest("front-0")
+    ran = site.rehearse("user-restart", "--machine", "web-0=front-0", "--speed", "20")
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    turned = [each for each in site.program.history() if each["kind"] == "clock-advanced"]
+    assert min(float(each["reason"].split()[1]) for each in turned) >= 10
+    listed = run(site.folder, "history", "--server", site.program.operators).stdout
+    assert listed.count("clock-advanced") < len(turned)
+
+
+@needs_curl
 def test_a_machine_that_is_terminated_has_played_its_part(site: Site) -> None:
     site.guest("front-0")
     ran = site.rehearse("terminate", "--machine", "web-0=front-0")
@@ -284,6 +295,12 @@ def token(site: Site, *given: str) -> str:
             ("--machine", "web-0=front-0", "--machine", "web-1=front-0", "--machine", "web-2=batch_0"),
             "lab",
             "machine front-0 cannot play both web-0 and web-1",
+        ),
+        (
+            "spot-eviction",
+            ("--machine", "batch_0=front-0"),
+            "lab",
+            "spot-eviction evicts batch_0, but machine front-0 is regular: only spot machines are evicted",
         ),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused, Unavailable
 from forewarn.core.words import EventStatus, EventType
-from forewarn.guest.settings import GuestSettings
+from forewarn.guest.settings import EndpointSettings
 from forewarn.sdk import answers, transport
 from forewarn.sdk.leases import Lease, LeaseSource
 from forewarn.sdk.surroundings import Surroundings
@@ -107,9 +107,9 @@ def test_a_machine_learns_who_it_is(connect: Connect) -> None:
 
 @BOTH
 def test_a_fleet_may_tell_machines_their_name_alone_or_nothing(connect: Connect) -> None:
-    with talking(connect, settings=GuestSettings(rate=0, instance=InstanceMetadata.NAME)) as (_, client):
+    with talking(connect, settings=EndpointSettings(rate=0, instance=InstanceMetadata.NAME)) as (_, client):
         assert client.instance().name == "web-0"
-    off = GuestSettings(rate=0, instance=InstanceMetadata.OFF)
+    off = EndpointSettings(rate=0, instance=InstanceMetadata.OFF)
     with (
         talking(connect, settings=off) as (_, client),
         pytest.raises(Unavailable, match="Give its name"),
@@ -146,7 +146,7 @@ def test_the_first_call_may_take_two_minutes(connect: Connect) -> None:
 @BOTH
 def test_a_caller_that_asks_too_often_waits_as_long_as_it_is_told(connect: Connect) -> None:
     time = Time()
-    with serving(settings=GuestSettings(rate=1)) as face, connect(url_of(face), time=time) as client:
+    with serving(settings=EndpointSettings(rate=1)) as face, connect(url_of(face), time=time) as client:
         while True:
             try:
                 client.events()

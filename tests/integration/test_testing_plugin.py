@@ -174,7 +174,7 @@ def test_a_run_that_does_not_use_it_imports_nothing_of_it(
         def test_what_is_imported(request):
             assert request.config.pluginmanager.has_plugin("forewarn")
             mine = {name for name in sys.modules if name.startswith("forewarn.")}
-            assert mine == {"forewarn.testing", "forewarn.testing.plugin"}
+            assert mine == {"forewarn.lazy", "forewarn.testing", "forewarn.testing.plugin"}
             assert not {"httpx", "sqlalchemy", "fastapi", "uvloop"} & set(sys.modules)
         """
     )

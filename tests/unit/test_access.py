@@ -167,3 +167,5 @@ def test_a_revoked_token_is_no_longer_valid() -> None:
     assert not revoke("alice", [token("alice")], now=NOW).valid(NOW)
     with pytest.raises(NotFound, match='token "bob" does not exist'):
         revoke("bob", [token("alice")], now=NOW)
+    with pytest.raises(NotFound, match='token "alicia" does not exist; did you mean alice'):
+        revoke("alicia", [token("alice")], now=NOW)

@@ -238,7 +238,7 @@ def test_work_that_just_fits_does_not_miss_its_window_because_a_tick_is_late(lat
 
 def test_what_can_never_fit_is_refused_unless_there_is_a_deadline() -> None:
     bound = timing(window("14:00", 1))
-    with pytest.raises(Invalid, match="host-1: project shop has no window with room for 3600 s of work"):
+    with pytest.raises(Invalid, match="host-1: project shop has no window with room for 1 h of work"):
         bound.check("host-1", now=MONDAY)
     timing(window("14:00", 1), deadline=MONDAY + HOUR).check("host-1", now=MONDAY)
     apart = Timing(

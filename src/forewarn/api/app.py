@@ -18,7 +18,6 @@ from forewarn.api import (
     probes,
     projects,
     rehearsals,
-    reports,
     rollouts,
     stream,
     tokens,
@@ -39,7 +38,7 @@ BEARER = HTTPBearer(auto_error=False, description="A token, as `forewarn token c
 
 
 PARTS = (
-    *(machines, hosts, projects, rehearsals, orders, reports, rollouts, events, holds),
+    *(machines, hosts, projects, rehearsals, orders, rollouts, events, holds),
     *(calendar, history, stream, webhooks, fleet, clock, tokens, probes),
 )
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from forewarn.api.wording import explain
 from forewarn.core.errors import (
     Anonymous,
     Conflict,
@@ -22,7 +23,6 @@ from forewarn.core.errors import (
     Refused,
     Unavailable,
 )
-from forewarn.wire.fields import shown
 
 log = logging.getLogger(__name__)
 
@@ -165,20 +165,3 @@ def _allowed(request: Request) -> list[str]:
             for route in request.app.routes
         )
     ]
-
-
-def explain(error: Mapping[str, Any]) -> str:
-    """Say in words what pydantic found wrong."""
-    place, *path = [str(part) for part in error["loc"]]
-    field = ".".join(path) or f"the {place}"
-    match error["type"]:
-        case "json_invalid":
-            return f"the body is not JSON: {error['ctx']['error']} at character {error['loc'][-1]}"
-        case "extra_forbidden":
-            return f"{field}: there is no such {'key in the body' if place == 'body' else 'query parameter'}"
-        case "missing":
-            return f"{field}: this is missing"
-        case _:
-            message = str(error["msg"]).removeprefix("Value error, ")
-            expected = message.replace("Input should be", "expected", 1)
-            return f"{field}: {expected[:1].lower()}{expected[1:]}, got {shown(error.get('input'))}"

@@ -1,4 +1,7 @@
-"""Orders: show them, and what they wait for; cancel, retry and abandon them."""
+"""Orders: show them, and what they wait for; cancel, retry and abandon them.
+
+Whoever does the work of an order outside reports how it goes: done, failed, still at it.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +11,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from forewarn.api import shapes
-from forewarn.api.bodies import OrdersQuery
+from forewarn.api.bodies import FailureBody, OrdersQuery
 from forewarn.api.errors import documented
 from forewarn.api.hosts import answered
 from forewarn.api.paths import Id, listed, order_id, project_name
@@ -57,7 +60,7 @@ class Verb:
     say: Callable[[Plane, OrderId, str], Placed]  # of which order, and who says it
 
 
-def add_verb(router: APIRouter, verb: Verb) -> None:
+def _add_verb(verb: Verb) -> None:
     """Have a verb said with POST."""
 
     @router.post(
@@ -86,7 +89,10 @@ VERBS = (
     Verb(
         name="retry",
         summary="Carry out the failed steps again",
-        description="Carry out the failed steps of an order once more.",
+        description=(
+            "Carry out the failed steps of an order once more. With an external driver nobody begins them "
+            "by itself: whoever does the work reports."
+        ),
         status=202,
         say=lambda plane, order, by: plane.retry_order(order, by=by),
     ),
@@ -97,6 +103,36 @@ VERBS = (
         status=202,
         say=lambda plane, order, by: plane.abandon_order(order, by=by),
     ),
+    # Reports of work that is done outside; that it failed is said with a reason, below.
+    Verb(
+        name="complete",
+        summary="Report that the work is done",
+        description="Say that all work of an order with an external driver that is under way is done.",
+        status=200,
+        say=lambda plane, order, by: plane.complete_order(order, by=by),
+    ),
+    Verb(
+        name="heartbeat",
+        summary="Report that the work goes on",
+        description="Say that work of an order with an external driver goes on; long silence is a failure.",
+        status=200,
+        say=lambda plane, order, _: plane.heartbeat(order),
+    ),
 )
 for _verb in VERBS:
-    add_verb(router, _verb)
+    _add_verb(_verb)
+
+
+@router.post(
+    "/v1/orders/{id}/fail",
+    summary="Report that the work failed",
+    response_model=shapes.OrderWithEvents,
+    responses=documented(404, 409, 413),
+)
+async def fail_order(
+    id: Id, service: Service, caller: Caller, body: FailureBody | None = None
+) -> JSONResponse:
+    """Say that the work of an order with an external driver failed; a person retries or abandons it."""
+    wanted, why = order_id(id), (body or FailureBody()).reason
+    placed = await service.run(lambda: service.plane.fail_order(wanted, by=caller, why=why))
+    return answered(placed, status=200)

@@ -228,6 +228,7 @@ class Order(Shape):
     reason: str | None
     driver: str
     emergency: str | None
+    heartbeat_seconds: float | None
     deadline: datetime | None
     expected_seconds: float | None
     rollout: str | None

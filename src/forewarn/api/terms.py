@@ -18,7 +18,7 @@ def mandate_of(caller: str, body: HostOrderBody | None) -> Mandate:
     if body is None:
         return Mandate(by=caller)
     if body.notice_seconds is not None and body.emergency is None:
-        raise Invalid("notice_seconds: expected only beside emergency, which says why notice is shortened")
+        raise Invalid("notice_seconds: expected only beside an emergency, which says why notice is shortened")
     _check_heartbeat(body.heartbeat_seconds, body.driver)
     return Mandate(
         by=caller,

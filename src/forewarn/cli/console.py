@@ -26,7 +26,7 @@ STYLES = {
     **dict.fromkeys(
         ("Started", "started", "checking", "frozen", "restarting", "moving", "degraded"), "magenta"
     ),
-    **dict.fromkeys(("failed",), "bold red"),
+    **dict.fromkeys(("failed", "failed, abandoned"), "bold red"),
     **dict.fromkeys(("stopped", "cancelled", "moot", "aborted", "-"), "dim"),
 }
 

@@ -99,11 +99,14 @@ def _show(session: Session, event: dict[str, Any]) -> None:
         ]
     )
     console.say()
-    console.table(NOTICES, (_notice(each) for each in event["notices"]), empty="")
+    pending = event["started_at"] is None and event["ended_at"] is None
+    console.table(NOTICES, (_notice(each, pending=pending) for each in event["notices"]), empty="")
+    if not pending and any(told["sent_at"] is None for told in event["notices"]):
+        console.say("\n  never: none of its polls, if it polled at all, was answered with this event in it")
 
 
-def _notice(told: dict[str, Any]) -> tuple[object, ...]:
-    sent = words.at(told["sent_at"]) or "never"
+def _notice(told: dict[str, Any], *, pending: bool) -> tuple[object, ...]:
+    sent = words.at(told["sent_at"]) or ("not yet" if pending else "never")
     return (told["machine"], sent, words.span_or_none(told["notice_seconds"]), told["late"])
 
 

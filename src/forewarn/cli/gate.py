@@ -1,12 +1,15 @@
 """`forewarn gate`: your own runbook does the work; forewarn tells the guests first and says when to begin.
 
 It announces, shows who has approved and who is awaited, waits until the stage may start, runs the command,
-and completes or fails the order by the command's exit code.
+and completes or fails the order by the command's exit code. An order whose work failed, or whose gate has
+gone, is taken up again by its id.
 """
 
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 import threading
 from typing import Annotated, Any, Literal
 
@@ -16,6 +19,7 @@ from forewarn.cli import console, words
 from forewarn.cli.client import Refused, Unreachable
 from forewarn.cli.complete import names
 from forewarn.cli.durations import Deadline, Heartbeat, Takes, seconds_or_none
+from forewarn.cli.find import whole_id
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Announce, wait for the guests, then run your own command.")
@@ -24,6 +28,8 @@ app = noun("Announce, wait for the guests, then run your own command.")
 LOOK_EVERY = 1.0
 # As long as a server lets an external driver be silent, unless it is told otherwise.
 DEFAULT_SILENCE = 600.0
+# So long an event stays listed after its start, unless a server is told otherwise.
+DEFAULT_LINGER = 90
 # Well within the limit after which silence is a failure.
 BEATS_IN_LIMIT = 4
 
@@ -33,6 +39,10 @@ REPORTS = {
     "heartbeat": "now and then: silence for {silence} is a failure",
 }
 
+EXTERNAL = "external"
+
+Id = Annotated[str, typer.Argument(metavar="ORDER", help="Its id, or how it begins.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask whether somebody else is at it.")]
 HostName = Annotated[str, typer.Argument(metavar="HOST", show_default=False, autocompletion=names("hosts"))]
 MachineName = Annotated[
     str, typer.Argument(metavar="MACHINE", show_default=False, autocompletion=names("machines"))
@@ -72,12 +82,9 @@ def host(
 ) -> None:
     """Gate work on a host and all it carries."""
     _check(command, wait=wait)
-    silence = seconds_or_none(heartbeat, hint="--heartbeat")
-    expected = seconds_or_none(takes, hint="--takes")
-    body = {"action": action, "driver": "external", "reason": reason, "heartbeat_seconds": silence}
-    body |= {"emergency": emergency, "deadline": deadline, "expected_seconds": expected}
-    order = session.client.post(f"/v1/hosts/{name}/maintenance", body)["order"]
-    _run(session, order, command, wait=wait, silence=silence)
+    body = {"action": action, **_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
+    body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
+    _run(session, session.client.post(f"/v1/hosts/{name}/maintenance", body)["order"], command)
 
 
 @app.command()
@@ -93,10 +100,49 @@ def machine(
 ) -> None:
     """Gate work on one machine."""
     _check(command, wait=wait)
+    body = _terms(reason, heartbeat)
+    answer = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)
+    _run(session, answer["order"], command)
+
+
+@app.command()
+@with_session
+def order(session: Session, id_: Id, command: Command = None, wait: Wait = False, yes: Yes = False) -> None:
+    """Take up an order again: its work failed, or its gate has gone."""
+    _check(command, wait=wait)
+    path = f"/v1/orders/{whole_id(session.client, 'orders', id_)}"
+    found = session.client.get(path)["order"]
+    if found["driver"] != EXTERNAL:
+        raise Refused(
+            f"order {found['id']} is done by the server itself: there is nothing to run for it here"
+        )
+    if found["ended_at"] is not None:
+        raise Refused(f"order {found['id']} is over ({found['state']}): order the work anew")
+    if found["state"] == "failed":
+        found = session.client.post(f"{path}/retry")["order"]
+    elif running := _under_way(found):
+        _ask(found, running, yes=yes)
+    _run(session, found, command)
+
+
+def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
     silence = seconds_or_none(heartbeat, hint="--heartbeat")
-    body = {"driver": "external", "reason": reason, "heartbeat_seconds": silence}
-    order = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)["order"]
-    _run(session, order, command, wait=wait, silence=silence)
+    return {"driver": EXTERNAL, "reason": reason, "heartbeat_seconds": silence}
+
+
+def _under_way(order: dict[str, Any]) -> list[str]:
+    return [step["machine"] for step in order["steps"] if step["state"] == "running"]
+
+
+def _ask(order: dict[str, Any], machines: list[str], *, yes: bool) -> None:
+    """Ask before work is begun that somebody may be doing at this moment."""
+    if yes:
+        return
+    under_way = f"work on {words.listing(machines)} is under way, perhaps in other hands"
+    if not sys.stdin.isatty():
+        raise Refused(f"{under_way}: say --yes if nobody is at it any more")
+    if not typer.confirm(f"{under_way[0].upper()}{under_way[1:]}. Do it here?", err=True):
+        raise Refused(f"order {order['id']} is left to whoever is at it")
 
 
 def _check(command: list[str] | None, *, wait: bool) -> None:
@@ -107,11 +153,9 @@ def _check(command: list[str] | None, *, wait: bool) -> None:
         raise typer.BadParameter(f"{command[0]} cannot be run: there is no such program here")
 
 
-def _run(
-    session: Session, order: dict[str, Any], command: list[str] | None, *, wait: bool, silence: float | None
-) -> None:
-    """See an order through; `silence` is how long whoever does the work may be silent, if that was said."""
-    silence = silence or DEFAULT_SILENCE
+def _run(session: Session, order: dict[str, Any], command: list[str] | None) -> None:
+    """See an order through."""
+    silence = order["heartbeat_seconds"] or DEFAULT_SILENCE
     console.say(f"Order {order['id']}:")
     try:
         while (machines := _wait(session, order["id"])) is not None:
@@ -144,7 +188,7 @@ def _wait(session: Session, order: str) -> list[str] | None:
                 f"Order {order} is {state}: {seen['order']['why'] or 'see forewarn order show'}."
             )
             raise typer.Exit(1)
-        if running := [step["machine"] for step in steps if step["state"] == "running"]:
+        if running := _under_way(seen["order"]):
             return running
         if state == "done" or not any(step["state"] == "waiting" for step in steps):
             return None
@@ -162,7 +206,9 @@ def _progress(seen: dict[str, Any]) -> list[str]:
         if event["ended_at"] is not None:
             continue
         names = words.listing(event["resources"])
-        if event["approved"]:
+        if event["status"] == "Started":
+            lines.append(f"{event['type']} of {names}: {_lingers('done')}")
+        elif event["approved"]:
             by = words.listing([each["by"] for each in event["approvals"]])
             lines.append(f"{event['type']} of {names}: approved by {by}")
         else:
@@ -173,6 +219,10 @@ def _progress(seen: dict[str, Any]) -> list[str]:
     if not lines:
         lines = [f"{each['what']}: {each['reason']}" for each in seen["order"]["waiting"]]
     return lines
+
+
+def _lingers(state: str) -> str:
+    return f"{state}; guests see it as over {DEFAULT_LINGER} s after it started, so that slow ones notice"
 
 
 def _carry_out(
@@ -199,7 +249,7 @@ def _carry_out(
     session.client.post(f"/v1/orders/{order}/fail", {"reason": problem})
     console.complain(
         f"{problem}: order {order} has failed, and its events stay listed.\n"
-        f"Try again with `{session.command('order retry ' + order)}`, "
+        f"Try again with `{session.command(f'gate order {order} -- {shlex.join(command)}')}`, "
         f"or give up with `{session.command('order abandon ' + order)}`."
     )
     raise typer.Exit(code)
@@ -223,6 +273,8 @@ def _show_notice(session: Session, order: str) -> None:
         console.say(
             f"  {words.listing(event['resources'])}: promised {promised}, started after {given}{early}"
         )
+        if event["ended_at"] is None:
+            console.say(f"    {_lingers('still listed')}")
 
 
 def _call_off(session: Session, order: str) -> None:
@@ -231,3 +283,8 @@ def _call_off(session: Session, order: str) -> None:
         console.complain(f"Called off: order {order} is cancelled.")
     except Refused as refusal:
         console.complain(f"Order {order} goes on: {refusal}")
+        if _under_way(session.client.get(f"/v1/orders/{order}")["order"]):
+            again = session.command(f"gate order {order} --yes -- COMMAND")
+            console.say("Nobody does its work now.")
+            console.say(f"  Take it up again:  {again}")
+            console.say(f"  Or report it:      {session.command(f'order complete {order}')}, or order fail")

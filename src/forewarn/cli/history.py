@@ -6,12 +6,15 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.client import PAGE
 from forewarn.cli.commands import Commands
 from forewarn.cli.complete import names
 from forewarn.cli.find import whole_id
 from forewarn.cli.session import Json, Project, Server, Session, Token, remember, with_session
 
 app = Commands(invoke_without_command=True)
+
+CLOCK_ADVANCED = "clock-advanced"
 
 LIST = console.Layout(
     columns=("NUMBER", "AT", "WHAT", "ON", "EVENT", "ORDER", "BY", "WHY"),
@@ -81,17 +84,47 @@ def export(
 def _listed(
     session: Session, machine: str | None, event: str | None, order: str | None, since: str | None, limit: int
 ) -> None:
-    answer = session.client.get(
-        "/v1/history",
+    wanted = {
         **session.scope,
-        machine=machine,
-        event=whole_id(session.client, "events", event) if event else None,
-        order=whole_id(session.client, "orders", order) if order else None,
-        since=since,
-        limit=limit,
-    )
-    rows = (_row(each) for each in answer["records"])
-    session.answer(answer, lambda: console.table(LIST, rows, empty="Nothing has happened."))
+        "machine": machine,
+        "event": whole_id(session.client, "events", event) if event else None,
+        "order": whole_id(session.client, "orders", order) if order else None,
+        "since": since,
+    }
+    answer = session.client.get("/v1/history", **wanted, limit=limit)
+    session.answer(answer, lambda: _show(session, answer, wanted, limit=limit))
+
+
+def _show(session: Session, answer: dict[str, Any], wanted: dict[str, Any], *, limit: int) -> None:
+    """Show as many lines as are wanted; many turns of the clock in a row are one."""
+    lines, after = folded(answer["records"]), answer["next"]
+    while len(lines) < limit and after is not None:
+        page = session.client.get("/v1/history", **wanted, limit=PAGE, after=after)
+        lines, after = folded([*lines, *page["records"]]), page["next"]
+    rows = (_row(each) for each in lines[:limit])
+    console.table(LIST, rows, empty="Nothing has happened.")
+
+
+def folded(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make one of turns of the clock in a row by the same person: a rehearsal turns it every moment.
+
+    The newest of them is kept, with the moment from which on it was turned, and how often.
+    """
+    lines: list[dict[str, Any]] = []
+    for record in records:
+        newer = lines[-1] if lines else None
+        if newer is None or not _is_same_turning(newer, record):
+            lines.append(record)
+            continue
+        times = newer.get("turns", 1) + record.get("turns", 1)
+        last = newer.get("last", newer["reason"])
+        said = f"{times} times from {words.at(record['at'])} on, the last {last}"
+        lines[-1] = {**newer, "turns": times, "last": last, "reason": said}
+    return lines
+
+
+def _is_same_turning(newer: dict[str, Any], record: dict[str, Any]) -> bool:
+    return {newer["kind"], record["kind"]} == {CLOCK_ADVANCED} and newer["by"] == record["by"]
 
 
 def _row(record: dict[str, Any]) -> tuple[object, ...]:

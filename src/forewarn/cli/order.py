@@ -8,8 +8,11 @@ from forewarn.cli import console, words
 from forewarn.cli.find import whole_id
 from forewarn.cli.placed import show_still_degraded, show_waiting
 from forewarn.cli.session import Session, noun, with_session
+from forewarn.wire.guid import is_guid
 
 app = noun("Show what is going to be done; cancel, retry or abandon it.")
+
+EXTERNAL = "external"
 
 Id = Annotated[str, typer.Argument(metavar="ORDER", help="Its id, or how it begins.", show_default=False)]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
@@ -52,7 +55,9 @@ def show(session: Session, id_: Id) -> None:
 @with_session
 def retry(session: Session, id_: Id) -> None:
     """Carry out the failed steps once more."""
-    _do(session, id_, "retry", "its failed steps are carried out once more")
+    order = _do(session, id_, "retry", "its failed steps are to be done once more")
+    if not session.json and order["driver"] == EXTERNAL and order["state"] == "started":
+        _show_nobody_does_it(session, order)
 
 
 @app.command()
@@ -108,7 +113,7 @@ def _show_list(session: Session, orders: list[dict[str, Any]]) -> None:
             console.short(order["id"]),
             _action(order),
             order["machine"] or order["host"],
-            order["state"],
+            _state(order),
             words.countdown(order["created_at"], now),
             order["by"],
             order["why"] or _reasons(order) or order["reason"],
@@ -119,8 +124,13 @@ def _show_list(session: Session, orders: list[dict[str, Any]]) -> None:
 
 
 def _reasons(order: dict[str, Any]) -> str:
-    """Say what an order waits for, each reason once: often all its events wait for the same."""
-    return "; ".join(dict.fromkeys(each["reason"] for each in order["waiting"]))
+    """Say what an order waits for, each reason once and whose it is; events are not named by their ids."""
+    whose: dict[str, list[str]] = {}
+    for each in order["waiting"]:
+        named = whose.setdefault(each["reason"], [])
+        if not is_guid(each["what"]) and each["what"] not in (*named, order["machine"], order["host"]):
+            named.append(each["what"])
+    return "; ".join(f"{', '.join(named)}: {why}" if named else why for why, named in whose.items())
 
 
 def _show(session: Session, answer: dict[str, Any]) -> None:
@@ -129,9 +139,10 @@ def _show(session: Session, answer: dict[str, Any]) -> None:
         [
             ("order", order["id"]),
             ("action", f"{_action(order)} on {order['machine'] or order['host']}"),
-            ("state", order["state"]),
+            ("state", _state(order)),
             ("by", order["by"]),
             ("reason", order["reason"]),
+            *([("done by", "somebody outside, who reports")] if order["driver"] == EXTERNAL else []),
             *([("emergency", order["emergency"])] if order["emergency"] else []),
             *([("rollout", order["rollout"])] if order["rollout"] else []),
             ("ordered", words.at(order["created_at"])),
@@ -152,8 +163,25 @@ def _show(session: Session, answer: dict[str, Any]) -> None:
         console.table(STEPS, (_step(each) for each in order["steps"]), empty="")
     if order["state"] == "failed" and order["ended_at"] is None:
         short = console.short(order["id"])
-        console.say(f"\n  Try again:  {session.command(f'order retry {short}')}")
+        again = f"gate order {short} -- COMMAND" if order["driver"] == EXTERNAL else f"order retry {short}"
+        console.say(f"\n  Try again:  {session.command(again)}")
         console.say(f"  Give it up: {session.command(f'order abandon {short}')}")
+
+
+def _show_nobody_does_it(session: Session, order: dict[str, Any]) -> None:
+    """Tell whoever has retried work that is done outside that nobody does it by itself."""
+    short = console.short(order["id"])
+    console.say("  It is done outside, so nobody begins it by itself, and long silence is a failure. Either")
+    console.say(f"    run a command for it:   {session.command(f'gate order {short} --yes -- COMMAND')}")
+    console.say(f"    or do it, and report:   {session.command(f'order complete {short}')}")
+    console.say(f"                            {session.command(f'order fail {short}')}")
+
+
+def _state(order: dict[str, Any]) -> str:
+    """Say the state, and whether a failed order still waits for somebody to retry or abandon it."""
+    if order["state"] != "failed":
+        return str(order["state"])
+    return "failed" if order["ended_at"] is None else "failed, abandoned"
 
 
 def _action(order: dict[str, Any]) -> str:

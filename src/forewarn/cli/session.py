@@ -17,7 +17,9 @@ import typer
 from forewarn.cli import console
 from forewarn.cli.client import Client, Refused, Unreachable
 from forewarn.cli.commands import Commands
+from forewarn.cli.flags import in_flags
 
+BAD_REQUEST = 400
 DEFAULT_SERVER = "http://127.0.0.1:8170"
 
 PANEL = "Everywhere"
@@ -117,7 +119,7 @@ def with_session(function: Callable[..., None]) -> Callable[..., None]:
         try:
             function(session, **given)
         except Refused as refusal:
-            console.complain(str(refusal))
+            console.complain(in_flags(str(refusal)) if refusal.status == BAD_REQUEST else str(refusal))
             raise typer.Exit(1) from None
         except Unreachable as error:
             console.complain(str(error))

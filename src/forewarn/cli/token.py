@@ -11,7 +11,7 @@ from forewarn.cli import console, words
 from forewarn.cli.client import Refused
 from forewarn.cli.durations import seconds
 from forewarn.cli.serve import installed
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import BAD_REQUEST, Session, noun, with_session
 
 app = noun("Say who may do what: make, list and revoke tokens.")
 
@@ -49,7 +49,7 @@ def create(
     if database is None:
         answer = session.client.post("/v1/tokens", body)
     else:
-        answer = _on_store(lambda store: store.create(database, _grant(body)))
+        answer = _on_store(lambda store: store.create(database, _grant(body), say=_say_beside))
     session.answer(answer, lambda: _show_new(answer))
 
 
@@ -76,12 +76,12 @@ def revoke(session: Session, name: Name, database: Database = None) -> None:
 
 
 def _on_store(work: Callable[[ModuleType], dict[str, Any]]) -> dict[str, Any]:
-    from forewarn.core.errors import ForewarnError
+    from forewarn.core.errors import ForewarnError, Invalid
 
     try:
         return work(installed("tokens"))
     except ForewarnError as error:
-        raise Refused(str(error)) from None
+        raise Refused(str(error), status=BAD_REQUEST if isinstance(error, Invalid) else None) from None
 
 
 def _grant(body: dict[str, Any]) -> object:
@@ -105,14 +105,18 @@ def _grant(body: dict[str, Any]) -> object:
     return Grant(**wanted, life=life)
 
 
+def _say_beside(text: str) -> None:
+    """Say something that is not the secret."""
+    print(text, file=sys.stderr)
+
+
 def _show_new(answer: dict[str, Any]) -> None:
     token = answer["token"]
     of = f" of {token['project']}" if token["project"] else ""
     until = f", until {words.at(token['expires_at'])}" if token["expires_at"] else ""
-    print(
+    _say_beside(
         f"Token {token['name']} ({token['role']}{of}{until}) is made. Its secret is shown only now;\n"
-        "whoever has it sets FOREWARN_TOKEN to it:",
-        file=sys.stderr,
+        "whoever has it sets FOREWARN_TOKEN to it:"
     )
     console.say(answer["secret"])
 

@@ -14,7 +14,9 @@ _DEFAULTS = {"update_domain": 0, "fault_domain": 0, "priority": "regular"}
 
 def fleet_file(fleet: dict[str, Any]) -> str:
     """Write a fleet file."""
-    parts = [_table(f"[projects.{_key(name)}]", project) for name, project in fleet["projects"].items()]
+    parts = [
+        _table(f"[projects.{_key(name)}]", _project(project)) for name, project in fleet["projects"].items()
+    ]
     for name, group in fleet["groups"].items():
         policy = group["policy"]
         parts.append(_table(f"[groups.{_key(name)}]", {key: group[key] for key in group if key != "policy"}))
@@ -23,6 +25,14 @@ def fleet_file(fleet: dict[str, Any]) -> str:
     parts.append("\n".join(f"[hosts.{_key(name)}]" for name in fleet["hosts"]))
     parts += [_table("[[machines]]", _machine(machine)) for machine in fleet["machines"]]
     return "\n\n".join(part for part in parts if part)
+
+
+def _project(project: dict[str, Any]) -> dict[str, Any]:
+    """Write the length of windows as people do."""
+    if "windows" not in project:
+        return project
+    windows = [{**window, "length": words.duration(window["length"])} for window in project["windows"]]
+    return {**project, "windows": windows}
 
 
 def _asked(policy: dict[str, Any]) -> dict[str, Any]:

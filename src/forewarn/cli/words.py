@@ -60,7 +60,10 @@ def listing(words: list[str]) -> str:
 
 
 def notice(given: dict[str, Any]) -> str | None:
-    """Say what notice machines got: `least 9 m 38 s, late 0, never polled 19`; nothing before a start."""
+    """Say what notice machines got: `least 9 m 38 s, late 0, never polled 19`; nothing before a start.
+
+    Whoever never polled was not sent the event: it may have polled at other times.
+    """
     least = span_or_none(given["least_seconds"])
     if least is None and not given["never"]:
         return None

@@ -1,8 +1,9 @@
 """What the fleet is declared to be, and which groups listen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from forewarn.control import naming
 from forewarn.control.leaving import left_behind, let_go
 from forewarn.control.ports import Snapshot
 from forewarn.control.use_cases import UseCases
@@ -11,6 +12,7 @@ from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.fleet import FleetSpec
 from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Machine
+from forewarn.core.spelling import hint
 from forewarn.core.words import GroupName, Kind, ProjectName
 
 
@@ -40,19 +42,23 @@ class Declaring(UseCases):
             spec = change(_present_spec(tx, known))
             if known is None and spec.name.casefold() != name.casefold():
                 raise Invalid(f'name: expected "{name}", got "{spec.name}"')
+            if known is None:
+                _check_fleet(tx, name)
             spec = self._in_project_of_group(tx, spec)
             around = tx.around(
                 machines=[known.id] if known else [],
                 hosts=[spec.host] if spec.host else [],
                 groups=[spec.group] if spec.group else [],
             )
+            if spec.host is not None and spec.host not in around.hosts:
+                raise _no_such(spec, "host", spec.host, naming.host_names(tx))
             with self._saving(tx, around) as draft:
                 return machines.put(draft, spec, draft.machines[known.id] if known else None, by=by)
 
     def delete_machine(self, name: str, *, project: ProjectName | None, by: str) -> Machine:
         """Take a machine out of the fleet."""
         with self._store.write() as tx:
-            machine = tx.machine(name, project=project)
+            machine = naming.known_machine(tx, name, project=project, within=self._project)
             with self._saving(tx, tx.around(machines=[machine.id])) as draft:
                 machines.remove(draft, machine, by=by)
         return machine
@@ -86,17 +92,30 @@ class Declaring(UseCases):
 
     def _in_project_of_group(self, tx: Snapshot, spec: MachineSpec) -> MachineSpec:
         if spec.group is None:
-            if spec.project not in {project.name for project in tx.projects()}:
-                known = f"expected one of the projects, got {spec.project!r}"
-                raise Invalid(f'machine "{spec.name}": project: {known}')
+            known = [project.name for project in tx.projects()]
+            if spec.project not in known:
+                raise _no_such(spec, "project", spec.project, known)
             return spec
         group = tx.group(spec.group)
         if group is None:
-            raise Invalid(f'machine "{spec.name}": group: expected one of the groups, got {spec.group!r}')
+            raise _no_such(spec, "group", spec.group, naming.group_names(tx))
         if spec.update_domain >= group.update_domains:
             expected = f"expected 0 to {group.update_domains - 1}, got {spec.update_domain}"
             raise Invalid(f'machine "{spec.name}": update_domain: {expected}')
         return replace(spec, project=group.project)
+
+
+def _check_fleet(tx: Snapshot, name: str) -> None:
+    """Refuse a machine before there is anything that could carry it; then there are no projects either."""
+    if not tx.hosts(after=None, limit=1)[0]:
+        raise Invalid(
+            f'machine "{name}": the fleet has no hosts yet: declare it first (forewarn fleet apply FILE)'
+        )
+
+
+def _no_such(spec: MachineSpec, field: str, got: str, known: Sequence[str]) -> Invalid:
+    expected = f"expected one of the {field}s, got {got!r}{hint(got, known)}"
+    return Invalid(f'machine "{spec.name}": {field}: {expected}')
 
 
 def _known_machine(tx: Snapshot, name: str, project: ProjectName | None) -> Machine | None:

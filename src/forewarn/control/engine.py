@@ -9,17 +9,9 @@ from datetime import datetime, timedelta
 from typing import TypeAlias, TypeVar
 
 from forewarn.control.conductor import Conductor
+from forewarn.control.driver import Checked, Done, Driver, Failed, NotBegun, Running, Task
 from forewarn.control.noting import NotingStore
-from forewarn.control.ports import (
-    Activity,
-    Checked,
-    Done,
-    Driver,
-    Failed,
-    NotBegun,
-    Running,
-    Task,
-)
+from forewarn.control.ports import Activity
 from forewarn.control.rehearsals import Rehearsals
 from forewarn.control.retention import Retention
 from forewarn.control.silence import Silence

@@ -3,10 +3,11 @@
 An empty list says that there is nothing; it must not be the answer to a slip of the finger.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from forewarn.control.ports import HistoryFilter, Snapshot
 from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.model import Machine
 from forewarn.core.spelling import hint
 from forewarn.core.words import (
     DEFAULT_PROJECT,
@@ -23,6 +24,52 @@ from forewarn.core.words import (
 LOOKED_AT = 1000
 
 
+def known_machine(
+    snapshot: Snapshot, name: str, *, project: ProjectName | None, within: ProjectName | None
+) -> Machine:
+    """Find a machine by its name; of a project, if one is named."""
+    try:
+        return snapshot.machine(name, project=project)
+    except NotFound:
+        if project is None:
+            raise unknown_machine(snapshot, name) from None
+    check_project(snapshot, project, within=within)
+    mine = (each.name for each in _some_machines(snapshot) if each.project == project)
+    raise NotFound(f'machine "{name}" does not exist in project {project}{hint(name, mine)}')
+
+
+def unknown_machine(snapshot: Snapshot, name: str) -> NotFound:
+    """Say that there is no such machine, and which may have been meant."""
+    return _unknown("machine", name, (each.name for each in _some_machines(snapshot)))
+
+
+def unknown_group(snapshot: Snapshot, name: str) -> NotFound:
+    """Say that there is no such group, and which may have been meant."""
+    return _unknown("group", name, group_names(snapshot))
+
+
+def unknown_host(snapshot: Snapshot, name: str) -> NotFound:
+    """Say that there is no such host, and which may have been meant; for those who may know of all hosts."""
+    return _unknown("host", name, host_names(snapshot))
+
+
+def unknown_project(snapshot: Snapshot, name: str) -> NotFound:
+    """Say that there is no such project, and which may have been meant."""
+    return _unknown("project", name, (each.name for each in snapshot.projects()))
+
+
+def group_names(snapshot: Snapshot) -> list[str]:
+    """List names among which the one that was meant may be."""
+    known, _ = snapshot.groups(after=None, limit=LOOKED_AT)
+    return [each.name for each in known]
+
+
+def host_names(snapshot: Snapshot) -> list[str]:
+    """List names among which the one that was meant may be."""
+    known, _ = snapshot.hosts(after=None, limit=LOOKED_AT)
+    return [each.name for each in known]
+
+
 def check_project(snapshot: Snapshot, project: ProjectName, *, within: ProjectName | None) -> None:
     """Refuse a project that does not exist, or not for the people of another; a default one always does."""
     known = {DEFAULT_PROJECT, *(each.name for each in snapshot.projects())} if within is None else {within}
@@ -36,8 +83,7 @@ def check_group(snapshot: Snapshot, name: GroupName | None) -> None:
         return
     group = snapshot.group(name)
     if group is None or group.kind is GroupKind.STANDALONE:
-        known, _ = snapshot.groups(after=None, limit=LOOKED_AT)
-        raise _unknown("group", name, (each.name for each in known))
+        raise unknown_group(snapshot, name)
 
 
 def check_host(snapshot: Snapshot, name: HostName | None, *, within: ProjectName | None) -> None:
@@ -49,16 +95,14 @@ def check_host(snapshot: Snapshot, name: HostName | None, *, within: ProjectName
             raise NotFound(f'host "{name}" carries no machine of project {within}')
         return
     if snapshot.host(name) is None:
-        known, _ = snapshot.hosts(after=None, limit=LOOKED_AT)
-        raise _unknown("host", name, (each.name for each in known))
+        raise unknown_host(snapshot, name)
 
 
 def check_machine(snapshot: Snapshot, name: MachineName) -> None:
     """Refuse a machine that neither is nor was: one that is gone has records."""
     if snapshot.history(HistoryFilter(machine=name, limit=1)) or _is_there(snapshot, name):
         return
-    known, _ = snapshot.machines(after=None, limit=LOOKED_AT)
-    raise _unknown("machine", name, (each.name for each in known))
+    raise unknown_machine(snapshot, name)
 
 
 def check_filter(snapshot: Snapshot, wanted: HistoryFilter) -> None:
@@ -90,6 +134,11 @@ def _is_there(snapshot: Snapshot, name: MachineName) -> bool:
     except Conflict:  # in several projects
         return True
     return True
+
+
+def _some_machines(snapshot: Snapshot) -> Sequence[Machine]:
+    found, _ = snapshot.machines(after=None, limit=LOOKED_AT)
+    return found
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> NotFound:

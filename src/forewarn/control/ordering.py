@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from forewarn.control import naming
 from forewarn.control.use_cases import UseCases
 from forewarn.core import holds, orders
 from forewarn.core.access import check_change, check_terms
@@ -33,7 +34,7 @@ class Ordering(UseCases):
         if self._project is not None:
             check_terms(emergency=mandate.terms.emergency, driver=mandate.driver)
         with self._store.write() as tx:
-            machine = tx.machine(name, project=project)
+            machine = naming.known_machine(tx, name, project=project, within=self._project)
             scheduled = tx.scheduled_user_orders(machine.project)
             with self._saving(tx, tx.around(machines=[machine.id])) as draft:
                 order = orders.on_machine(
@@ -48,7 +49,7 @@ class Ordering(UseCases):
         with self._store.write() as tx:
             around = tx.around(hosts=[host])
             if host not in around.hosts:
-                raise NotFound(f'host "{name}" does not exist')
+                raise naming.unknown_host(tx, name)
             with self._saving(tx, around) as draft:
                 order = orders.on_host(draft, host, action, mandate, work=work, policy=self._policy)
         return Placed(order=order, events=draft.events_of(order.id))
@@ -97,9 +98,9 @@ class Ordering(UseCases):
         with self._store.write() as tx:
             around = tx.around(hosts=[] if host is None else [host])
             if host is not None and host not in around.hosts:
-                raise NotFound(f'host "{host}" does not exist')
+                raise naming.unknown_host(tx, host)
             if project is not None and project not in {known.name for known in tx.projects()}:
-                raise NotFound(f'project "{project}" does not exist')
+                raise naming.unknown_project(tx, project)
             with self._saving(tx, around) as draft:
                 wanted = Hold(
                     id=self._new_id(),

@@ -1,4 +1,4 @@
-"""What control needs of the outside world, in the words of the domain.
+"""What control needs of the outside world, in the words of the domain; of drivers, in `driver.py`.
 
 Adapters implement these without inheriting from them. All of it is synchronous: one worker thread runs
 all of control, one use case at a time.
@@ -7,20 +7,19 @@ all of control, one use case at a time.
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Protocol, TypeAlias
+from datetime import datetime
+from typing import Protocol
 
 from forewarn.control.ledger import Account
 from forewarn.core.access import Token
 from forewarn.core.draft import Changes, Sent, Slice
 from forewarn.core.faults import Fault
-from forewarn.core.model import Event, Grace, Group, Host, Machine, Order, Project, Record, Step
+from forewarn.core.model import Event, Grace, Group, Host, Machine, Order, Project, Record
 from forewarn.core.retention import Pruning
 from forewarn.core.scene import Scene
 from forewarn.core.waves import Rollout
 from forewarn.core.webhooks import Webhook, WebhookId
 from forewarn.core.words import (
-    Action,
     EventId,
     GroupName,
     HostName,
@@ -29,7 +28,6 @@ from forewarn.core.words import (
     OrderId,
     OrderState,
     ProjectName,
-    Work,
 )
 
 
@@ -416,81 +414,6 @@ class Store(Protocol):
 
     def write(self, *, project: ProjectName | None = None) -> AbstractContextManager[Transaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What a driver is told of a step."""
-
-    now: datetime
-    order: OrderId
-    action: Action
-    work: Work
-    step: Step
-    project: ProjectName
-    host: HostName | None
-    driver: str
-    heartbeat: timedelta | None = None  # how long whoever does it may be silent, if the order says so
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The step has been carried out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The step is under way."""
-
-    look_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The step could not be carried out."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class NotBegun:
-    """The driver never heard of the step: a crash came first."""
-
-
-Begun: TypeAlias = Done | Running | Failed
-Checked: TypeAlias = Done | Running | Failed | NotBegun
-
-
-class Driver(Protocol):
-    """Does the steps. Called outside any transaction; must not block for long."""
-
-    def begin(self, task: Task) -> Begun:
-        """Start a step. It has been saved as begun."""
-        ...
-
-    def check(self, task: Task) -> Checked:
-        """Say how a step is."""
-        ...
-
-
-class Outside(Protocol):
-    """Those who do the work of external orders: how long they have been silent, in real time."""
-
-    def expect(self, order: OrderId, limit: timedelta | None) -> None:
-        """Begin to count the silence about an order; None: as long as is usual."""
-        ...
-
-    def heard(self, order: OrderId) -> None:
-        """Take somebody's word that the work goes on."""
-        ...
-
-    def overdue(self) -> Mapping[OrderId, str]:
-        """Say which orders nobody has reported of in time, and how long that was."""
-        ...
-
-    def forget(self, order: OrderId) -> None:
-        """Wait for no more word of an order."""
         ...
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from forewarn.control.ports import Outside, Store
+from forewarn.control.driver import Outside
+from forewarn.control.ports import Store
 from forewarn.core import orders
 from forewarn.core.draft import Draft
 from forewarn.core.policy import EXTERNAL, Policy

@@ -89,7 +89,8 @@ class Views:
     def machine(self, name: str, *, project: ProjectName | None) -> MachineView:
         """Show one machine."""
         with self._store.read() as snapshot:
-            return self._seen(snapshot, [snapshot.machine(name, project=project)])[0]
+            found = naming.known_machine(snapshot, name, project=project, within=self._project)
+            return self._seen(snapshot, [found])[0]
 
     def machines(
         self,
@@ -116,8 +117,8 @@ class Views:
         """Show one group."""
         with self._store.read() as snapshot:
             group = snapshot.group(GroupName(name))
-        if group is None or group.kind is GroupKind.STANDALONE:
-            raise NotFound(f'group "{name}" does not exist')
+            if group is None or group.kind is GroupKind.STANDALONE:
+                raise naming.unknown_group(snapshot, name)
         return group
 
     def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
@@ -129,8 +130,8 @@ class Views:
         """Show one host and what it carries."""
         with self._store.read() as snapshot:
             around = snapshot.around(hosts=[HostName(name)])
-        if HostName(name) not in around.hosts:
-            raise NotFound(f'host "{name}" does not exist')
+            if HostName(name) not in around.hosts:
+                raise naming.unknown_host(snapshot, name)
         carried = [machine for machine in around.machines.values() if machine.host == name]
         return around.hosts[HostName(name)], sorted(carried, key=lambda machine: machine.name.casefold())
 
@@ -145,7 +146,7 @@ class Views:
             for project in snapshot.projects():
                 if project.name == name:
                     return project
-        raise NotFound(f'project "{name}" does not exist')
+            raise naming.unknown_project(snapshot, name)
 
     def orders(
         self, *, state: OrderState | None, after: str | None, limit: int

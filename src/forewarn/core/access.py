@@ -15,6 +15,7 @@ from enum import StrEnum
 from forewarn.core.errors import Anonymous, Conflict, Invalid, NotFound, Refused
 from forewarn.core.model import Order
 from forewarn.core.policy import EXTERNAL
+from forewarn.core.spelling import hint
 from forewarn.core.words import DEFAULT_PROJECT, ProjectName, Source
 
 # What every secret begins with, so that a scanner of repositories can find one that leaked.
@@ -178,10 +179,12 @@ def granted(wanted: Grant, *, secret: str, by: str, now: datetime, number: int) 
 
 def revoke(name: str, known: Iterable[Token], *, now: datetime) -> Token:
     """End a token."""
+    names = []
     for token in known:
         if token.name == name:
             return replace(token, revoked_at=now)
-    raise NotFound(f'token "{name}" does not exist')
+        names.append(token.name)
+    raise NotFound(f'token "{name}" does not exist{hint(name, names)}')
 
 
 def operators(tokens: Iterable[Token], *, now: datetime) -> list[Token]:

@@ -14,6 +14,8 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.machines import MachineSpec
 from forewarn.core.model import Group, GroupPolicy, Host, Project
+from forewarn.core.moments import lasting
+from forewarn.core.spelling import hint
 from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, Kind, ProjectName
 
 NO_POLICY = GroupPolicy()
@@ -60,9 +62,7 @@ def validate(spec: FleetSpec) -> None:
     hosts, projects = frozenset(spec.hosts), frozenset(project.name for project in spec.projects)
     for group in spec.groups:
         if group.project not in projects:
-            raise Invalid(
-                f"groups.{group.name}: project: expected one of the projects, got {group.project!r}"
-            )
+            raise Invalid(f"groups.{group.name}: project: {_expected('projects', group.project, projects)}")
     _check_budgets(spec)
     seen: dict[tuple[str, object], str] = {}
     for place, machine in enumerate(spec.machines):
@@ -83,18 +83,22 @@ def _check_machine(
     projects: frozenset[ProjectName],
 ) -> None:
     if machine.host is not None and machine.host not in hosts:
-        raise Invalid(f"{where}: host: expected one of the hosts, got {machine.host!r}")
+        raise Invalid(f"{where}: host: {_expected('hosts', machine.host, hosts)}")
     if machine.group is None:
         if machine.project not in projects:
-            raise Invalid(f"{where}: project: expected one of the projects, got {machine.project!r}")
+            raise Invalid(f"{where}: project: {_expected('projects', machine.project, projects)}")
         return
     if machine.group not in groups:
-        raise Invalid(f"{where}: group: expected one of the groups, got {machine.group!r}")
+        raise Invalid(f"{where}: group: {_expected('groups', machine.group, groups)}")
     group = groups[machine.group]
     if machine.update_domain >= group.update_domains:
         raise Invalid(
             f"{where}: update-domain: expected 0 to {group.update_domains - 1}, got {machine.update_domain}"
         )
+
+
+def _expected(what: str, got: str, known: Iterable[str]) -> str:
+    return f"expected one of the {what}, got {got!r}{hint(got, sorted(known))}"
 
 
 def _check_budgets(spec: FleetSpec) -> None:
@@ -178,7 +182,7 @@ def _differences(before: Any, after: Any) -> Iterable[str]:
 
 def _said(value: object) -> str:
     if isinstance(value, timedelta):
-        return f"{value.total_seconds():g} s"
+        return lasting(value.total_seconds())
     return "none" if value is None else f"{value}".lower()
 
 

@@ -151,7 +151,7 @@ def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
     mine = _failed(draft, order)
     if any(step.state is StepState.RUNNING for step in mine.steps):
         raise Conflict(f"order {order} still has steps running: abandon it when they have ended")
-    why = f"abandoned: {mine.waiting[0].reason}" if mine.waiting else "abandoned"
+    why = f"abandoned by {by}: {mine.waiting[0].reason}" if mine.waiting else f"abandoned by {by}"
     departures.close(draft, mine, why=why, by=by, kind=Kind.ORDER_ABANDONED)
     return draft.put_order(replace(draft.orders[order], state=OrderState.FAILED))
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from forewarn.core.errors import Invalid
 from forewarn.core.model import Waiting
-from forewarn.core.moments import stamp, whole_second
+from forewarn.core.moments import lasting, stamp, whole_second
 from forewarn.core.windows import FOR_EVER, Calendar, Opening, Outlook
 from forewarn.core.words import ProjectName
 
@@ -95,7 +95,7 @@ class Timing:
         *most, last = sorted(self._calendars)
         lack = f"projects {', '.join(most)} and {last} have no window in common" if most else ""
         lack = lack or f"project {last} has no window"
-        room = f"with room for {self._work.total_seconds():g} s of work and a minute to spare"
+        room = f"with room for {lasting(self._work.total_seconds())} of work and a minute to spare"
         remedy = "give a deadline, say that it takes less, or change the windows"
         raise Invalid(f"{what}: {lack} {room}: {remedy}")
 

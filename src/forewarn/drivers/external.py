@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from forewarn.control.ports import Begun, Checked, Failed, NotBegun, Running, Task
+from forewarn.control.driver import Begun, Checked, Failed, NotBegun, Running, Task
 from forewarn.core.words import OrderId
 
 

@@ -1,23 +1,24 @@
 """The sockets guests call: some for everybody, and one for each machine that has a port of its own."""
 
 import asyncio
-import errno
 import logging
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from forewarn.core.errors import Conflict
 from forewarn.core.words import MachineId
+from forewarn.guest.binding import BACKLOG, bind
 from forewarn.guest.board import Board
 from forewarn.guest.endpoint import Endpoint
 from forewarn.guest.http import Connection
 
 log = logging.getLogger(__name__)
 
-# A fleet that comes back from an outage calls all at once.
-BACKLOG = 4096
 LOOPBACK = "127.0.0.1"
+
+CHANGE_ADDRESS = "choose another with --guest, FOREWARN_GUEST_LISTEN or [guest] listen"
+CHANGE_PORT = "give the machine another in the fleet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class Listeners:
     async def open_door(self, machine: MachineId, port: int, *, name: str) -> str:
         """Open a socket for one machine wherever its fleet file has it, 0 for any port; returns the URL."""
         seats = self._board.seats
-        for bound in _bind(LOOPBACK, port, what=f'machine "{name}": port {port}'):
+        for bound in bind(LOOPBACK, port, what=f'machine "{name}": port {port}', change=CHANGE_PORT):
             self._shared.append(await _serve(bound, lambda: Connection(self._endpoint, seats, key=machine)))
             port = bound.getsockname()[1]
         return f"http://{LOOPBACK}:{port}"
@@ -98,7 +99,7 @@ class Listeners:
 
     async def _open_shared(self, place: Listen) -> None:
         seats = self._board.network(place.network)
-        for bound in _bind(place.host, place.port, what=f"guest address {place}"):
+        for bound in bind(place.host, place.port, what=f"guest address {place}", change=CHANGE_ADDRESS):
             self.addresses.append(bound.getsockname()[:2])
             self._shared.append(await _serve(bound, lambda: Connection(self._endpoint, seats)))
 
@@ -107,47 +108,11 @@ class Listeners:
         seat = ports.get(port)
         if seat is None:  # it has left since the last socket was opened
             return
-        for bound in _bind(LOOPBACK, port, what=f'machine "{seat.machine.name}": port {port}'):
+        what = f'machine "{seat.machine.name}": port {port}'
+        for bound in bind(LOOPBACK, port, what=what, change=CHANGE_PORT):
             self._own[port] = await _serve(bound, lambda: Connection(self._endpoint, ports, key=port))
 
 
 async def _serve(bound: socket.socket, connection: Callable[[], Connection]) -> asyncio.Server:
     loop = asyncio.get_running_loop()
     return await loop.create_server(connection, sock=bound, backlog=BACKLOG)
-
-
-def _bind(host: str, port: int, *, what: str) -> Iterator[socket.socket]:
-    """Bind a socket for each address that a host stands for."""
-    try:
-        for family, *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-            yield _bound(family, address)
-    except OSError as error:
-        raise Conflict(f"{what} {_reason(error)}") from error
-
-
-def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            # "::" must not take the port that "0.0.0.0" wants.
-            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        bound.bind(address)
-        # Two can be bound to one place while neither listens; only now is it ours.
-        bound.listen(BACKLOG)
-    except OSError:
-        bound.close()
-        raise
-    return bound
-
-
-def _reason(error: OSError) -> str:
-    match error.errno:
-        case errno.EADDRINUSE:
-            return "is in use"
-        case errno.EADDRNOTAVAIL:
-            return "is no address of this system"
-        case errno.EACCES:
-            return "needs the right to bind ports below 1024"
-        case _:
-            return f"cannot be opened: {error}"

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from forewarn.guest.conditions import poll_of
 from forewarn.guest.plan import Approve, AskInstance, Defer, ListVersions, Plan, Refusal
 from forewarn.guest.request import Request
-from forewarn.guest.settings import GuestSettings
+from forewarn.guest.settings import EndpointSettings
 from forewarn.wire import azure
 from forewarn.wire.authority import is_expected
 from forewarn.wire.instance import OLDEST_VERSION, InstanceMetadata, field_named
@@ -35,10 +35,10 @@ NO_IDENTITY = Refusal(
 )
 
 Query: TypeAlias = Mapping[str, str]
-Handler: TypeAlias = Callable[[Request, Query, GuestSettings], Plan]
+Handler: TypeAlias = Callable[[Request, Query, EndpointSettings], Plan]
 
 
-def plan_of(request: Request, settings: GuestSettings) -> Plan:
+def plan_of(request: Request, settings: EndpointSettings) -> Plan:
     """Say what a request asks for, or why it is refused."""
     authority, path, query = _split(request.target.decode("latin-1"))
     if not _is_addressed_here(request, authority, settings):
@@ -65,7 +65,7 @@ def _split(target: str) -> tuple[str | None, str, str]:
     return authority, path.lower().removesuffix("/"), query
 
 
-def _is_addressed_here(request: Request, authority: str | None, settings: GuestSettings) -> bool:
+def _is_addressed_here(request: Request, authority: str | None, settings: EndpointSettings) -> bool:
     hosts = [host.decode("latin-1") for host in request.all(b"host")]
     if len(hosts) > 1 or (not hosts and request.http11):
         return False
@@ -74,7 +74,7 @@ def _is_addressed_here(request: Request, authority: str | None, settings: GuestS
     return all(is_expected(host, settings.names) for host in hosts)
 
 
-def _route(path: str, settings: GuestSettings) -> Mapping[bytes, Handler] | None:
+def _route(path: str, settings: EndpointSettings) -> Mapping[bytes, Handler] | None:
     if path in ROUTES:
         return ROUTES[path]
     if f"{path}/".startswith(("/metadata/identity/", "/metadata/attested/")):
@@ -110,7 +110,7 @@ def _not_allowed(methods: Mapping[bytes, Handler]) -> Refusal:
     return Refusal(status=405, body=azure.error("Method not allowed"), headers=allow)
 
 
-def _with_query(handler: Handler, request: Request, query: str, settings: GuestSettings) -> Plan:
+def _with_query(handler: Handler, request: Request, query: str, settings: EndpointSettings) -> Plan:
     """Read the query, and ask the handler what it makes of it."""
     pairs = [(key.lower(), value) for key, value in parse_qsl(query, keep_blank_values=True)]
     given = dict(pairs)
@@ -120,7 +120,7 @@ def _with_query(handler: Handler, request: Request, query: str, settings: GuestS
     return VERSION_INVALID if len(versions) > 1 else KEY_REPEATED
 
 
-def _poll(request: Request, query: Query, settings: GuestSettings) -> Plan:
+def _poll(request: Request, query: Query, settings: EndpointSettings) -> Plan:
     version = _version(query)
     if isinstance(version, Refusal):
         return version
@@ -129,15 +129,15 @@ def _poll(request: Request, query: Query, settings: GuestSettings) -> Plan:
     return poll_of(request, version=version, longest=settings.limits.wait_seconds)
 
 
-def _approve(request: Request, query: Query, settings: GuestSettings) -> Plan:
+def _approve(request: Request, query: Query, settings: EndpointSettings) -> Plan:
     return _refusal_of_post(request, query, settings) or Approve(request.body)
 
 
-def _defer(request: Request, query: Query, settings: GuestSettings) -> Plan:
+def _defer(request: Request, query: Query, settings: EndpointSettings) -> Plan:
     return _refusal_of_post(request, query, settings) or Defer(request.body)
 
 
-def _refusal_of_post(request: Request, query: Query, settings: GuestSettings) -> Refusal | None:
+def _refusal_of_post(request: Request, query: Query, settings: EndpointSettings) -> Refusal | None:
     version = _version(query)
     if isinstance(version, Refusal):
         return version
@@ -157,19 +157,19 @@ def _has_header(request: Request) -> bool:
     return bool(values) and all(value.strip().lower() == b"true" for value in values)
 
 
-def _versions(request: Request, query: Query, settings: GuestSettings) -> Plan:
+def _versions(request: Request, query: Query, settings: EndpointSettings) -> Plan:
     return ListVersions() if _has_header(request) else NO_HEADER
 
 
-def _refuse_identity(request: Request, query: Query, settings: GuestSettings) -> Plan:
+def _refuse_identity(request: Request, query: Query, settings: EndpointSettings) -> Plan:
     return NO_IDENTITY
 
 
-def _ask_all(request: Request, query: Query, settings: GuestSettings) -> Plan:
+def _ask_all(request: Request, query: Query, settings: EndpointSettings) -> Plan:
     return _checked(request, query, form="json") or AskInstance()
 
 
-def _ask_wrapped(request: Request, query: Query, settings: GuestSettings) -> Plan:
+def _ask_wrapped(request: Request, query: Query, settings: EndpointSettings) -> Plan:
     return _checked(request, query, form="json") or AskInstance(wrapped=True)
 
 

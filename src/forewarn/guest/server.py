@@ -18,14 +18,14 @@ from forewarn.guest.listeners import Listen, Listeners
 from forewarn.guest.play import Play, Playhouse
 from forewarn.guest.pulse import Pulse
 from forewarn.guest.service import Service
-from forewarn.guest.settings import GuestSettings
+from forewarn.guest.settings import EndpointSettings
 
 
 class GuestServer:
     """Answers guests from a board."""
 
     def __init__(
-        self, board: Board, desk: Desk, *, clock: Clock, settings: GuestSettings, new_id: Callable[[], str]
+        self, board: Board, desk: Desk, *, clock: Clock, settings: EndpointSettings, new_id: Callable[[], str]
     ) -> None:
         """Make it on the loop it will run on; `new_id` makes GUIDs."""
         pulse = Pulse(asyncio.get_running_loop(), clock)

@@ -14,7 +14,7 @@ from forewarn.guest.patience import Caller, Gone, Patience, seat_of
 from forewarn.guest.plan import Approve, AskInstance, Defer, ListVersions, Plan, Poll, Refusal
 from forewarn.guest.pulse import Pulse
 from forewarn.guest.rehearsing import Rehearsing
-from forewarn.guest.settings import GuestSettings
+from forewarn.guest.settings import EndpointSettings
 from forewarn.wire import azure, instance
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class Service:
     """Answers the requests of known callers from the board, and takes what they bring to the desk."""
 
     def __init__(
-        self, board: Board, desk: Desk, *, pulse: Pulse, settings: GuestSettings, new_id: Callable[[], str]
+        self, board: Board, desk: Desk, *, pulse: Pulse, settings: EndpointSettings, new_id: Callable[[], str]
     ) -> None:
         self.settings = settings
         self.errors = Errors(new_id)

@@ -24,8 +24,8 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuestSettings:
-    """How the guest endpoint behaves."""
+class EndpointSettings:
+    """How the guest endpoint behaves: what `[guest]` of the settings says, as the endpoint needs it."""
 
     rate: float = 5.0  # requests a second for each machine; 0: no limit
     instance: InstanceMetadata = InstanceMetadata.FULL

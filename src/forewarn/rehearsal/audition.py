@@ -6,7 +6,8 @@ from typing import Any
 
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.rehearsals import how_to_mark
-from forewarn.rehearsal.casting import cast, hosts_of, machines_on, roles
+from forewarn.core.words import Priority
+from forewarn.rehearsal.casting import cast, evicted, hosts_of, machines_on, roles
 from forewarn.rehearsal.operator import Operator
 from forewarn.rehearsal.scenario import EVENTS, Scenario
 
@@ -34,6 +35,7 @@ async def audition(
     }
     names = {role: str(machine["name"]) for role, machine in found.items()}
     _check_once(names)
+    _check_evicted(scenario, found)
     hosts = {host: _carrier(scenario, host, found) for host in hosts_of(scenario)}
     if hosts:
         await _check_hosts(server, hosts.values())
@@ -55,6 +57,17 @@ def _check_once(names: Mapping[str, str]) -> None:
         twice = [other for other in names if names[other] == name and other != role]
         if twice:
             raise Conflict(f"machine {name} cannot play both {role} and {twice[0]}")
+
+
+def _check_evicted(scenario: Scenario, found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse at once what the server would refuse when the eviction is due."""
+    for role in evicted(scenario):
+        machine = found[role]
+        if machine["priority"] != Priority.SPOT:
+            raise Conflict(
+                f"{scenario.name} evicts {role}, but machine {machine['name']} is {machine['priority']}: "
+                f"only spot machines are evicted; --machine {role}=NAME says which machine plays {role}"
+            )
 
 
 async def _project(server: Operator, name: str | None) -> str:

@@ -29,6 +29,13 @@ def roles(scenario: Scenario) -> tuple[str, ...]:
     return tuple(each.name for each in scenario.fleet.machines if each.name in needed or each.host in hosts)
 
 
+def evicted(scenario: Scenario) -> tuple[str, ...]:
+    """Name the machines that a scenario evicts."""
+    return tuple(
+        order.machine for order in _orders(scenario) if order.action is Action.EVICT and order.machine
+    )
+
+
 def cast(scenario: Scenario, *, machines: Mapping[str, str], hosts: Mapping[str, str]) -> Scenario:
     """Put other names for machines and hosts; only the machines named here remain."""
     fleet = replace(

@@ -22,6 +22,10 @@ MANUAL = "manual"
 # Real seconds. A clock that may be fast is looked at often; in real time nobody is in a hurry.
 LOOK_OFTEN = 0.2
 LOOK_SELDOM = 1.0
+# Each turn of a manual clock is a record. It is turned once a real second, and sooner only where guests would
+# find more than a third of the shortest notice gone at once.
+TURN_EVERY = 1.0
+LONGEST_TURN = 10.0  # of service time
 # Two computers' clocks drift apart, and a server's may be corrected.
 COMPARE_EVERY = 10.0
 # Several times before the server takes whoever rehearses for gone.
@@ -84,8 +88,10 @@ class RunningServer(Operator):
     async def keep_up(self) -> None:
         """Let the server's time go on, and learn what guests have done."""
         if self.clock.kind == MANUAL and self._turned_at is not None:
-            real, self._turned_at = monotonic() - self._turned_at, monotonic()
-            await self._turn(real * self._pace)
+            real = monotonic() - self._turned_at
+            if real >= TURN_EVERY or real * self._pace >= LONGEST_TURN:
+                self._turned_at = monotonic()
+                await self._turn(real * self._pace)
         elif monotonic() - self.clock.told_at > COMPARE_EVERY:
             self.clock.set(await self.call("GET", "/v1/clock"))
         if monotonic() - self._said_at > SAY_AGAIN_EVERY:

@@ -5,9 +5,11 @@ import socket
 from collections.abc import Callable
 
 from forewarn.core.errors import Conflict, Invalid
+from forewarn.guest.binding import not_opened
 from forewarn.guest.listeners import Listen
 
 PORTS = 65536
+CHANGE_OPERATOR = "choose another with --operator, FOREWARN_OPERATOR_LISTEN or [operator] listen"
 
 
 def guest_address(text: str) -> Listen:
@@ -39,7 +41,8 @@ def bound(host: str, port: int) -> socket.socket:
         taken.listen()
     except OSError as error:
         taken.close()
-        raise Conflict(f"operator address {host}:{port} cannot be opened: {error.strerror}") from error
+        what = f"operator address {shown(host, port)}"
+        raise Conflict(not_opened(what, error, change=CHANGE_OPERATOR)) from error
     return taken
 
 

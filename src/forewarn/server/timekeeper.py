@@ -7,6 +7,7 @@ from forewarn.clock import Clock, ManualClock
 from forewarn.control.engine import Engine
 from forewarn.control.plane import Plane
 from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.moments import lasting
 
 # A longer way is more likely a slip of the finger than a wish.
 LONGEST_ADVANCE = timedelta(days=400)
@@ -45,7 +46,8 @@ class Timekeeper:
                 f"the clock is {self._clock.kind}: only a manual one can be advanced (--clock manual)"
             )
         if not 0 <= seconds <= LONGEST_ADVANCE.total_seconds():
-            raise Invalid(f"seconds: expected 0 to {LONGEST_ADVANCE.total_seconds():.0f}, got {seconds:g}")
+            most = lasting(LONGEST_ADVANCE.total_seconds())
+            raise Invalid(f"seconds: expected at most {most}, got {lasting(seconds)}")
         now, way = self._clock.now(), timedelta(seconds=seconds)
         if way:
             self._plane.clock_advanced(way, by=by)

@@ -14,11 +14,12 @@ from forewarn.api.services import ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import Settings
 from forewarn.control.bell import Bell
+from forewarn.control.driver import Driver
 from forewarn.control.engine import Engine
 from forewarn.control.feed import Feed
 from forewarn.control.noting import NotingStore
 from forewarn.control.plane import Plane
-from forewarn.control.ports import Delta, Driver
+from forewarn.control.ports import Delta
 from forewarn.control.rehearsals import Rehearsals
 from forewarn.control.rollouts import Rollouts
 from forewarn.control.silence import Silence
@@ -31,7 +32,7 @@ from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board import Board
 from forewarn.guest.server import GuestServer
-from forewarn.guest.settings import GuestSettings
+from forewarn.guest.settings import EndpointSettings
 from forewarn.server.bridge import Boards, FrontDesk, Plays, Runner
 from forewarn.server.delivery import Delivery
 from forewarn.server.health import Health
@@ -63,9 +64,9 @@ def drivers(settings: Settings, external: ExternalDriver) -> Mapping[str, Driver
     return {"simulated": SimulatedDriver(settings.simulated), EXTERNAL: external}
 
 
-def guest_settings(settings: Settings) -> GuestSettings:
+def endpoint_settings(settings: Settings) -> EndpointSettings:
     """Take over what is set about the guest endpoint."""
-    return GuestSettings(
+    return EndpointSettings(
         rate=settings.guest.rate,
         instance=InstanceMetadata(settings.guest.instance),
         lenient_header_on_post=settings.guest.lenient_header_on_post,
@@ -143,7 +144,7 @@ def wire(core: Core) -> Parts:
         all_of_it = snapshot.since(0)
     board.apply(all_of_it)
     desk = FrontDesk()
-    guest = GuestServer(board, desk, clock=core.clock, settings=guest_settings(settings), new_id=new_id)
+    guest = GuestServer(board, desk, clock=core.clock, settings=endpoint_settings(settings), new_id=new_id)
     boards = Boards(board, guest, asyncio.get_running_loop())
     core.noting.attend(boards)
     silence = Silence(store=core.noting, outside=core.external, policy=settings.times, new_id=new_id)

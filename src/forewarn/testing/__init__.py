@@ -3,8 +3,9 @@
 pytest imports this wherever forewarn is installed, so each name is imported when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from forewarn.lazy import lazily
 
 if TYPE_CHECKING:
     from forewarn.core.errors import Conflict as Conflict
@@ -25,13 +26,4 @@ _HOMES = {
     "Machine": "forewarn.testing.machine",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazily(globals(), _HOMES)

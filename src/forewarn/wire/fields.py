@@ -12,6 +12,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any, TypeAlias
 
 from forewarn.core.errors import Invalid
+from forewarn.core.moments import lasting
 from forewarn.core.spelling import closest
 
 Reader: TypeAlias = Callable[[object], Any]
@@ -132,7 +133,8 @@ def span(least: timedelta, most: timedelta) -> Reader:
     def reader(value: object) -> timedelta:
         taken = _span(value)
         if taken is None or not least <= taken <= most:
-            raise Invalid(f"expected a time from {least} to {most}, as 90 or 15m, got {shown(value)}")
+            between = f"{lasting(least.total_seconds())} to {lasting(most.total_seconds())}"
+            raise Invalid(f"expected a time from {between}, as 90 or 15m, got {shown(value)}")
         return taken
 
     return reader

@@ -192,6 +192,7 @@ def order(order_: Order) -> dict[str, object]:
         "reason": order_.reason or None,
         "driver": order_.driver,
         "emergency": order_.terms.emergency or None,
+        "heartbeat_seconds": seconds_or_null(order_.terms.heartbeat),
         "deadline": time_or_null(order_.terms.deadline),
         "expected_seconds": seconds_or_null(order_.terms.expected),
         "rollout": order_.terms.rollout,

@@ -1,0 +1,37 @@
+"""What the API calls a field, and what it is on the command line: refusals name what was typed."""
+
+import re
+
+_FIELD = re.compile(r"([a-z_]+)(\[\d+\])?: ")
+
+FLAGS = {
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in (
+            *("action", "deadline", "driver", "emergency", "hosts_at_once", "limit", "name", "project"),
+            *("reason", "require_poll", "role", "secret", "since", "state"),
+            *("host", "group", "update_domain", "fault_domain", "priority", "address", "network", "port"),
+        )
+    },
+    "expected_seconds": "--takes",
+    "expires_seconds": "--expires",
+    "expiry": "--expires",
+    "gap_seconds": "--gap",
+    "health_seconds": "--health",
+    "heartbeat_seconds": "--heartbeat",
+    "notice_seconds": "--notice",
+    "kind": "--kind",
+    "kinds": "--kind",
+    "tags": "--tag",
+    "hosts": "HOST",
+    "seconds": "DURATION",
+    "url": "URL",
+}
+
+
+def in_flags(message: str) -> str:
+    """Name the flag instead of the field that a refusal begins with; whatever else it says stays."""
+    field = _FIELD.match(message)
+    if field is None or field[1] not in FLAGS:
+        return message
+    return f"{FLAGS[field[1]]}: {message[field.end() :]}"

@@ -1,0 +1,47 @@
+"""Refusals of the API on the command line."""
+
+import pytest
+
+from forewarn.api import bodies
+from forewarn.cli.flags import FLAGS, in_flags
+
+BODIES = (
+    bodies.MaintenanceBody,
+    bodies.MachineOrderBody,
+    bodies.HoldBody,
+    bodies.TokenBody,
+    bodies.RolloutBody,
+    bodies.WebhookBody,
+    bodies.AdvanceBody,
+)
+# Flags without a value, and what the command sets by itself.
+NEVER_REFUSED = {"now", "dry_run", "rehearsal"}
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            "heartbeat_seconds: expected at most 1 day, got 30 days",
+            "--heartbeat: expected at most 1 day, got 30 days",
+        ),
+        ('kinds[0]: there is no "foo"', '--kind: there is no "foo"'),
+        (
+            "seconds: expected at most 400 days, got 900 days",
+            "DURATION: expected at most 400 days, got 900 days",
+        ),
+        ("project: a user is of one project: say which", "--project: a user is of one project: say which"),
+        ('machine "web-9" does not exist', 'machine "web-9" does not exist'),
+        (
+            "projects.shop.windows[0].length: expected a time",
+            "projects.shop.windows[0].length: expected a time",
+        ),
+    ],
+)
+def test_a_refusal_names_what_was_typed(said: str, shown: str) -> None:
+    assert in_flags(said) == shown
+
+
+def test_every_field_that_a_command_fills_has_its_flag() -> None:
+    fields = {name for body in BODIES for name in body.model_fields}
+    assert fields - NEVER_REFUSED <= FLAGS.keys()

@@ -1,0 +1,25 @@
+"""How long something lasts, in words."""
+
+import pytest
+
+from forewarn.core.moments import lasting
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (0.5, "0.5 s"),
+        (60, "1 min"),
+        (90, "1 min 30 s"),
+        (5400, "1 h 30 min"),
+        (86400, "1 day"),
+        (7 * 86400, "7 days"),
+        (86401, "1 day 1 s"),
+        (-1, "-1 s"),
+        (1e300, "1e+300 s"),
+        (float("inf"), "inf s"),
+    ],
+)
+def test_a_time_is_said_in_its_units(seconds: float, words: str) -> None:
+    assert lasting(seconds) == words
