@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from forewarn.control import naming
 from forewarn.control.conductor import Conductor
 from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
 from forewarn.core import forecast, progress, rollout, steering
@@ -163,7 +164,7 @@ class Rollouts:
         scene = snapshot.scene(hosts)
         for host in hosts:
             if host not in scene.hosts:
-                raise NotFound(f'host "{host}" does not exist')
+                raise naming.unknown_host(snapshot, host)
         mine = Rollout(
             id=self._new_id(),
             number=0,
