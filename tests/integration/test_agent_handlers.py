@@ -862,12 +862,20 @@ def test_a_process_that_did_not_run_before_the_event_is_not_started_after_it(
 
 SYSTEMCTL = """
 case "$1" in
-  show) echo "ActiveState=$(head -n 1 {folder}/state)"
+  show) echo "LoadState=$(cat {folder}/load)"; echo "ActiveState=$(head -n 1 {folder}/state)"
     test $(wc -l < {folder}/state) = 1 || sed -i 1d {folder}/state;;
   stop) echo stop >> {folder}/ran; echo inactive > {folder}/state;;
   start) echo start >> {folder}/ran; echo active > {folder}/state;;
 esac
 """
+
+
+def put_systemd(folder: Path, monkeypatch: pytest.MonkeyPatch, *states: str, load: str = "loaded") -> None:
+    """Put a program in systemd's place: there is none in a container."""
+    script(folder, SYSTEMCTL.replace("{folder}", str(folder)), name="systemctl")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    (folder / "state").write_text("".join(f"{state}\n" for state in states))
+    (folder / "load").write_text(load)
 
 
 @pytest.mark.parametrize(
@@ -884,10 +892,7 @@ esac
 def test_a_unit_is_stopped_and_started_unless_it_was_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, states: list[str], ran: list[str], after: str
 ) -> None:
-    """With a program in systemd's place: there is none in a container."""
-    script(tmp_path, SYSTEMCTL.replace("{folder}", str(tmp_path)), name="systemctl")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    (tmp_path / "state").write_text("".join(f"{state}\n" for state in states))
+    put_systemd(tmp_path, monkeypatch, *states)
 
     async def scene() -> None:
         stage = Stage(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
@@ -900,6 +905,37 @@ def test_a_unit_is_stopped_and_started_unless_it_was_down(
     log = tmp_path / "ran"
     assert (log.read_text().split() if log.exists() else []) == ran
     assert (tmp_path / "state").read_text().split()[-1] == after
+
+
+@pytest.mark.parametrize(
+    ("load", "fault"),
+    [
+        ("not-found", "systemd knows no unit ngnix.service: it is misspelt, or not installed"),
+        (
+            "bad-setting",
+            "systemd cannot load the unit ngnix.service: `systemctl status ngnix.service` says why",
+        ),
+        ("error", "systemd cannot load the unit ngnix.service: `systemctl status ngnix.service` says why"),
+        ("masked", None),
+        ("loaded", None),
+    ],
+)
+def test_a_unit_that_systemd_cannot_run_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: str, fault: str | None
+) -> None:
+    put_systemd(tmp_path, monkeypatch, "inactive", load=load)
+    (one,) = handlers(toml(name="app", kind="process", unit="ngnix.service"))
+    assert asked(one) == (Never(fault) if fault else Ready("it does not run"))
+    assert list(one.does.problems()) == ([fault] if fault else [])
+
+
+def test_a_unit_that_runs_is_stopped_though_its_file_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_systemd(tmp_path, monkeypatch, "active", load="not-found")
+    (one,) = handlers(toml(name="app", kind="process", unit="nginx.service"))
+    with pytest.raises(AssertionError, match=r"it runs .*stop"):
+        asked(one)
 
 
 # Plug-ins
