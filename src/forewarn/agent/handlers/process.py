@@ -81,7 +81,7 @@ class Unit:
 
     async def prepare(self, task: Task) -> Outcome:
         """Stop it, and wait until it has."""
-        if self.name not in task.owed:
+        if not task.owes(self.name):
             state = await self._settled()
             if state.get("ActiveState") in DOWN:
                 fault = self._fault(state)
@@ -91,7 +91,7 @@ class Unit:
 
     async def recover(self, task: Task) -> Outcome:
         """Start it, if it was stopped here."""
-        if self.name not in task.owed:
+        if not task.owes(self.name):
             return LEFT_DOWN
         return await task.run(Command(words=(SYSTEMCTL, "start", "--", self.name)))
 
@@ -178,7 +178,7 @@ class PidFile:
 
     async def recover(self, task: Task) -> Outcome:
         """Start it, if it was ended here and nobody else has started it."""
-        if str(self.path) not in task.owed:
+        if not task.owes(str(self.path)):
             return LEFT_DOWN
         pid = self._pid()
         if self.start is None or (pid is not None and platform.process_started(pid) is not None):
