@@ -61,19 +61,19 @@ name = "rough"
 clock = "x60"
 
 [[steps]]
-fault = { kind = "503", machines = ["batch_0"], for = "10s" }
+fault = { kind = "503", machines = ["batch_0"], for = "1m" }
 
 [[steps]]
-at = "20s"
-order = { machine = "batch_0", action = "evict" }
+at = "2m"
+order = { machine = "batch_0", action = "restart" }
 
 [[steps]]
-at = "20s"
-fault = { kind = "vanished", for = "10s" }
+at = "2m"
+fault = { kind = "vanished", for = "1m" }
 
 [[steps]]
-at = "50s"
-fault = { kind = "empty", for = "10s" }
+at = "4m"
+fault = { kind = "empty", for = "1m" }
 
 [expect]
 saw = true
@@ -169,11 +169,11 @@ def test_faults_are_met_by_the_guests_that_are_there(site: Site) -> None:
     (guest,) = json.loads(ran.stdout)["guests"]
     (event,) = guest["events"]
     assert guest["polls"] > guest["spoiled"] > 0
-    assert event["seen_seconds"] - event["announced_seconds"] >= 10
+    assert event["seen_seconds"] >= 180
     for met in ("a 503", "an empty answer"):
         assert f"meets {met}" in ran.stderr
     told = [(each["kind"], each["reason"]) for each in site.program.history()]
-    assert ("rehearsal-faults", "rough: fault 503 for batch_0, fault vanished, fault empty") in told
+    assert ("rehearsal-faults", "rough: 503 for batch_0, vanished, empty") in told
     assert told[-1] == ("rehearsal-ended", "rough")
 
 
