@@ -20,7 +20,7 @@ run: $(VENV)/.server
 setup: $(VENV)/.dev
 
 test: $(VENV)/.dev
-	$(BIN)/pytest tests/unit tests/contract tests/integration -n 2 --dist worksteal
+	$(BIN)/pytest tests/unit tests/contract tests/integration -n 3 --dist worksteal
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench

@@ -21,6 +21,9 @@ _RUN = "FOREWARN_TEST_RUN"
 # Crash safety is PostgreSQL's own business; without it a test's database is made in half the time.
 _FASTER = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
 
+# The ends of the names of files: histories, and documents that are run as they are printed.
+_LONGEST = ("_rules", "_crash", "_documentation")
+
 _numbers = itertools.count()
 
 
@@ -32,6 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shutil.rmtree(_folder(), ignore_errors=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest: started last, one of them would keep a single worker busy at the end."""
+    items.sort(key=lambda item: not item.path.stem.endswith(_LONGEST))
 
 
 def _folder() -> Path:

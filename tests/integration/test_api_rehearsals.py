@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.core.errors import Unavailable
+from forewarn.store import database
 from forewarn.wire.fleet import read_fleet
 from tests.harness import Service, sqlite_url
 from tests.served import Api, app_of
@@ -161,10 +163,17 @@ def test_a_rehearsal_is_shown_with_its_faults_and_guests(api: Api) -> None:
     [
         ("projects/shop", {}, 409, "project shop is not for rehearsals: declare `rehearsal = true`"),
         ("projects/none", {}, 404, 'project "none" does not exist'),
-        ("projects/lab", {"machines": ["shop-0"]}, 404, "shop-0"),
+        ("projects/lab", {"machines": ["shop-0"], "faults": []}, 404, "shop-0"),
         ("projects/lab", {"machines": []}, 400, "machines"),
         ("projects/lab", {"id": "a b"}, 400, "id"),
         ("projects/lab", {"faults": [{"number": 1, "kind": "410"}]}, 400, "kind"),
+        ("projects/lab", {"faults": [{"number": 1, "kind": "429"}] * 2}, 400, "a number for each"),
+        (
+            "projects/lab",
+            {"faults": [{"number": 1, "kind": "429", "machines": ["shop-0"]}]},
+            400,
+            "faults[0].machines: shop-0 is not among the machines that play",
+        ),
         (
             "projects/lab",
             {"faults": [{"number": 1, "kind": "429", "until": "soon"}]},
@@ -195,6 +204,51 @@ def test_a_rehearsal_that_nobody_goes_on_with_ends_by_itself(service: Service, a
     service.tick()
     assert api("GET", PATH).status_code == 404
     assert ends(service) == [("forewarn", "mine: operator has not been heard of for 30 s")]
+
+
+def test_what_a_person_has_ended_is_not_begun_again_by_whoever_plays_it(service: Service, api: Api) -> None:
+    api("PUT", PATH, json=PLAYED)
+    assert api("DELETE", f"{PATH}?id=other").status_code == 404
+    assert api("DELETE", f"{PATH}?id={PLAYED['id']}").status_code == 200
+    answer = api("PUT", PATH, json=PLAYED)
+    assert answer.status_code == 409
+    said = answer.json()["error"]["message"]
+    assert said == "operator has ended the rehearsal of mine in project lab"
+
+
+def test_the_machines_of_a_rehearsal_stay_the_same(api: Api) -> None:
+    api("PUT", PATH, json=PLAYED)
+    assert api("PUT", PATH, json={**PLAYED, "machines": ["lab-0"]}).status_code == 409
+
+
+def test_other_faults_and_other_times_of_them_are_recorded_in_few_words(service: Service, api: Api) -> None:
+    many = [{"number": number, "kind": "503"} for number in range(100)]
+    for faults in (many, many, many[:99], [{**many[0], "delay_seconds": 3600}], []):
+        assert api("PUT", PATH, json={**PLAYED, "faults": faults}).status_code == 200
+    told = [each.reason for each in service.history() if each.kind == "rehearsal-faults"]
+    assert told == [
+        "mine: 503, 503, 503, 503, 503 and 95 more",
+        "mine: 503, 503, 503, 503, 503 and 94 more",
+        "mine: 503",
+        "mine: no faults any more",
+    ]
+
+
+def test_faults_end_in_time_while_the_store_is_away_and_it_is_recorded_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LOCK_SECONDS", 0)
+    service = Service(sqlite_url(tmp_path))
+    service.apply(read_fleet(FLEET))
+    api = Api(app_of(service))
+    api("PUT", PATH, json=PLAYED)
+    service.real += 31
+    with service.store.write(), pytest.raises(Unavailable):
+        service.engine.tick(service.clock.now())
+    assert api("GET", PATH).status_code == 404
+    service.tick()
+    assert [by for by, _ in ends(service)] == ["forewarn"]
+    service.close()
 
 
 def test_a_rehearsal_ends_when_its_project_is_not_for_it_any_more(service: Service, api: Api) -> None:

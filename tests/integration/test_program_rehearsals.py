@@ -169,6 +169,39 @@ def test_an_endpoint_that_hangs_hangs_up_when_the_fault_is_over(site: Site) -> N
     assert site.lab.poll().status_code == 200
 
 
+@pytest.mark.parametrize("kind", ["hang", "slow"])
+def test_whoever_is_held_up_is_let_go_when_the_rehearsal_ends(site: Site, kind: str) -> None:
+    site.spoil(kind, machines=["lab-0"])
+    held = Held(site.program.guests[0], address="127.0.0.61")
+    until(lambda: site.program.get(PATH)["rehearsal"]["guests"][0]["spoiled"], what="the fault to be met")
+    site.end()
+    assert held.answer().startswith("" if kind == "hang" else "HTTP/1.1 200 ")
+
+
+def test_a_slow_refusal_is_not_given_after_the_end(site: Site) -> None:
+    site.play({"kind": "slow"}, {"kind": "503"})
+    held = Held(site.program.guests[0], address="127.0.0.61")
+    until(lambda: site.program.get(PATH)["rehearsal"]["guests"][0]["spoiled"], what="the fault to be met")
+    site.end()
+    assert held.answer().startswith("HTTP/1.1 200 ")
+
+
+def test_a_group_that_moves_to_another_project_is_told_the_truth_at_once(site: Site, tmp_path: Path) -> None:
+    fleet = tomllib.loads((tmp_path / "fleet.toml").read_text())
+    fleet["groups"] = {"web": {"kind": "availability-set", "project": "lab"}}
+    fleet["machines"][0] |= {"group": "web", "project": "lab"}
+    assert site.program.call("PUT", "/v1/fleet", json=fleet).status_code == 200
+    site.lab.document()
+    site.spoil("503")
+    assert site.lab.poll().status_code == 503
+    fleet["groups"]["web"]["project"] = fleet["machines"][0]["project"] = "shop"
+    answer = site.program.call("PUT", "/v1/fleet", json=fleet)
+    assert answer.status_code == 200, answer.text
+    assert site.lab.poll().status_code == 200
+    site.spoil("503")
+    assert (site.lab.poll().status_code, site.door.poll().status_code) == (200, 503)
+
+
 def test_a_request_that_is_held_meets_a_fault_that_begins(site: Site) -> None:
     now = site.program.get("/v1/clock")["now"]
     etag = site.lab.poll().headers["ETag"]
@@ -193,7 +226,7 @@ def test_what_guests_did_is_shown_and_what_was_played_is_recorded(site: Site) ->
     assert site.program.call("GET", PATH).status_code == 404
     assert site.kinds() == [
         ("rehearsal-begun", "operator", "mine"),
-        ("rehearsal-faults", "operator", "mine: fault 429 for lab-0"),
+        ("rehearsal-faults", "operator", "mine: 429 for lab-0"),
         ("rehearsal-ended", "operator", "mine"),
     ]
 

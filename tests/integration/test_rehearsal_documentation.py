@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
     text = (DOCS / "how-to/rehearse-an-eviction.md").read_text()
     script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("8301", str(free_port()))
-    with Program(tmp_path, clock="x20") as program:
+    with Program(tmp_path, clock="x10") as program:
         ran = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", f'forewarn() {{ {FOREWARN} "$@"; }}\n{script}'],
             cwd=tmp_path,

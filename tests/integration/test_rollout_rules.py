@@ -90,7 +90,7 @@ class Rolling(Histories):
 
 TestRolling = Rolling.TestCase
 TestRolling.settings = settings(
-    max_examples=int(os.environ.get("FOREWARN_TEST_HISTORIES", "40")),
+    max_examples=int(os.environ.get("FOREWARN_TEST_HISTORIES", "20")),
     stateful_step_count=30,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

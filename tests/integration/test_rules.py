@@ -358,7 +358,7 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(
-    max_examples=int(os.environ.get("FOREWARN_TEST_HISTORIES", "40")),
+    max_examples=int(os.environ.get("FOREWARN_TEST_HISTORIES", "20")),
     stateful_step_count=30,
     deadline=None,
     # Shrinking a history takes minutes; the steps that led there are printed all the same.

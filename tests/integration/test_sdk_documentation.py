@@ -59,7 +59,7 @@ def test_importing_forewarn_imports_nothing_else() -> None:
         "import sys, forewarn; print([m for m in sys.modules if m.startswith('forewarn.') or m == 'httpx'])"
     )
     ran = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"
+    assert ran.stdout.strip() == "['forewarn.lazy']"
 
 
 def test_what_forewarn_does_not_offer_is_an_attribute_error() -> None:

@@ -125,6 +125,12 @@ class ProjectQuery(Query):
     project: Name | None = Field(None, description="Its project; needed where several have the name.")
 
 
+class RehearsalQuery(Query):
+    """Which rehearsal."""
+
+    id: Name | None = Field(None, description="Only if it is this one; 404 otherwise.")
+
+
 class CalendarQuery(Query):
     """Whose events."""
 

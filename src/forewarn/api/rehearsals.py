@@ -1,13 +1,13 @@
 """Rehearsals: whose guests have a part in one, what they meet, and what they have done."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from forewarn.api import shapes
-from forewarn.api.bodies import FaultBody, RehearsalBody
+from forewarn.api.bodies import FaultBody, RehearsalBody, RehearsalQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name
 from forewarn.api.rights import GuardedRoute
@@ -51,10 +51,12 @@ async def play_rehearsal(name: Name, body: RehearsalBody, service: Service, call
 
 
 @router.delete(PATH, summary="End a rehearsal", response_model=shapes.OneRehearsal, responses=documented(404))
-async def end_rehearsal(name: Name, service: Service, caller: Caller) -> JSONResponse:
+async def end_rehearsal(
+    name: Name, query: Annotated[RehearsalQuery, Query()], service: Service, caller: Caller
+) -> JSONResponse:
     """Answer all guests as ever again; orders that the scenario has placed go on."""
     project = _project(name)
-    return _shown(await service.run(lambda: service.rehearsals.end(project, by=caller)))
+    return _shown(await service.run(lambda: service.rehearsals.end(project, only=query.id, by=caller)))
 
 
 def _project(name: str) -> ProjectName:

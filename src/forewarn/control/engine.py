@@ -78,12 +78,12 @@ class Engine:
         Between two batches others get their turn, and time goes on: what is announced last must not have
         lost notice to what was announced first.
         """
+        if self._rehearsals is not None:
+            self._rehearsals.review()
         self.save_sent()
         if now >= self._activity_due(now):
             self.save_activity(now)
         self._disable_silent(now)
-        if self._rehearsals is not None:
-            self._rehearsals.review()
         faults = self._fail_silent(now)
         due = self._due_orders(now)
         faults += [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]

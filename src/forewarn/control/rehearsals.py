@@ -4,6 +4,7 @@ They are kept in memory alone. What is lost with a restart is only that answers 
 rehearses says it again; what nobody says again ends by itself, so that no guest is misled for long.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from forewarn.control.naming import check_project
 from forewarn.control.ports import Clock, Playhouse, Snapshot, Store, Transaction
 from forewarn.control.scope import ProjectStore
 from forewarn.core.draft import Draft
-from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.faults import Fault
 from forewarn.core.model import Project
 from forewarn.core.rehearsals import how_to_mark
@@ -22,6 +23,10 @@ from forewarn.core.words import Kind, MachineId, MachineName, ProjectName
 
 # For whoever rehearses to say that it goes on; real seconds.
 LEASE = 30.0
+# Of those that people have ended.
+REMEMBERED = 1000
+# As many as a record names, of faults and of the machines of each.
+NAMED = 5
 # Who says so in the records when nobody did.
 FOREWARN = "forewarn"
 
@@ -73,6 +78,9 @@ class Rehearsals:
         self._monotonic = monotonic
         self._new_id = new_id
         self._open: dict[ProjectName, _Open] = {}
+        # What people have ended, and who: it must not be begun again by whoever has not heard of it.
+        self._over: deque[tuple[str, str]] = deque(maxlen=REMEMBERED)
+        self._unrecorded: list[tuple[ProjectName, str, str]] = []
 
     def within(self, project: ProjectName | None) -> "Rehearsals":
         """Give the same for the people of a project; None: for operators."""
@@ -84,24 +92,17 @@ class Rehearsals:
 
     def play(self, project: ProjectName, wanted: Rehearsal, *, by: str) -> RehearsalView:
         """Begin a rehearsal, or go on with it: it ends by itself if nobody says so again for a while."""
+        _check(wanted)
         with self._store.write() as tx:
             declared = self._declared(tx, project)
-            if not declared.rehearsal:
-                raise Conflict(f"project {project} is not for rehearsals: {how_to_mark(project)}")
-            known = self._open.get(project)
-            if known is not None and known.rehearsal.id != wanted.id:
-                raise Conflict(
-                    f"{known.by} plays {known.rehearsal.scenario} in project {project}: "
-                    f"wait until that is over, or end it with `forewarn project rehearsal {project} --end`"
-                )
+            known = self._checked(declared, wanted)
             draft = Draft(tx.around(), now=self._clock.now(), new_id=self._new_id)
             machines = {}
             if known is None:
                 machines = {self._machine(tx, name, project): name for name in wanted.machines}
                 draft.record(Kind.REHEARSAL_BEGUN, declared, by=by, reason=wanted.scenario)
-            before = () if known is None else known.rehearsal.faults
-            if _told(wanted.faults) != _told(before):
-                reason = f"{wanted.scenario}: {_told(wanted.faults) or 'no faults any more'}"
+            if wanted.faults != (() if known is None else known.rehearsal.faults):
+                reason = f"{wanted.scenario}: {_told(wanted.faults)}"
                 draft.record(Kind.REHEARSAL_FAULTS, declared, by=by, reason=reason)
             tx.save(draft.changes())
         if known is None:
@@ -117,33 +118,66 @@ class Rehearsals:
             self._declared(snapshot, project)
         return self._view(project)
 
-    def end(self, project: ProjectName, *, by: str) -> RehearsalView:
-        """End a rehearsal, and show it for the last time."""
+    def end(self, project: ProjectName, *, only: str | None = None, by: str) -> RehearsalView:
+        """End a rehearsal for good, whichever it is or only this one, and show it for the last time."""
         ended = self.show(project)
-        self._end(project, by=by, why="")
+        if only not in (None, ended.rehearsal.id):
+            raise NotFound(f"another rehearsal is played in project {project} now")
+        self._over.append((ended.rehearsal.id, by))
+        self._end(project, by=by)
+        self._record_ends()
         return ended
 
     def review(self) -> None:
         """End what nobody goes on with, and what is played where it may not be any more."""
+        # First what needs no store: while that is away, polls go on being answered.
+        for project, each in tuple(self._open.items()):
+            if self._monotonic() - each.renewed > LEASE:
+                self._end(project, by=FOREWARN, why=f"{each.by} has not been heard of for {LEASE:g} s")
+        self._record_ends()
         if not self._open:
             return
         with self._store.read() as snapshot:
             marked = {project.name for project in snapshot.projects() if project.rehearsal}
-        for project, each in tuple(self._open.items()):
-            if project not in marked:
-                self._end(project, by=FOREWARN, why=": the project is not for rehearsals any more")
-            elif self._monotonic() - each.renewed > LEASE:
-                self._end(project, by=FOREWARN, why=f": {each.by} has not been heard of for {LEASE:g} s")
+        for project in self._open.keys() - marked:
+            self._end(project, by=FOREWARN, why="the project is not for rehearsals any more")
+        self._record_ends()
 
-    def _end(self, project: ProjectName, *, by: str, why: str) -> None:
-        # First: whatever becomes of the record, guests must be told the truth.
+    def _end(self, project: ProjectName, *, by: str, why: str = "") -> None:
+        """Let guests be told the truth, whatever becomes of the record."""
         self._playhouse.close(project)
-        ended = self._open.pop(project)
+        scenario = self._open.pop(project).rehearsal.scenario
+        self._unrecorded.append((project, by, f"{scenario}: {why}" if why else scenario))
+
+    def _record_ends(self) -> None:
+        if not self._unrecorded:
+            return
         with self._store.write() as tx:
             draft = Draft(tx.around(), now=self._clock.now(), new_id=self._new_id)
-            declared = _find(tx, project)
-            draft.record(Kind.REHEARSAL_ENDED, declared, by=by, reason=f"{ended.rehearsal.scenario}{why}")
+            for project, by, reason in self._unrecorded:
+                draft.record(Kind.REHEARSAL_ENDED, _find(tx, project), by=by, reason=reason)
             tx.save(draft.changes())
+        self._unrecorded.clear()
+
+    def _checked(self, declared: Project, wanted: Rehearsal) -> _Open | None:
+        """Return what is played already, if this may go on with it; refuse what may not be played."""
+        project = declared.name
+        if not declared.rehearsal:
+            raise Conflict(f"project {project} is not for rehearsals: {how_to_mark(project)}")
+        enders = [by for id_, by in self._over if id_ == wanted.id]
+        if enders:
+            raise Conflict(f"{enders[0]} has ended the rehearsal of {wanted.scenario} in project {project}")
+        known = self._open.get(project)
+        if known is None:
+            return None
+        if known.rehearsal.id != wanted.id:
+            raise Conflict(
+                f"{known.by} plays {known.rehearsal.scenario} in project {project}: "
+                f"wait until that is over, or end it with `forewarn project rehearsal {project} --end`"
+            )
+        if known.rehearsal.machines != wanted.machines:
+            raise Conflict("machines: they stay the same for as long as a rehearsal lasts")
+        return known
 
     def _declared(self, snapshot: Snapshot, project: ProjectName) -> Project:
         check_project(snapshot, project, within=self._project)
@@ -168,5 +202,24 @@ def _find(snapshot: Snapshot, name: ProjectName) -> Project | None:
     return next((project for project in snapshot.projects() if project.name == name), None)
 
 
+def _check(wanted: Rehearsal) -> None:
+    numbers = [fault.number for fault in wanted.faults]
+    if len(set(numbers)) < len(numbers):
+        raise Invalid("faults: expected a number for each that no other has")
+    for place, fault in enumerate(wanted.faults):
+        strangers = set(fault.machines) - set(wanted.machines)
+        if strangers:
+            raise Invalid(f"faults[{place}].machines: {min(strangers)} is not among the machines that play")
+
+
 def _told(faults: Sequence[Fault]) -> str:
-    return ", ".join(str(fault) for fault in faults)
+    return _some([_in_words(fault) for fault in faults]) or "no faults any more"
+
+
+def _in_words(fault: Fault) -> str:
+    return f"{fault.kind} for {_some(fault.machines)}" if fault.machines else fault.kind.value
+
+
+def _some(words: Sequence[str]) -> str:
+    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return ", ".join(words[:NAMED]) + more

@@ -168,6 +168,8 @@ class Board:
             self._reach(seat)
             return set()
         before, seat.machine = seat.machine, machine
+        if before.project != machine.project:
+            seat.role = None  # the other project may not be for rehearsals
         if _whereabouts(before) == _whereabouts(machine):
             return set()
         self._unreach(before, seat)

@@ -35,7 +35,8 @@ class Play:
 
     def end(self) -> None:
         """Let everybody be answered as ever."""
-        for machine in self._roles:
+        for machine, role in self._roles.items():
+            role.faults = ()  # for requests that are held because of one
             self._board.cast(machine, None)
         self._roles.clear()
 

@@ -59,6 +59,8 @@ class Rehearsing:
         kinds = {fault.kind: fault for fault in met}
         if slow := kinds.get(FaultKind.SLOW):
             await self._dawdle(caller, role, slow)
+            if seat_of(caller).role is not role:
+                return await self._ordinary.answer(caller, asked)  # the rehearsal is over
         if hang := kinds.get(FaultKind.HANG):
             await self._hang(caller, role, hang)
             return None
@@ -141,7 +143,9 @@ class Rehearsing:
         etag = f"{document.incarnation}-rehearsal".encode()
         if poll.has(etag):
             return answers.not_modified(etag)
-        self._board.tell_of(seat, poll.version, document.events, self._pulse.seconds)
+        shown = {event.id for event in document.events}
+        own = [event for event in seat.audience.naming(seat.machine.id) if event.id in shown]
+        self._board.tell_of(seat, poll.version, own, self._pulse.seconds)
         body = write_document(document, VERSIONS[poll.version])
         return answers.with_header(answers.content(body), b'ETag: "%b"\r\n' % etag)
 

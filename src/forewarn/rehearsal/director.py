@@ -103,7 +103,7 @@ class Director:
                     self._note(SERVICE, f"order {order} is called off")
                 except (Conflict, Unavailable) as refusal:
                     self._note(SERVICE, f"order {order} goes on without us: {refusal}")
-        await self._look()
+        await self._look_at_orders()
 
     def events(self) -> list[EventFacts]:
         """Return what is known of every event there was."""
@@ -165,8 +165,12 @@ class Director:
         return all(state in OVER for state in self._orders.values())
 
     async def _look(self) -> None:
-        """Tell what has become of the orders and their events since the last look."""
+        """Tell what has happened since the last look."""
         await self._keep_up()
+        await self._look_at_orders()
+
+    async def _look_at_orders(self) -> None:
+        """Tell what has become of the orders and their events."""
         for id_ in self._orders:
             try:
                 order, events = await self._venue.show(id_)

@@ -15,7 +15,7 @@ import uvloop
 
 from forewarn.clock import clock_of
 from forewarn.control.ledger import Account
-from forewarn.core.errors import Conflict
+from forewarn.core.errors import Conflict, ForewarnError
 from forewarn.rehearsal import casting
 from forewarn.rehearsal.audition import audition
 from forewarn.rehearsal.commands import RunningGuest
@@ -204,6 +204,8 @@ class _Play:
         except asyncio.CancelledError:
             # Ctrl-C: what there is so far is worth a report.
             troubles.append("it was interrupted")
+        except ForewarnError as refusal:
+            troubles.append(f"it could not go on: {refusal}")
         await director.call_off()
         now = self._venue.clock.now()
         return report(

@@ -96,8 +96,11 @@ class RunningServer(Operator):
             self.clock.set(await self.call("GET", "/v1/clock"))
         if monotonic() - self._said_at > SAY_AGAIN_EVERY:
             await self._go_on()
-        else:
+            return
+        try:
             self._learn(await self.call("GET", self._path))
+        except NotFound:
+            await self._go_on()  # the server was restarted, or has not heard of us for too long
 
     async def show(self, order: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Show an order and its events, and write down which guests were sent and approved them."""
@@ -108,7 +111,7 @@ class RunningServer(Operator):
     async def leave(self) -> None:
         """Let all guests be answered as ever; a server that cannot be told does so by itself soon."""
         with contextlib.suppress(Conflict, NotFound, Unavailable):
-            self._learn(await self.call("DELETE", self._path))
+            await self.call("DELETE", self._path, params={"id": self._said["id"]})
 
     async def _turn(self, seconds: float) -> None:
         self.clock.set(await self.call("POST", "/v1/clock/advance", json={"seconds": seconds}))
