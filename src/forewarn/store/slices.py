@@ -102,6 +102,7 @@ class Slices(Notices, Budgets, Rooms):
         )
         group_names = {*groups, *(machine.group for machine in machines_by_id.values())}
         loaded_groups = self._load_groups(group_names | {event.group for event in events})
+        budgets = ReadLater(partial(self._budgets_of, list(loaded_groups.values())))
         return Slice(
             number=self._meta.number,
             projects=self._load_projects(loaded_groups.values(), machines_by_id.values()),
@@ -114,13 +115,14 @@ class Slices(Notices, Budgets, Rooms):
             room=ReadLater(
                 partial(
                     self._room_for,
+                    list(machines_by_id.values()),
                     list(loaded_groups.values()),
-                    movers=len(machines_by_id),
+                    budgets,
                     hosts=len(all_hosts),
                 )
             ),
             sent=ReadLater(partial(self.notices, [event.id for event in events])),
-            budgets=ReadLater(partial(self._budgets_of, list(loaded_groups.values()))),
+            budgets=budgets,
             grace=self._meta.grace,
             holds=self._load_holds(),
         )
@@ -137,6 +139,7 @@ class Slices(Notices, Budgets, Rooms):
         projects = self._all(select(*PROJECT_COLUMNS).order_by(tables.projects.c.name))
         machines = [machine_of(row) for row in machine_rows]
         events = [event_of(row) for row in event_rows]
+        budgets = self._budgets_of(groups)
         return Slice(
             number=self._meta.number,
             projects={project.name: project for project in map(project_of, projects)},
@@ -146,8 +149,8 @@ class Slices(Notices, Budgets, Rooms):
             orders={order.id: order for order in map(order_of, order_rows)},
             events={event.id: event for event in events},
             listed=_listed(events),
-            room=self._room_for(groups, movers=len(machines), hosts=len(hosts)),
-            budgets=self._budgets_of(groups),
+            room=self._room_for(machines, groups, budgets, hosts=len(hosts)),
+            budgets=budgets,
             grace=self._meta.grace,
             holds=self._load_holds(),
         )
