@@ -178,9 +178,9 @@ def test_what_the_server_refuses_goes_to_stderr_with_code_1(server: str) -> None
 
 
 def test_a_refusal_names_the_flag_and_not_the_field(server: str) -> None:
-    refused = run("gate", "machine", "db", "--action", "restart", "--heartbeat", "30d", "--", "true", code=1)
-    assert refused.stderr == "forewarn: --heartbeat: expected at most 1 day, got 30 days\n"
-    refused = run("host", "maintenance", "host-1", "--action", "freeze", "--notice", "5m", code=1)
+    refused = run("gate", "machine", "db", "--action", "restart", "--heartbeat", "30d", "--", "true", code=2)
+    assert refused.stderr == "forewarn: --heartbeat: expected at most 1 d, got 30 d\n"
+    refused = run("host", "maintenance", "host-1", "--action", "freeze", "--notice", "5m", code=2)
     assert refused.stderr.startswith("forewarn: --notice: expected only beside")
 
 
@@ -202,7 +202,7 @@ def test_a_machine_is_put_shown_and_deleted(server: str) -> None:
     shown = run("machine", "show", "NEW").stdout
     assert "role=x" in shown
     assert "10.0.0.5" in shown
-    assert "no longer" in run("machine", "delete", "new").stdout
+    assert "no longer" in run("machine", "delete", "new", "--yes").stdout
     run("machine", "show", "new", code=1)
 
 
@@ -361,6 +361,67 @@ def test_a_machine_is_not_deleted_at_a_terminal_without_a_yes(server: str) -> No
     run("machine", "show", "db")
     assert "db is no longer in the fleet" in typed_at_a_terminal("y", "machine", "delete", "db").stdout
     assert "web-5 is no longer" in typed_at_a_terminal("n", "machine", "delete", "web-5", "--yes").stdout
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_machine_is_not_deleted_by_a_script_without_a_yes(server: str, more: tuple[str, ...]) -> None:
+    refused = run("machine", "delete", "web-5", *more, code=1)
+    assert "this would take web-5 out of the fleet without notice to anybody" in refused.stderr
+    assert refused.stderr.endswith("say --yes if so\n")
+    run("machine", "show", "web-5")
+
+
+def test_a_hold_is_released_by_what_it_holds(server: str) -> None:
+    for words in (("--project", "default"), ("--host", "host-2"), ()):
+        run("hold", "--reason", "a storm", *words)
+    assert "several holds are in force: say which" in run("release", code=1).stderr
+    assert "there is no hold on host host-1" in run("release", "--host", "host-1", code=1).stderr
+    assert run("release", "--project", "default").stdout == "project default: released.\n"
+    assert run("release", "--host", "host-2").stdout == "host host-2: released.\n"
+    run("release", answer("holds")["holds"][0]["id"], "--host", "host-2", code=2)
+    assert run("release").stdout == "the whole fleet: released.\n"
+    assert run("release", code=1).stderr == "forewarn: nothing is held\n"
+
+
+def test_a_name_that_could_not_be_one_is_unknown(server: str) -> None:
+    said = 'forewarn: machine "prod/batch_0" does not exist; say batch_0 --project prod\n'
+    assert run("machine", "show", "prod/batch_0", code=1).stderr == said
+    assert run("machine", "restart", "prod/batch_0", code=1).stderr == said
+    assert run("host", "show", "a/b", code=1).stderr == 'forewarn: host "a/b" does not exist\n'
+    assert run("machine", "show", "web-0?x", code=1).stderr == 'forewarn: machine "web-0?x" does not exist\n'
+    assert run("machine", "show", "", code=1).stderr == 'forewarn: machine "" does not exist\n'
+
+
+def test_whoever_declares_an_emergency_is_told_what_it_breaks(server: str) -> None:
+    words = ("host", "maintenance", "host-1", "--action", "freeze", "--emergency", "leak", "--notice")
+    said = run(*words, "2m").stdout
+    assert "  A promise is broken: leak: 2 m of notice instead of 15 m. The history says so.\n" in said
+
+
+def test_an_emergency_that_keeps_the_promise_breaks_none(server: str) -> None:
+    words = ("host", "maintenance", "host-1", "--action", "freeze", "--emergency", "leak", "--notice")
+    assert "promise" not in run(*words, "1h").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("token", "create", "--name", "a", "--role", "oprator"),
+            '--role: expected viewer, user or operator, got "oprator"; did you mean operator?',
+        ),
+        (
+            ("machine", "put", "db", "--priority", "spott"),
+            '--priority: expected regular or spot, got "spott"; did you mean spot?',
+        ),
+        (
+            ("history", "--kind", "event-strted"),
+            '--kind: there is no "event-strted"; did you mean event-started?',
+        ),
+    ],
+)
+def test_a_word_that_is_not_known_is_wrong_usage(server: str, words: tuple[str, ...], said: str) -> None:
+    assert run(*words, code=2).stderr == f"forewarn: {said}\n"
 
 
 def test_webhooks_health_metrics_and_calendar_have_their_commands(server: str) -> None:

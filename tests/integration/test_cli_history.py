@@ -16,9 +16,9 @@ from forewarn.cli.client import Client, Refused
 from forewarn.cli.main import app
 from forewarn.core.model import Project
 from forewarn.core.retention import Pruning
-from forewarn.core.words import ProjectName
+from forewarn.core.words import Action, ProjectName
 from tests.contract.samples import record, save
-from tests.harness import Service, sqlite_url
+from tests.harness import START, Service, sqlite_url
 from tests.process import FOREWARN
 from tests.served import app_of, sample, serving
 
@@ -73,6 +73,30 @@ def test_it_goes_on_after_a_number(service: Service) -> None:
     assert [each["number"] for each in lines(export("--since", "5").stdout)] == numbers(service)[5:]
 
 
+def test_it_goes_on_from_a_time(service: Service) -> None:
+    service.advance(hours=1)
+    service.order("web-0", Action.RESTART)
+    later = [each.number for each in service.history() if each.at > START]
+    assert later
+    assert [each["number"] for each in lines(export("--since", "2026-01-05T12:30:00Z").stdout)] == later
+    assert "--since" in export("--since", "noon", code=2).stderr
+
+
+def test_records_of_some_kinds_are_shown_and_written(service: Service) -> None:
+    kinds = ("--kind", "host-added", "--kind", "fleet-applied")
+    expected = [each.number for each in service.history() if each.kind in kinds]
+    assert len({each.kind for each in service.history() if each.kind in kinds}) == len(kinds) / 2
+    assert [each["number"] for each in lines(export(*kinds).stdout)] == expected
+    shown = json.loads(CliRunner().invoke(app, ["history", *kinds, "--json"]).stdout)["records"]
+    assert [each["number"] for each in shown] == expected[::-1]
+
+
+def test_a_number_is_no_time(service: Service) -> None:
+    refused = CliRunner().invoke(app, ["history", "--since", "5"])
+    assert refused.exit_code == 2
+    assert "history export --since" in refused.stderr
+
+
 def test_a_project_has_its_own(service: Service) -> None:
     number = service.tail.newest() + 1
     save(
@@ -81,6 +105,12 @@ def test_a_project_has_its_own(service: Service) -> None:
         records=(record(number, project=ProjectName("a")),),
     )
     assert [each["number"] for each in lines(export("--project", "a").stdout)] == [number]
+
+
+def test_one_record_is_one_record(service: Service, tmp_path: Path) -> None:
+    before_the_last = str(service.tail.newest() - 1)
+    said = export("-o", tmp_path / "last.jsonl", "--since", before_the_last).stdout
+    assert said.startswith("1 record written to ")
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])

@@ -54,6 +54,16 @@ def test_a_mistyped_store_is_refused_and_not_made(tmp_path: Path, words: tuple[s
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_mistyped_project_is_asked_about(tmp_path: Path) -> None:
+    made(tmp_path, *OPERATOR[2:], "--database", STORE)
+    user = ("--role", "user", "--name", "anna", "--database", STORE)
+    refused = run(tmp_path, "token", "create", *user, "--project", "defualt")
+    assert refused.returncode == 2
+    assert '--project: expected one of the projects, got "defualt"; did you mean default?' in refused.stderr
+    unknown = run(tmp_path, "token", "create", *user, "--project", "shop")
+    assert 'got "shop": declare it in the fleet first' in unknown.stderr
+
+
 def test_a_first_token_that_is_no_operators_is_refused(tmp_path: Path) -> None:
     with Program(tmp_path):
         pass  # there is a store now
@@ -65,11 +75,11 @@ def test_a_first_token_that_is_no_operators_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--role", "root", "--name", "x"), 1, "--role: expected viewer, user or operator"),
-        (("--role", "operator", "--name", "a b"), 1, "--name: expected a name of"),
+        (("--role", "root", "--name", "x"), 2, "--role: expected viewer, user or operator"),
+        (("--role", "operator", "--name", "a b"), 2, "--name: expected a name of"),
         (("--role", "operator", "--name", "x", "--expires", "soon"), 2, "expected a time such as"),
-        (("--role", "operator", "--name", "x", "--expires", "0"), 1, "--expires: expected more than nothing"),
-        (("--role", "operator", "--name", "x", "--project", "default"), 1, "leave it out"),
+        (("--role", "operator", "--name", "x", "--expires", "0"), 2, "--expires: expected more than nothing"),
+        (("--role", "operator", "--name", "x", "--project", "default"), 2, "leave it out"),
         (("--name", "x"), 2, "--role"),
     ],
 )

@@ -44,8 +44,8 @@ def test_who_was_told_late_and_who_never_is_written_down_when_the_event_starts(s
     assert flags(service) == []
     service.advance(minutes=10)
     assert flags(service) == [
-        ("notice-late", "promised 900 s: web-1 got 600 s"),
-        ("notice-never", "promised 900 s: web-2"),
+        ("notice-late", "promised 15 m: web-1 got 10 m"),
+        ("notice-never", "promised 15 m: web-2"),
     ]
 
 
@@ -61,7 +61,7 @@ def test_what_was_sent_just_before_an_approval_counts_for_the_start_it_brings(se
     service.advance(seconds=1)
     service.fetch("web-0", "web-1")
     service.plane.approve(service.machine("web-0").id, [placed.events[0].id], address="127.0.0.1")
-    assert flags(service) == [("notice-never", "promised 900 s: web-2")]
+    assert flags(service) == [("notice-never", "promised 15 m: web-2")]
 
 
 def test_a_failed_host_promises_nothing(service: Service) -> None:

@@ -107,7 +107,7 @@ def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(se
     (event,) = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REBOOT).events
     assert event.not_before == START + timedelta(minutes=2)
     (broken,) = [record for record in service.history() if record.kind == "promise-broken"]
-    assert broken.reason == "coolant leak: 120 s of notice instead of 900 s"
+    assert broken.reason == "coolant leak: 2 m of notice instead of 15 m"
 
 
 def test_the_owner_of_a_wedged_machine_need_not_wait_for_its_guests(service: Service) -> None:
@@ -230,7 +230,7 @@ def test_silence_outside_for_too_long_is_a_failure_though_service_time_stands_st
     service.tick()
     failed = service.views.order(order).order
     assert failed.state is OrderState.FAILED
-    assert failed.waiting[0].reason == "failed: nobody has reported for 60 s"
+    assert failed.waiting[0].reason == "failed: nobody has reported for 1 m"
 
 
 def test_a_clock_that_is_turned_makes_nobody_late(service: Service) -> None:

@@ -48,6 +48,12 @@ def test_a_fleet_says_on_which_port_its_machines_poll(tmp_path: Path) -> None:
     assert f"http://127.0.0.1:{port}/" in run(tmp_path, "rehearse", "mine.toml").stdout
 
 
+def test_a_mistyped_scenario_is_wrong_usage_and_asked_about(tmp_path: Path) -> None:
+    ran = run(tmp_path, "rehearse", "spot-evction")
+    assert ran.returncode == 2
+    assert ran.stderr.endswith("did you mean spot-eviction?\n")
+
+
 def test_a_program_that_cannot_be_run_is_named(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "--", "no-such-agent")
     assert ran.returncode == 1

@@ -1,6 +1,7 @@
 """`forewarn rehearse` on a running server: in a project marked for it, and nowhere else."""
 
 import json
+import re
 import shutil
 import signal
 from collections.abc import Iterator
@@ -217,7 +218,7 @@ def test_a_manual_clock_is_not_turned_more_often_than_it_must(site: Site) -> Non
     ran = site.rehearse("user-restart", "--machine", "web-0=front-0", "--speed", "20")
     assert ran.returncode == 0, ran.stderr + ran.stdout
     turned = [each for each in site.program.history() if each["kind"] == "clock-advanced"]
-    assert min(float(each["reason"].split()[1]) for each in turned) >= 10
+    assert not [each["reason"] for each in turned if re.match(r"by \d(\.\d+)? s ", each["reason"])]
     listed = run(site.folder, "history", "--server", site.program.operators).stdout
     assert listed.count("clock-advanced") < len(turned)
 

@@ -46,7 +46,7 @@ def test_old_records_go_and_the_history_says_so(service: Service) -> None:
     left = service.history()
     assert not {record.number for record in before} & {record.number for record in left}
     assert left[-1].kind == Kind.HISTORY_PRUNED
-    assert left[-1].reason == f"{len(before)} records up to number {before[-1].number}, older than 30 days"
+    assert left[-1].reason == f"{len(before)} records up to number {before[-1].number}, older than 30 d"
     assert Kind.ORDER_PLACED in kinds(service)
 
 

@@ -423,7 +423,7 @@ def test_a_machine_that_is_not_healthy_in_time_pauses_the_rollout(service: Servi
     service.advance(minutes=1)
     paused = service.rollout(rollout)
     assert paused.state is RolloutState.PAUSED
-    assert paused.why == "web-0: is not healthy 1200 s after its work began"
+    assert paused.why == "web-0: is not healthy 20 m after its work began"
     # A person may say to go on all the same; the wave is over when the work is.
     service.rollouts.resume(rollout.id, by="ops")
     service.advance(minutes=30)
@@ -458,7 +458,7 @@ def test_a_machine_that_does_not_poll_again_pauses_the_rollout(service: Service)
     paused = service.rollout(rollout)
     assert (paused.state, paused.why) == (
         RolloutState.PAUSED,
-        "web-0: has not polled again 600 s after its work",
+        "web-0: has not polled again 10 m after its work",
     )
     service.rollouts.resume(rollout.id, by="ops")
     service.tick()
@@ -486,7 +486,7 @@ def test_a_machine_that_does_not_poll_again_is_missed_though_another_host_is_not
     # The standalone machine is done after twenty minutes, the other host begins after four hours.
     service.advance(minutes=30)
     paused = service.rollout(rollout)
-    assert paused.why == "solo: has not polled again 600 s after its work"
+    assert paused.why == "solo: has not polled again 10 m after its work"
     assert told(service) == []
 
 
@@ -509,7 +509,7 @@ def test_somebody_else_may_do_the_work_of_a_rollout(service: Service) -> None:
     service.advance(minutes=15)
     service.real += 420
     service.tick()
-    assert "nobody has reported for 420 s" in service.rollout(rollout).why
+    assert "nobody has reported for 7 m" in service.rollout(rollout).why
 
 
 def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:

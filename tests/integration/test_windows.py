@@ -148,7 +148,7 @@ def test_all_projects_on_a_host_must_be_open(service: Service) -> None:
 
 def test_windows_that_never_overlap_are_refused_unless_there_is_a_deadline(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2), open_at("16:00", 2)))
-    refused = "host host-2: projects bank and shop have no window in common with room for 5 min of work"
+    refused = "host host-2: projects bank and shop have no window in common with room for 5 m of work"
     with pytest.raises(Invalid, match=refused):
         maintain(service, "host-2")
     with pytest.raises(Invalid, match="host-2: projects bank and shop have no window in common"):
@@ -160,7 +160,7 @@ def test_windows_that_never_overlap_are_refused_unless_there_is_a_deadline(servi
 
 def test_a_window_that_is_too_short_for_the_work_is_refused(service: Service) -> None:
     service.apply(declared(open_at("14:00", 0.05)))
-    with pytest.raises(Invalid, match="project shop has no window with room for 5 min of work"):
+    with pytest.raises(Invalid, match="project shop has no window with room for 5 m of work"):
         maintain(service, "host-1")
     maintain(service, "host-1", expected=timedelta(seconds=60))
     service.advance(hours=3)

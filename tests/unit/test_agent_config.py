@@ -118,7 +118,7 @@ HANDLER = '\n[[handlers]]\nname = "a"\nkind = "log"\n\n[[handlers]]\nname = "b"\
         ),
         (
             HANDLER + 'kind = "log"\ntimeout = "soon"',
-            'line 9: handlers[1] "b": timeout: expected a time from 1 s to 1 day,',
+            'line 9: handlers[1] "b": timeout: expected a time from 1 s to 1 d,',
         ),
         (
             HANDLER + 'kind = "log"\ntimeot = 3',

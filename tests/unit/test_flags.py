@@ -22,13 +22,13 @@ NEVER_REFUSED = {"now", "dry_run", "rehearsal"}
     ("said", "shown"),
     [
         (
-            "heartbeat_seconds: expected at most 1 day, got 30 days",
-            "--heartbeat: expected at most 1 day, got 30 days",
+            "heartbeat_seconds: expected at most 1 d, got 30 d",
+            "--heartbeat: expected at most 1 d, got 30 d",
         ),
         ('kinds[0]: there is no "foo"', '--kind: there is no "foo"'),
         (
-            "seconds: expected at most 400 days, got 900 days",
-            "DURATION: expected at most 400 days, got 900 days",
+            "seconds: expected at most 400 d, got 900 d",
+            "DURATION: expected at most 400 d, got 900 d",
         ),
         ("project: a user is of one project: say which", "--project: a user is of one project: say which"),
         ('machine "web-9" does not exist', 'machine "web-9" does not exist'),

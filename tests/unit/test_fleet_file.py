@@ -117,7 +117,7 @@ NAME = "expected a name of 1 to 64 letters, digits, dots, underscores and hyphen
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("host", "host-9", "host: expected one of the hosts, got 'host-9'; did you mean host-1?"),
+        ("host", "host-9", "host: expected one of the hosts, got 'host-9'"),
         ("host", 7, f"host: {NAME}7"),
         ("group", "shop", "group: expected one of the groups, got 'shop'"),
         ("update-domain", 3, "update-domain: expected 0 to 2, got 3"),
@@ -196,7 +196,7 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         (
             {"groups": {"web": {"kind": "scale-set", "policy": {"notice": "soon"}}}},
-            'groups.web: policy.notice: expected a time from 0 s to 30 days, as 90 or 15m, got "soon"',
+            'groups.web: policy.notice: expected a time from 0 s to 30 d, as 90 or 15m, got "soon"',
         ),
         (
             {"projects": {"default": {"subscription-id": "x"}}},

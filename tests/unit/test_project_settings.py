@@ -72,7 +72,7 @@ def test_what_is_written_is_read_back_the_same() -> None:
         ({"windows": [{"start": "22", "length": "4h"}]}, "windows[0].start: expected a time of day"),
         (
             {"windows": [{"start": "22:00", "length": "8d"}]},
-            "windows[0].length: expected a time from 1 min to 7 days",
+            "windows[0].length: expected a time from 1 m to 7 d",
         ),
         ({"windows": [{"days": ["Sat"]}]}, "windows[0].days: expected some of mon, tue"),
         ({"windows": [{"days": []}]}, "windows[0].days: expected some of mon, tue"),

@@ -101,7 +101,10 @@ class HistoryQuery(ListQuery):
     machine: Name | None = Field(None, description="Only of this machine.")
     event: Guid | None = Field(None, description="Only of this event.")
     order: Guid | None = Field(None, description="Only of this order.")
-    since: Time | None = Field(None, description="Only from this time on (RFC 3339).")
+    kind: list[Kind] = Field(default_factory=list, description="Only of these kinds.")
+    since: Time | None = Field(
+        None, description="Only from this time on (RFC 3339); a record's number is given by `above`."
+    )
     above: int | None = Field(
         None, ge=0, le=LARGEST, description="Only after this number, and oldest first; 0 for all."
     )
@@ -116,7 +119,9 @@ class StreamQuery(Query):
     last_event_id: int | None = Field(
         None, ge=0, le=LARGEST, description="As the header, for readers that cannot send it."
     )
-    since: int | None = Field(None, ge=0, le=LARGEST, description="Only after this number; 0 for all.")
+    since: int | None = Field(
+        None, ge=0, le=LARGEST, description="Only after this record's number; 0 for all."
+    )
 
 
 class ProjectQuery(Query):

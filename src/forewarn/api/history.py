@@ -41,6 +41,7 @@ def _filter(query: HistoryQuery) -> HistoryFilter:
         machine=_read("machine", query.machine, MachineName),
         event=_read("event", query.event, event_id),
         order=_read("order", query.order, order_id),
+        kinds=frozenset(kind.value for kind in query.kind),
         since=_read("since", query.since, operator.read_time),
         below=after if query.above is None else None,
         above=max(query.above, after or 0) if query.above is not None else None,

@@ -146,6 +146,16 @@ class Approval(Shape):
     address: str | None
 
 
+class Deferral(Shape):
+    """Who put an event off, when, and by how much; null what was not kept yet when it happened."""
+
+    by: str
+    at: datetime
+    until: datetime
+    asked_seconds: float | None
+    granted_seconds: float | None
+
+
 class Event(Shape):
     """What guests are told."""
 
@@ -160,7 +170,9 @@ class Event(Shape):
     approved: bool
     approval: ApprovalRule
     awaited: list[str]
+    awaits: str | None
     approvals: list[Approval]
+    deferred: Deferral | None
     group: str | None
     update_domain: int
     order: str

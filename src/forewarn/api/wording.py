@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from forewarn.core.moments import lasting
-from forewarn.core.spelling import closest
+from forewarn.core.spelling import closest, hint
 from forewarn.wire.fields import shown
 
 # Where pydantic says what the limit is, and what kind of limit that is.
@@ -78,7 +78,7 @@ def _choice(known: Sequence[str], got: object) -> str:
         return f"there is no {shown(got)}; did you mean {meant}?"
     *most, last = known
     words = f"{', '.join(most)} or {last}" if most else last
-    return f"expected {words}, got {shown(got)}"
+    return f"expected {words}, got {shown(got)}{hint(got, known) if isinstance(got, str) else ''}"
 
 
 def _seconds(value: object) -> str:

@@ -14,8 +14,19 @@ app = noun("Show what guests are being told; approve or cancel it.")
 Id = Annotated[str, typer.Argument(metavar="EVENT", help="Its id, or how it begins.", show_default=False)]
 
 LIST = console.Layout(
-    columns=("EVENT", "TYPE", "STATUS", "MACHINES", "STARTS", "GROUP", "UD", "APPROVED BY", "SOURCE"),
-    wraps=("MACHINES", "APPROVED BY"),
+    columns=(
+        "EVENT",
+        "TYPE",
+        "STATUS",
+        "MACHINES",
+        "STARTS",
+        "GROUP",
+        "UD",
+        "APPROVED BY",
+        "AWAITS",
+        "SOURCE",
+    ),
+    wraps=("MACHINES", "APPROVED BY", "AWAITS"),
     spare=("SOURCE", "UD", "GROUP"),
 )
 NOTICES = console.Layout(columns=("MACHINE", "FIRST SENT", "NOTICE", "LATE"))
@@ -69,6 +80,7 @@ def _show_list(session: Session, events: list[dict[str, Any]]) -> None:
             event["group"],
             event["update_domain"],
             [approval["by"] for approval in event["approvals"]],
+            event["awaits"],
             event["source"],
         )
         for event in events
@@ -92,9 +104,14 @@ def _show(session: Session, event: dict[str, Any]) -> None:
             ("ended", words.at(event["ended_at"])),
             ("source", event["source"]),
             ("description", event["description"]),
-            ("lasts", f"{event['duration_seconds']} s" if event["duration_seconds"] >= 0 else "unknown"),
+            ("lasts", words.span(event["duration_seconds"]) if event["duration_seconds"] >= 0 else "unknown"),
             ("lasted", words.span_or_none(event["impact_seconds"])),
             ("approved by", [_approval(each) for each in event["approvals"]]),
+            (
+                "approval",
+                f"{event['approval']}; awaits {event['awaits']}" if event["awaits"] else event["approval"],
+            ),
+            *([("put off by", _deferral(event["deferred"]))] if event["deferred"] else []),
             ("order", event["order"]),
         ]
     )
@@ -113,6 +130,14 @@ def _notice(told: dict[str, Any], *, pending: bool) -> tuple[object, ...]:
 def _approval(approval: dict[str, Any]) -> str:
     where = f" from {approval['address']}" if approval["address"] else ""
     return f"{approval['by']} ({approval['kind']}) at {words.at(approval['at'])}{where}"
+
+
+def _deferral(deferred: dict[str, Any]) -> str:
+    said = f"{deferred['by']} at {words.at(deferred['at'])}, until {words.at(deferred['until'])}"
+    asked, granted = deferred["asked_seconds"], deferred["granted_seconds"]
+    if asked is None or granted is None:
+        return said
+    return f"{said}: asked for {words.span(asked)}, granted {words.span(granted)}"
 
 
 def _show_approved(session: Session, event: dict[str, Any]) -> None:

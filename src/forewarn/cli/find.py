@@ -3,9 +3,25 @@
 from typing import Any
 
 from forewarn.cli.client import Client, Refused
+from forewarn.wire.fields import is_name
 from forewarn.wire.guid import is_guid
 
 SHORTEST = 4
+
+
+def in_path(what: str, name: str) -> str:
+    """Write a name so that it can stand in a path; what could not be a name is refused as unknown."""
+    from urllib.parse import quote
+
+    project, slash, rest = name.partition("/")
+    if not name or slash:
+        meant = (
+            f"; say {rest} --project {project}"
+            if what == "machine" and is_name(project) and is_name(rest)
+            else ""
+        )
+        raise Refused(f'{what} "{name}" does not exist{meant}')
+    return quote(name, safe="")
 
 
 def whole_id(client: Client, what: str, typed: str) -> str:

@@ -1,12 +1,12 @@
 """`forewarn fleet`: the fleet as a file."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from forewarn.cli import console
+from forewarn.cli.asking import ask
 from forewarn.cli.client import Refused
 from forewarn.cli.session import Session, noun, with_session
 
@@ -75,15 +75,14 @@ def _show_changes(changes: list[str]) -> None:
 
 def _ask(changes: list[str], *, yes: bool) -> None:
     removed = sum(change.startswith(REMOVES_MACHINE) for change in changes)
-    if yes or not removed:
+    if not removed:
         return
     what = "1 machine" if removed == 1 else f"{removed} machines"
-    if not sys.stdin.isatty():
-        raise Refused(
-            f"nothing was changed: this would remove {what} without notice to anybody; say --yes if so"
-        )
-    if not typer.confirm(f"Remove {what}, without notice to anybody?", err=True):
-        raise Refused("nothing was changed")
+    ask(
+        f"Remove {what}, without notice to anybody?",
+        would=f"remove {what} without notice to anybody",
+        yes=yes,
+    )
 
 
 def _show(fleet: dict[str, Any]) -> None:

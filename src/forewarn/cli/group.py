@@ -6,6 +6,7 @@ import typer
 
 from forewarn.cli import console, words
 from forewarn.cli.complete import names
+from forewarn.cli.find import in_path
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show whom events are delivered to.")
@@ -32,7 +33,7 @@ def show(
     name: Annotated[str, typer.Argument(metavar="GROUP", show_default=False, autocompletion=names("groups"))],
 ) -> None:
     """Show a group."""
-    answer = session.client.get(f"/v1/groups/{name}")
+    answer = session.client.get(f"/v1/groups/{in_path('group', name)}")
     session.answer(answer, lambda: _show(answer["group"]))
 
 

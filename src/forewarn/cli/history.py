@@ -22,8 +22,22 @@ LIST = console.Layout(
     spare=("NUMBER", "BY", "ORDER", "EVENT"),
 )
 
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="Only records of this kind, as event-started; repeat it.",
+        show_default=False,
+    ),
+]
 Since = Annotated[
-    int, typer.Option("--since", metavar="NUMBER", min=0, help="Only records after this number.")
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="NUMBER|TIME",
+        help="Only records after this number, or from this time on, as 2026-01-31T12:00:00Z.",
+    ),
 ]
 Output = Annotated[
     Path | None,
@@ -47,7 +61,10 @@ def history(
     ] = None,
     event: Annotated[str | None, typer.Option(metavar="ID", help="Only of this event.")] = None,
     order: Annotated[str | None, typer.Option(metavar="ID", help="Only of this order.")] = None,
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="As 2026-01-31T12:00:00Z.")] = None,
+    kind: Kinds = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only from this time on, as 2026-01-31T12:00:00Z.")
+    ] = None,
     limit: Annotated[int, typer.Option(metavar="N", help="How many at most.", min=1, max=1000)] = 50,
     server: Server = None,
     token: Token = None,
@@ -57,8 +74,8 @@ def history(
     """Show what happened, newest first; `export` writes all of it."""
     remember(ctx, server=server, token=token, project=project, json=json)
     if ctx.invoked_subcommand is None:
-        given = {"machine": machine, "event": event, "order": order, "since": since, "limit": limit}
-        _listed(ctx=ctx, server=None, token=None, project=None, json=None, **given)
+        given = {"machine": machine, "event": event, "order": order, "kind": kind, "since": since}
+        _listed(limit=limit, ctx=ctx, server=None, token=None, project=None, json=None, **given)
 
 
 @app.command()
@@ -67,7 +84,8 @@ def export(
     session: Session,
     output: Output = None,
     format_: Format = None,
-    since: Since = 0,
+    kind: Kinds = None,
+    since: Since = None,
     resume: Resume = False,
 ) -> None:
     """Write all records, oldest first, as lines of JSON or as CSV."""
@@ -77,18 +95,38 @@ def export(
     if resume and file is None:
         raise typer.BadParameter("needs a file: give --output too", param_hint="--resume")
     form = format_ or ("csv" if file is not None and file.suffix == ".csv" else "jsonl")
-    run(session, file, form, since=since, resume=resume)
+    above = int(since) if since and _is_number(since) else 0
+    wanted = {**session.scope, "kind": kind, "since": None if since and _is_number(since) else since}
+    run(session, file, form, above=above, wanted=wanted, resume=resume)
+
+
+def _is_number(text: str) -> bool:
+    """Tell the number of a record from a time, which is never all digits."""
+    return text.isascii() and text.isdigit()
 
 
 @with_session
 def _listed(
-    session: Session, machine: str | None, event: str | None, order: str | None, since: str | None, limit: int
+    session: Session,
+    machine: str | None,
+    event: str | None,
+    order: str | None,
+    kind: list[str] | None,
+    since: str | None,
+    limit: int,
 ) -> None:
+    if since and _is_number(since):
+        raise typer.BadParameter(
+            f"expected a time such as 2026-01-31T12:00:00Z, got {since!r}: a record's number is what "
+            "`history export --since` takes",
+            param_hint="--since",
+        )
     wanted = {
         **session.scope,
         "machine": machine,
         "event": whole_id(session.client, "events", event) if event else None,
         "order": whole_id(session.client, "orders", order) if order else None,
+        "kind": kind,
         "since": since,
     }
     answer = session.client.get("/v1/history", **wanted, limit=limit)

@@ -24,13 +24,15 @@ TAIL_BYTES = 64 * 1024
 Record = dict[str, Any]
 
 
-def export(session: Session, file: Path | None, form: str, *, since: int, resume: bool) -> None:
-    """Write records after a number; `resume` takes the number from what is in the file already."""
+def export(
+    session: Session, file: Path | None, form: str, *, above: int, wanted: dict[str, Any], resume: bool
+) -> None:
+    """Write what is wanted of the records above a number; `resume` takes that from what the file has."""
     if resume and file is not None:
-        since = max(since, last_number(file, form))
-    count, last = 0, since
+        above = max(above, last_number(file, form))
+    count, last = 0, above
     with session.client.kept_open() as client:
-        pages = _pages(client, since, session.scope)
+        pages = _pages(client, above, wanted)
         # Before the file is made: nobody wants an empty one because there was no server.
         first = next(pages, [])
         with _opened(file, append=resume) as (stream, begun):
@@ -40,21 +42,21 @@ def export(session: Session, file: Path | None, form: str, *, since: int, resume
                     write(record)
                 stream.flush()
                 count, last = count + len(page), page[-1]["number"] if page else last
-                _progress(f"{count} records, up to number {last}")
+                _progress(f"{_counted(count)}, up to number {last}")
     _said(session, file, count, last)
 
 
-def _pages(client: Client, since: int, scope: dict[str, str]) -> Iterator[list[Record]]:
-    begin = since
+def _pages(client: Client, above: int, wanted: dict[str, Any]) -> Iterator[list[Record]]:
+    begin = above
     while True:
-        page = client.get("/v1/history", above=since, limit=PAGE, **scope)
+        page = client.get("/v1/history", above=above, limit=PAGE, **wanted)
         # Said of the first page: the others may begin among what is left of the old ones.
-        if since == begin and page["missing_up_to"] is not None:
-            gone = f"records after {since} and up to {page['missing_up_to']}"
+        if above == begin and page["missing_up_to"] is not None:
+            gone = f"records after {above} and up to {page['missing_up_to']}"
             console.complain(f"{gone} may be missing: the history is not kept so long")
         if page["records"]:
             yield page["records"]
-            since = page["records"][-1]["number"]
+            above = page["records"][-1]["number"]
         if page["next"] is None:
             return
 
@@ -124,6 +126,10 @@ def _number_in(line: str, form: str) -> int:
     return int(record["number"])
 
 
+def _counted(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
+
+
 def _progress(text: str) -> None:
     if sys.stderr.isatty():
         print(f"\r{text}", end="\033[K", file=sys.stderr, flush=True)
@@ -136,5 +142,5 @@ def _said(session: Session, file: Path | None, count: int, last: int) -> None:
         return
     told = {"file": str(file), "records": count, "last": last}
     session.answer(
-        told, lambda: console.say(f"{count} records written to {file}, which goes up to number {last} now.")
+        told, lambda: console.say(f"{_counted(count)} written to {file}, which goes up to number {last} now.")
     )

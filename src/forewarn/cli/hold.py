@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.client import Refused
 from forewarn.cli.complete import names
 from forewarn.cli.find import whole_id
 from forewarn.cli.session import Session, with_session
@@ -13,6 +14,10 @@ Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, show
 Host = Annotated[
     str | None,
     typer.Option("--host", metavar="HOST", help="Only on this host.", autocompletion=names("hosts")),
+]
+HeldHost = Annotated[
+    str | None,
+    typer.Option("--host", metavar="HOST", help="The hold on this host.", autocompletion=names("hosts")),
 ]
 Id = Annotated[str | None, typer.Argument(metavar="[HOLD]", help="Its id; left out if there is only one.")]
 
@@ -28,9 +33,11 @@ def hold(session: Session, reason: Reason, host: Host = None) -> None:
 
 
 @with_session
-def release(session: Session, id_: Id = None) -> None:
-    """Lift a hold; what waited for it goes on."""
-    wanted = whole_id(session.client, "holds", id_) if id_ else _only(session)
+def release(session: Session, id_: Id = None, host: HeldHost = None) -> None:
+    """Lift a hold, by its id or by what it holds (--project, --host); what waited for it goes on."""
+    if id_ and (host or session.project):
+        raise typer.BadParameter("an id says all: leave --project and --host out", param_hint="HOLD")
+    wanted = whole_id(session.client, "holds", id_) if id_ else _only(session, host)
     answer = session.client.post(f"/v1/holds/{wanted}/release")
     session.answer(answer, lambda: console.say(f"{answer['hold']['reach']}: released."))
 
@@ -51,10 +58,24 @@ def _show_set(session: Session, hold_: dict[str, Any]) -> None:
     console.say(f"  Lift it:  {session.command('release ' + hold_['id'])}")
 
 
-def _only(session: Session) -> str:
-    found = session.client.get("/v1/holds")["holds"]
+def _only(session: Session, host: str | None) -> str:
+    """Find the hold on a project or a host or, where none is named, the only one there is."""
+    held = session.client.get("/v1/holds")["holds"]
+    named = bool(host or session.project)
+    found = (
+        [each for each in held if (each["project"], each["host"]) == (session.project, host)]
+        if named
+        else held
+    )
     if len(found) == 1:
         return str(found[0]["id"])
-    several = "Several holds are in force: say which (`forewarn holds` lists them)."
-    console.complain(several if found else "Nothing is held.")
-    raise typer.Exit(1)
+    if found:
+        raise Refused(
+            "several holds are in force: say which, by its id, --project or --host (`forewarn holds`)"
+        )
+    if not held:
+        raise Refused("nothing is held")
+    where = " and ".join(
+        f"{what} {name}" for what, name in (("project", session.project), ("host", host)) if name
+    )
+    raise Refused(f"there is no hold on {where}: `forewarn holds` shows those there are")

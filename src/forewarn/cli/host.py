@@ -8,6 +8,7 @@ from forewarn.cli import console
 from forewarn.cli.client import PAGE
 from forewarn.cli.complete import names
 from forewarn.cli.durations import Deadline, Takes, seconds_or_none
+from forewarn.cli.find import in_path
 from forewarn.cli.placed import show_order_on_host
 from forewarn.cli.session import Session, noun, with_session
 
@@ -40,7 +41,7 @@ def list_(session: Session) -> None:
 @with_session
 def show(session: Session, name: Name) -> None:
     """Show a host and what it carries."""
-    answer = session.client.get(f"/v1/hosts/{name}")
+    answer = session.client.get(f"/v1/hosts/{in_path('host', name)}")
     session.answer(answer, lambda: console.details(answer["host"].items()))
 
 
@@ -105,7 +106,7 @@ def uncordon(session: Session, name: Name, reason: Reason = None) -> None:
 def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:
     given = {**more, "reason": reason}
     body = {key: value for key, value in given.items() if value is not None}
-    answer = session.client.post(f"/v1/hosts/{name}/{verb}", body)
+    answer = session.client.post(f"/v1/hosts/{in_path('host', name)}/{verb}", body)
     session.answer(answer, lambda: show_order_on_host(session, answer))
 
 

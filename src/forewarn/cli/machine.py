@@ -1,13 +1,13 @@
 """`forewarn machine`: show machines, declare them, and order something to be done to one."""
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from forewarn.cli import console, words
-from forewarn.cli.client import Refused
+from forewarn.cli.asking import ask
 from forewarn.cli.complete import names
+from forewarn.cli.find import in_path
 from forewarn.cli.placed import show_order_on_machine
 from forewarn.cli.session import Session, noun, with_session
 
@@ -15,7 +15,7 @@ app = noun("Show machines, and order something to be done to one.")
 
 Name = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False, autocompletion=names("machines"))]
 Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where nobody can be asked.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Text = Annotated[str | None, typer.Option(metavar="TEXT")]
 
@@ -53,7 +53,7 @@ def list_(
 @with_session
 def show(session: Session, name: Name) -> None:
     """Show a machine."""
-    answer = session.client.get(f"/v1/machines/{name}", **session.scope)
+    answer = session.client.get(f"/v1/machines/{in_path('machine', name)}", **session.scope)
     session.answer(answer, lambda: _show(answer["machine"]))
 
 
@@ -99,7 +99,9 @@ def put(
         "os": os,
     }
     body = {key: value for key, value in given.items() if value is not None}
-    answer = session.client.call("PUT", f"/v1/machines/{name}", body=body, params=session.scope)
+    answer = session.client.call(
+        "PUT", f"/v1/machines/{in_path('machine', name)}", body=body, params=session.scope
+    )
     session.answer(answer, lambda: _show(answer["machine"]))
 
 
@@ -107,8 +109,10 @@ def put(
 @with_session
 def delete(session: Session, name: Name, yes: Yes = False) -> None:
     """Take a machine out of the fleet, without notice to anybody."""
-    _ask(name, yes=yes or session.json)
-    answer = session.client.call("DELETE", f"/v1/machines/{name}", params=session.scope)
+    question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
+    would = f"take {name} out of the fleet without notice to anybody (`machine terminate` gives notice)"
+    ask(question, would=would, yes=yes)
+    answer = session.client.call("DELETE", f"/v1/machines/{in_path('machine', name)}", params=session.scope)
     session.answer(answer, lambda: console.say(f"{answer['machine']['name']} is no longer in the fleet."))
 
 
@@ -154,18 +158,9 @@ def start(session: Session, name: Name, reason: Reason = None) -> None:
     _order(session, name, "start", reason)
 
 
-def _ask(name: str, *, yes: bool) -> None:
-    """Ask whoever sits at a terminal; a script has said what it means."""
-    if yes or not sys.stdin.isatty():
-        return
-    question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
-    if not typer.confirm(question, err=True):
-        raise Refused("nothing was changed")
-
-
 def _order(session: Session, name: str, action: str, reason: str | None, *, now: bool = False) -> None:
     body = {"reason": reason or "", "now": now}
-    answer = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)
+    answer = session.client.post(f"/v1/machines/{in_path('machine', name)}/{action}", body, **session.scope)
     session.answer(answer, lambda: show_order_on_machine(session, answer))
 
 

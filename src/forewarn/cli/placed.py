@@ -6,6 +6,8 @@ from forewarn.cli import console, words
 from forewarn.cli.session import Session
 from forewarn.wire.guid import is_guid
 
+PROMISE_BROKEN = "promise-broken"
+
 
 def show_order_on_machine(session: Session, answer: dict[str, Any]) -> None:
     """Tell of an order on one machine."""
@@ -36,6 +38,7 @@ def show_order_on_host(session: Session, answer: dict[str, Any]) -> None:
         console.say(f"  {_told(event, now)}")
     if not events:
         show_waiting(order)
+    _show_broken_promises(session, order)
     if order["ended_at"] is None:
         _next(session, event=events[0] if len(events) == 1 else None, follow=order)
 
@@ -54,6 +57,15 @@ def show_still_degraded(session: Session, order: dict[str, Any]) -> None:
     if host["state"] == "degraded":
         console.say(f"  {host['name']} stays degraded, and takes no machines.")
         console.say(f"  It is sound after all:  {session.command('host restore ' + host['name'])}")
+
+
+def _show_broken_promises(session: Session, order: dict[str, Any]) -> None:
+    """Tell whoever has declared an emergency what it breaks; the history has it too."""
+    if order["emergency"] is None:
+        return
+    broken = session.client.get("/v1/history", order=order["id"], kind=[PROMISE_BROKEN])["records"]
+    for why in sorted({record["reason"] for record in broken}):
+        console.say(f"  A promise is broken: {why}. The history says so.")
 
 
 def _progress(order: dict[str, Any]) -> str:

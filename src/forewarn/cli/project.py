@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import console, words
+from forewarn.cli.find import in_path
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show the tenants, and when maintenance may disturb them.")
@@ -31,7 +32,7 @@ def show(
     session: Session, name: Annotated[str, typer.Argument(metavar="PROJECT", show_default=False)]
 ) -> None:
     """Show a project."""
-    answer = session.client.get(f"/v1/projects/{name}")
+    answer = session.client.get(f"/v1/projects/{in_path('project', name)}")
     shown = zip(
         ("name", "rehearsal", "time zone", "windows", "blackout"), _row(answer["project"]), strict=True
     )
@@ -46,7 +47,7 @@ def rehearsal(
     end: Annotated[bool, typer.Option("--end", help="End it: guests are answered as ever again.")] = False,
 ) -> None:
     """Show what is rehearsed in a project: who plays it, what guests meet, and what they did."""
-    path = f"/v1/projects/{name}/rehearsal"
+    path = f"/v1/projects/{in_path('project', name)}/rehearsal"
     answer = session.client.call("DELETE" if end else "GET", path)
     session.answer(answer, lambda: _show_rehearsal(answer["rehearsal"]))
 

@@ -147,16 +147,21 @@ def _duration(text: str) -> timedelta:
 
 def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
     from forewarn.core.errors import ForewarnError, NotFound
+    from forewarn.core.spelling import hint
     from forewarn.rehearsal.reading import with_command, with_speed
-    from forewarn.rehearsal.shipped import find
+    from forewarn.rehearsal.shipped import all_shipped, find
 
     try:
         found = find(name)
         if speed is not None:
             found = with_speed(found, "system" if speed == 1 else f"x{speed:g}")
+    except NotFound as error:
+        known = [each.name for each in all_shipped()]
+        console.complain(f"{error}{hint(name, known)}")
+        raise typer.Exit(2) from None
     except ForewarnError as error:
         console.complain(str(error))
-        raise typer.Exit(1 if isinstance(error, NotFound) else 2) from None
+        raise typer.Exit(2) from None
     return with_command(found, command) if command else found
 
 

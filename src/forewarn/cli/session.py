@@ -119,8 +119,11 @@ def with_session(function: Callable[..., None]) -> Callable[..., None]:
         try:
             function(session, **given)
         except Refused as refusal:
-            console.complain(in_flags(str(refusal)) if refusal.status == BAD_REQUEST else str(refusal))
-            raise typer.Exit(1) from None
+            message = str(refusal)
+            typed = in_flags(message) if refusal.status == BAD_REQUEST else message
+            console.complain(typed)
+            # What names a flag is wrong usage, whether it was found here or by the server.
+            raise typer.Exit(1 if typed == message else 2) from None
         except Unreachable as error:
             console.complain(str(error))
             raise typer.Exit(3) from None

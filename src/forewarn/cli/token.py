@@ -10,6 +10,7 @@ import typer
 from forewarn.cli import console, words
 from forewarn.cli.client import Refused
 from forewarn.cli.durations import seconds
+from forewarn.cli.find import in_path
 from forewarn.cli.serve import installed
 from forewarn.cli.session import BAD_REQUEST, Session, noun, with_session
 
@@ -69,7 +70,7 @@ def list_(session: Session, database: Database = None) -> None:
 def revoke(session: Session, name: Name, database: Database = None) -> None:
     """End a token at once."""
     if database is None:
-        answer = session.client.post(f"/v1/tokens/{name}/revoke")
+        answer = session.client.post(f"/v1/tokens/{in_path('token', name)}/revoke")
     else:
         answer = _on_store(lambda store: store.revoke(database, name))
     session.answer(answer, lambda: _show_revoked(answer))

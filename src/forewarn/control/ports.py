@@ -48,6 +48,7 @@ class HistoryFilter:
     event: EventId | None = None
     order: OrderId | None = None
     since: datetime | None = None
+    kinds: frozenset[str] = frozenset()  # nothing means any
     below: int | None = None  # only numbers below this one: the cursor of a page
     above: int | None = None  # only numbers above this one, and the oldest first
     limit: int = 100

@@ -207,7 +207,8 @@ def _check_project(wanted: Grant, projects: Collection[ProjectName]) -> None:
         raise Invalid("project: an operator's token is for the whole fleet: leave it out")
     if wanted.project not in (*projects, DEFAULT_PROJECT):
         raise Invalid(
-            f'project: expected one of the projects, got "{wanted.project}": declare it in the fleet first'
+            f'project: expected one of the projects, got "{wanted.project}"'
+            f"{hint(wanted.project, [*projects, DEFAULT_PROJECT]) or ': declare it in the fleet first'}"
         )
 
 
@@ -215,7 +216,7 @@ def _expiry(life: timedelta | None, now: datetime) -> datetime | None:
     if life is None:
         return None
     if not timedelta() < life <= LONGEST_LIFE:
-        raise Invalid(f"expiry: expected more than nothing and at most {LONGEST_LIFE.days} days")
+        raise Invalid(f"expiry: expected more than nothing and at most {LONGEST_LIFE.days} d")
     return now + life
 
 

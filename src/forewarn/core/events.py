@@ -9,9 +9,10 @@ from forewarn.core import notice as notices
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model import Approval, Deferral, Event, Order, Resource, Step
-from forewarn.core.moments import stamp, whole_second
+from forewarn.core.moments import lasting, stamp, whole_second
 from forewarn.core.policy import Notice
 from forewarn.core.words import (
+    ApprovalRule,
     ApprovedBy,
     EventId,
     EventStatus,
@@ -63,7 +64,8 @@ def _announce_one(
     )
     draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
     if notice.ahead < notice.promised:
-        why = f"{order.terms.emergency}: {_said(notice.ahead)} of notice instead of {_said(notice.promised)}"
+        ahead, promised = lasting(notice.ahead.total_seconds()), lasting(notice.promised.total_seconds())
+        why = f"{order.terms.emergency}: {ahead} of notice instead of {promised}"
         draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
     draft.put_event(event)
     return _approved_already(draft, order, event)
@@ -106,10 +108,20 @@ def defer(
             raise Conflict(f"event {event.id} cannot be put off: it must start by {stamp(latest)}")
     for other in told:
         later = max(other.not_before, until)
-        mine = Deferral(by=by, at=draft.now, until=later) if other.id == event.id else other.deferred
+        put_off = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
         if later != other.not_before:
-            draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=f"until {stamp(later)}")
+            draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=_granted(put_off))
+        mine = put_off if other.id == event.id else other.deferred
         draft.put_event(replace(other, not_before=later, deferred=mine))
+
+
+def _granted(deferral: Deferral) -> str:
+    """Say how far an event was put off, and what was asked for if that was more or less."""
+    given, asked = deferral.granted, deferral.asked
+    if given is None or asked is None:
+        return f"until {stamp(deferral.until)}"
+    wished = "" if asked == given else f" ({lasting(asked.total_seconds())} asked for)"
+    return f"until {stamp(deferral.until)}: {lasting(given.total_seconds())} later{wished}"
 
 
 def approve(draft: Draft, event: Event, approval: Approval) -> Event:
@@ -163,8 +175,19 @@ def may_start_at(draft: Draft, event: Event) -> datetime:
     return event.not_before
 
 
-def _said(span: timedelta) -> str:
-    return f"{span.total_seconds():g} s"
+def awaits(event: Event) -> str:
+    """Say in words whose approval a scheduled event still needs; nothing if none."""
+    if event.approved or event.status is not EventStatus.SCHEDULED or not event.listed:
+        return ""
+    names = ", ".join(event.awaited)
+    match event.rule:
+        case ApprovalRule.ANY:
+            return "any of its machines"
+        case ApprovalRule.ALL:
+            return names
+        case ApprovalRule.LEADER:
+            in_vain = ", ".join(word.by for word in event.approvals)
+            return f"the leader {names}" + (f"; the word of {in_vain} does not count" if in_vain else "")
 
 
 def _only(event: Event, machine: MachineId) -> tuple[Resource, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from forewarn.core.model import Order, Step, Waiting
+from forewarn.core.moments import lasting
 from forewarn.core.waves import Rollout
 from forewarn.core.words import MachineId, StepState
 
@@ -24,7 +25,7 @@ def unwell(
 ) -> dict[MachineId, Waiting]:
     """Say which machines have not become healthy in time."""
     limit = rollout.conditions.health
-    span = f"{limit.total_seconds():g} s"
+    span = lasting(limit.total_seconds())
     slow = {
         step.machine: Waiting(what=step.name, reason=f"is not healthy {span} after its work began")
         for step in _steps(rollout, orders, StepState.RUNNING)

@@ -227,6 +227,13 @@ class Deferral:
     by: MachineName
     at: datetime
     until: datetime  # the NotBefore that came of it
+    since: datetime | None = None  # the NotBefore that was; None of events put off before it was kept
+    asked: timedelta | None = None  # how much more time was asked for; likewise
+
+    @property
+    def granted(self) -> timedelta | None:
+        """How much more time came of it, if that is known."""
+        return None if self.since is None else self.until - self.since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

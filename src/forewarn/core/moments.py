@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 SECOND = timedelta(seconds=1)
 
-_UNITS = (("day", 86400), ("h", 3600), ("min", 60))
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 # Beyond it the number itself says more: it is a slip of the finger.
 _LONGEST = 1e10
 
@@ -16,14 +16,14 @@ def whole_second(moment: datetime) -> datetime:
 
 
 def lasting(seconds: float) -> str:
-    """Say how long something lasts: `7 days`, `1 h 30 min`, `0.5 s`."""
+    """Say how long something lasts: `7 d`, `1 h 30 m`, `0.5 s`."""
     if not 0 <= seconds < _LONGEST:
         return f"{seconds:g} s"
     said, left = [], seconds
     for unit, size in _UNITS:
         count, left = divmod(left, size)
         if count:
-            said.append(f"{count:.0f} {unit}s" if unit == "day" and count > 1 else f"{count:.0f} {unit}")
+            said.append(f"{count:.0f} {unit}")
     if left or not said:
         said.append(f"{left:g} s")
     return " ".join(said)

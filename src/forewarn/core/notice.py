@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from forewarn.core.draft import Draft
 from forewarn.core.model import Delivered, Event, Order, Step
+from forewarn.core.moments import lasting
 from forewarn.core.words import Kind, MachineId, MachineName
 
 # Guests poll; one that asks as seldom as this is still told in time.
@@ -67,12 +68,12 @@ def flag(draft: Draft, event: Event) -> None:
     if not _is_judged(event):
         return
     machines = told(event, draft.base.sent.get(event.id, {}))
-    seconds = f"promised {promised(event).total_seconds():.0f} s"
-    late = [f"{each.machine} got {_seconds(each.notice)} s" for each in machines if each.late]
+    due = f"promised {_said(promised(event))}"
+    late = [f"{each.machine} got {_said(each.notice)}" for each in machines if each.late]
     never = [each.machine for each in machines if each.sent_at is None]
     for kind, names in ((Kind.NOTICE_LATE, late), (Kind.NOTICE_NEVER, never)):
         if names:
-            draft.record(kind, event, reason=f"{seconds}: {', '.join(names)}")
+            draft.record(kind, event, reason=f"{due}: {', '.join(names)}")
             draft.count(kind, len(names))
 
 
@@ -122,5 +123,5 @@ def _span(step: Step) -> timedelta | None:
     return step.ended_at - step.begun_at
 
 
-def _seconds(span: timedelta | None) -> str:
-    return f"{(span or NOTHING).total_seconds():.0f}"
+def _said(span: timedelta | None) -> str:
+    return lasting(round((span or NOTHING).total_seconds()))

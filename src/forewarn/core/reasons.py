@@ -9,7 +9,7 @@ from forewarn.core.model import Event, Group, Order, Stage, Step, Waiting
 from forewarn.core.moments import stamp
 from forewarn.core.policy import CAN_WAIT, Policy, notice_of, told_at
 from forewarn.core.timing import Timing
-from forewarn.core.words import Action, GroupName, MachineId, StepState
+from forewarn.core.words import Action, ApprovalRule, GroupName, MachineId, StepState
 
 
 def not_to_announce(
@@ -143,10 +143,17 @@ def _other_domains(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tu
 
 def _not_approved(draft: Draft, told: tuple[Event, ...]) -> tuple[Waiting, ...]:
     return tuple(
-        Waiting(what=event.id, reason=f"not approved; may start at {stamp(at)}")
+        Waiting(what=event.id, reason=f"{_awaits(event)}; may start at {stamp(at)}")
         for event in told
         if (at := events.may_start_at(draft, event)) > draft.now
     )
+
+
+def _awaits(event: Event) -> str:
+    """Name those who must approve, where not just anybody may."""
+    if event.rule is ApprovalRule.ANY:
+        return "not approved"
+    return f"not approved; awaits {events.awaits(event)}"
 
 
 def _busy(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from forewarn.control.driver import Begun, Checked, Failed, NotBegun, Running, Task
+from forewarn.core.moments import lasting
 from forewarn.core.words import OrderId
 
 
@@ -66,4 +67,4 @@ class ExternalDriver:
 
 
 def _silent(word: _Word) -> str:
-    return f"nobody has reported for {word.limit:g} s"
+    return f"nobody has reported for {lasting(word.limit)}"

@@ -1,6 +1,6 @@
 """The lists of a snapshot, page by page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
 
@@ -130,11 +130,17 @@ def _conditions(wanted: HistoryFilter) -> list[ColumnElement[bool]]:
         conditions.append(records.order_id == wanted.order.upper())
     if wanted.since is not None:
         conditions.append(records.number >= _first_since(micros(wanted.since)).scalar_subquery())
+    if wanted.kinds:
+        conditions.append(records.kind.in_(sorted(map(str, wanted.kinds))))
+    return [*conditions, *_between(wanted)]
+
+
+def _between(wanted: HistoryFilter) -> Iterator[ColumnElement[bool]]:
+    number = tables.records.c.number
     if wanted.below is not None:
-        conditions.append(records.number < wanted.below)
+        yield number < wanted.below
     if wanted.above is not None:
-        conditions.append(records.number > wanted.above)
-    return conditions
+        yield number > wanted.above
 
 
 def concerns(machine_key: str) -> ColumnElement[bool]:

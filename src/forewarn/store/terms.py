@@ -82,14 +82,25 @@ def deferral_json(deferral: Deferral | None) -> Json | None:
     """Write how an event was put off."""
     if deferral is None:
         return None
-    return {"by": deferral.by, "at": micros(deferral.at), "until": micros(deferral.until)}
+    written = {"by": deferral.by, "at": micros(deferral.at), "until": micros(deferral.until)}
+    if deferral.since is not None:
+        written["since"] = micros(deferral.since)
+    if deferral.asked is not None:
+        written["asked"] = _seconds(deferral.asked)
+    return written
 
 
 def deferral_of(json: Json | None) -> Deferral | None:
     """Read how an event was put off."""
     if json is None:
         return None
-    return Deferral(by=json["by"], at=moment(json["at"]), until=moment(json["until"]))
+    return Deferral(
+        by=json["by"],
+        at=moment(json["at"]),
+        until=moment(json["until"]),
+        since=moment(json["since"]) if "since" in json else None,
+        asked=_span(json.get("asked")),
+    )
 
 
 NO_POLICY = GroupPolicy()

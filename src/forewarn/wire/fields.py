@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import lasting
-from forewarn.core.spelling import closest
+from forewarn.core.spelling import closest, hint
 
 Reader: TypeAlias = Callable[[object], Any]
 Readers: TypeAlias = Mapping[str, Reader]
@@ -174,7 +174,8 @@ def choice(members: Sequence[StrEnum]) -> Reader:
 
     def reader(value: object) -> StrEnum:
         if not isinstance(value, str) or value not in known:
-            raise Invalid(f"expected {either(members)}, got {shown(value)}")
+            meant = hint(value, known) if isinstance(value, str) else ""
+            raise Invalid(f"expected {either(members)}, got {shown(value)}{meant}")
         return known[value]
 
     return reader

@@ -6,6 +6,7 @@ Times are RFC 3339 with Z. What is not known is null, never missing.
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from forewarn.core import events
 from forewarn.core.access import Token
 from forewarn.core.document import resource_names
 from forewarn.core.errors import Invalid
@@ -13,6 +14,7 @@ from forewarn.core.faults import Fault
 from forewarn.core.holds import reach
 from forewarn.core.model import (
     Approval,
+    Deferral,
     Delivered,
     Event,
     Group,
@@ -148,7 +150,9 @@ def event(event_: Event) -> dict[str, object]:
         "approved": event_.approved,
         "approval": event_.rule.value,
         "awaited": list(event_.awaited),
+        "awaits": events.awaits(event_) or None,
         "approvals": [_approval(each) for each in event_.approvals],
+        "deferred": _deferral(event_.deferred) if event_.deferred else None,
         "group": _listed_group(event_.group),
         "update_domain": event_.domain,
         "order": event_.order,
@@ -261,6 +265,16 @@ def _approval(approval: Approval) -> dict[str, object]:
         "kind": approval.kind.value,
         "at": time(approval.at),
         "address": approval.address or None,
+    }
+
+
+def _deferral(deferral: Deferral) -> dict[str, object]:
+    return {
+        "by": deferral.by,
+        "at": time(deferral.at),
+        "until": time(deferral.until),
+        "asked_seconds": seconds_or_null(deferral.asked),
+        "granted_seconds": seconds_or_null(deferral.granted),
     }
 
 

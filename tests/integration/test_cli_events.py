@@ -1,0 +1,99 @@
+"""What `forewarn event` and `order` say of who is awaited, and of who put an event off."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from forewarn.cli.main import app
+from forewarn.core.model import Event, GroupPolicy
+from forewarn.core.words import Action, ApprovalRule, Work
+from tests.harness import Service, fleet, group, machine, sqlite_url
+from tests.served import app_of, serving
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    with serving(app_of(service)) as url:
+        monkeypatch.setenv("FOREWARN_SERVER", url)
+        yield service
+    service.close()
+
+
+def told(service: Service, **policy: Any) -> Event:
+    """Announce the maintenance of a host with two machines of a group that asks for something."""
+    service.apply(
+        fleet(
+            replace(group("web"), policy=GroupPolicy(**policy)),
+            machine("web-0", "host-1", group="web"),
+            machine("web-3", "host-1", group="web"),
+        )
+    )
+    (event,) = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
+    return event
+
+
+def said(*words: str) -> str:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def known(event: Event) -> dict[str, Any]:
+    return dict(json.loads(said("event", "show", event.id, "--json"))["event"])
+
+
+def test_where_all_must_approve_those_who_have_not_are_named(service: Service) -> None:
+    event = told(service, approval=ApprovalRule.ALL)
+    service.approve("web-0", event)
+    assert known(event)["awaits"] == "web-3"
+    assert "approval       all; awaits web-3\n" in said("event", "show", event.id)
+    assert "web-0         web-3    Platform" in said("event", "list")
+    waits = "not approved; awaits web-3; may start at 2026-01-05T12:15:00Z"
+    assert waits in said("order", "show", event.order)
+    assert waits in said("order", "list")
+    service.approve("web-3", event)
+    assert known(event)["awaits"] is None
+    assert "approval       all\n" in said("event", "show", event.id)
+
+
+def test_where_the_leader_must_approve_others_are_said_not_to_count(service: Service) -> None:
+    event = told(service, approval=ApprovalRule.LEADER)
+    assert "leader; awaits the leader web-0\n" in said("event", "show", event.id)
+    service.approve("web-3", event)
+    awaits = "awaits the leader web-0; the word of web-3 does not count"
+    assert f"leader; {awaits}\n" in said("event", "show", event.id)
+    assert f"not approved; {awaits}; may start at" in said("order", "show", event.order)
+
+
+def test_where_anybody_may_approve_nobody_is_named(service: Service) -> None:
+    event = told(service)
+    assert "any; awaits any of its machines\n" in said("event", "show", event.id)
+    assert "not approved; may start at" in said("order", "show", event.order)
+
+
+def test_an_event_says_who_put_it_off_and_what_was_asked_and_granted(service: Service) -> None:
+    event = told(service, defer=timedelta(minutes=10))
+    assert known(event)["deferred"] is None
+    assert "put off" not in said("event", "show", event.id)
+    service.advance(minutes=1)
+    service.plane.defer(service.machine("web-3").id, {event.id: 6000})
+    assert known(event)["deferred"] == {
+        "by": "web-3",
+        "at": "2026-01-05T12:01:00Z",
+        "until": "2026-01-05T12:25:00Z",
+        "asked_seconds": 6000,
+        "granted_seconds": 600,
+    }
+    asked = (
+        "web-3 at 2026-01-05 12:01:00 UTC, until 2026-01-05 12:25:00 UTC: asked for 1 h 40 m, granted 10 m"
+    )
+    assert f"put off by     {asked}\n" in said("event", "show", event.id)
+    (record,) = [each for each in service.history() if each.kind == "event-deferred"]
+    assert record.reason == "until 2026-01-05T12:25:00Z: 10 m later (1 h 40 m asked for)"
