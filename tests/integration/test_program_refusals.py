@@ -160,8 +160,18 @@ def test_a_machines_own_port_in_use_is_named_with_the_machine(tmp_path: Path, ta
     refused = run(tmp_path, "serve", "--fleet", fleet, *FREE)
     assert refused.returncode == 1
     assert refused.stderr == (
-        f'forewarn: machine "vm": port {taken} is in use: give the machine another in the fleet\n'
+        f'forewarn: machine "vm": port {taken} is in use: give the machine another in the fleet file, '
+        "or in a copy of it (--fleet FILE; make run FLEET=FILE)\n"
     )
+
+
+def test_a_copy_of_the_fleet_with_another_port_goes_on_where_one_is_in_use(tmp_path: Path, taken: int) -> None:
+    fleet, copy = tmp_path / "fleet.toml", tmp_path / "mine.toml"
+    fleet.write_text(f'[hosts.h]\n[[machines]]\nname = "vm"\nhost = "h"\nport = {taken}\n')
+    assert run(tmp_path, "serve", "--fleet", fleet, *FREE).returncode == 1
+    copy.write_text(fleet.read_text().replace(str(taken), str(free_port())))
+    with Program(tmp_path, "--fleet", copy) as program:
+        assert [each["name"] for each in program.get("/v1/machines")["machines"]] == ["vm"]
 
 
 def test_an_address_of_another_system_is_named(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ LOOPBACK = "127.0.0.1"
 
 CHANGE_ADDRESS = "choose another with --guest, FOREWARN_GUEST_LISTEN or [guest] listen"
 CHANGE_PORT = "give the machine another in the fleet"
+CHANGE_FILE = f"{CHANGE_PORT} file, or in a copy of it (--fleet FILE; make run FLEET=FILE)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ class Listeners:
         if seat is None:  # it has left since the last socket was opened
             return
         what = f'machine "{seat.machine.name}": port {port}'
-        for bound in bind(LOOPBACK, port, what=what, change=CHANGE_PORT):
+        for bound in bind(LOOPBACK, port, what=what, change=CHANGE_FILE):
             self._own[port] = await _serve(bound, lambda: Connection(self._endpoint, ports, key=port))
 
 
