@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
 HELP = "The agent in a machine: it gets ready for events, approves them, and comes back."
-# The exit code for what cannot be reached.
+# The exit code for what cannot be reached: here, an agent that does not run.
 NOT_THERE = 3
 
 app = Commands(help=HELP, invoke_without_command=True)
@@ -138,7 +138,7 @@ def status(session: Session, config: ConfigFile = None) -> None:
         settings = load_settings(config or DEFAULT_CONFIG)
     told = asked(settings) or from_journal(settings)
     session.answer(told, lambda: show(told))
-    if not told.get("has_run", True):
+    if not told["running"]:
         raise typer.Exit(NOT_THERE)
 
 

@@ -48,6 +48,23 @@ def say(text: str = "") -> None:
     print(text, flush=True)
 
 
+def fold(text: str, *, indent: str = "", hanging: str | None = None) -> None:
+    """Print a text, broken between words where the terminal ends; a pipe gets it on one line."""
+    line = indent + on_one_line(text)
+    if is_terminal():
+        import textwrap
+
+        line = textwrap.fill(
+            on_one_line(text),
+            width=shutil.get_terminal_size().columns,
+            initial_indent=indent,
+            subsequent_indent=indent if hanging is None else hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    say(line)
+
+
 def complain(text: str) -> None:
     """Print what went wrong, beside the output."""
     first, *rest = text.splitlines() or [""]
