@@ -13,6 +13,8 @@ from forewarn.clock import SystemClock
 from forewarn.sdk import platform
 
 TIMEOUT_SECONDS = 5.0
+# Beside a handler's name there should be room left for what became of it.
+WIDEST_HEAD = 36
 # How an attempt stands, in words; the journal has shorter ones.
 STATES = {"again": "to be tried again", "never": "failed"}
 
@@ -72,9 +74,9 @@ def _head(told: dict[str, Any]) -> str:
     if told["running"]:
         why = "does not answer at its `listen`" if told["listens"] else "has no `listen` to be asked at"
         return f"The agent runs, but {why}; by its journal {told['journal']}:{nothing}"
+    what = events[0]["type"] if len(events) == 1 else f"{len(events)} events"
     left = (
-        f"this machine is still prepared for {words.listing([event['type'] for event in events])}, "
-        "and nobody brings it back before the agent is started again."
+        f"this machine is still prepared for {what}, and nobody brings it back before the agent is started."
         if events
         else "nothing is prepared."
     )
@@ -83,12 +85,13 @@ def _head(told: dict[str, Any]) -> str:
 
 def _show_event(event: dict[str, Any], *, runs: bool) -> None:
     since = words.span(event["for_seconds"])
-    doing = f"{event['doing']}, seen {since} ago" if runs else f"it was {event['doing']}, seen {since} ago"
-    console.fold(f"{event['type']} {console.short(event['id'])}: {_stands(event)}; {doing}", hanging="  ")
+    doing = event["doing"] if runs else f"was {event['doing']}"
+    console.fold(f"{event['type']} {console.short(event['id'])}: {_stands(event)}")
+    console.say(f"  {doing}, first seen {since} ago")
     width = max((len(each["handler"]) for each in event["handlers"]), default=0)
     for each in event["handlers"]:
         head = f"  {each['handler']:{width}}  {each['side']}  "
-        console.fold(_attempt(each, runs=runs), indent=head, hanging=" " * min(len(head), 24))
+        console.fold(_attempt(each, runs=runs), indent=head, hanging=" " * min(len(head), WIDEST_HEAD))
 
 
 def _stands(event: dict[str, Any]) -> str:

@@ -50,6 +50,7 @@ def say(text: str = "") -> None:
 
 def fold(text: str, *, indent: str = "", hanging: str | None = None) -> None:
     """Print a text, broken between words where the terminal ends; a pipe gets it on one line."""
+    indent = on_one_line(indent)
     line = indent + on_one_line(text)
     if is_terminal():
         import textwrap
