@@ -71,7 +71,9 @@ def test_status_reads_the_journal_of_an_agent_that_does_not_listen(service: Prog
         assert ran.returncode == 0, ran.stderr
         assert ran.stdout.startswith("The agent runs, but has no `listen` to be asked at; by its journal ")
         assert re.search(
-            r"^Reboot [0-9A-F-]{36}: Scheduled, starts in .+\n  preparing, first seen .+ ago$", ran.stdout, re.M
+            r"^Reboot [0-9A-F-]{36}: Scheduled, starts in .+\n  preparing, first seen .+ ago$",
+            ran.stdout,
+            re.M,
         )
         assert re.search(r"^  tell   prepare  ready after 0 s$", ran.stdout, re.M)
         assert re.search(r"^  drain  prepare  running for .+ \(pid \d+\)$", ran.stdout, re.M)

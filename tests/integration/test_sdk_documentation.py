@@ -19,7 +19,8 @@ def blocks(document: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / document).read_text(), re.DOTALL)
 
 
-def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fresh", [True, False], ids=["fresh fleet", "fleet with a past"])
+def test_the_how_to_runs_as_printed(tmp_path: Path, fresh: bool) -> None:
     fleet = sample_fleet(tmp_path, ports=True)
     (program,) = blocks("how-to/watch-events-from-python.md", "python")
     (script,) = blocks("how-to/watch-events-from-python.md", "sh")
@@ -29,6 +30,10 @@ def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
         script = script.replace(f":{printed}", f":{real}")
     functions = f'forewarn() {{ {FOREWARN} "$@"; }}\npython() {{ {sys.executable} "$@"; }}\n'
     with Program(tmp_path, "--fleet", fleet) as served:
+        if not fresh:
+            served.at_port(int(ports_of(fleet)["8300"])).document()
+            served.post("/v1/machines/web-0/restart")
+            served.advance(3600)
         ran = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", functions + script],
             cwd=tmp_path,

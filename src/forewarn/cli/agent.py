@@ -156,7 +156,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Write a config to start from, and beside it the programs that it runs."""
-    from forewarn.agent.recipe import HOME, about, names, programs, text
+    from forewarn.agent.recipe import about, names, placed, programs
 
     if list_:
         found = [{"name": name, "about": about(name)} for name in names()]
@@ -165,7 +165,10 @@ def init(
         session.answer({"recipes": found}, lambda: console.table(layout, rows, empty="No recipes."))
         return
     with _refusals():
-        config, others = text(recipe), programs(recipe)
+        config, others = placed(recipe, file.resolve().parent), programs(recipe)
+    if file.is_dir():
+        console.complain(f"{file} is a folder: name the file to write, as {file / 'agent.toml'}")
+        raise typer.Exit(1)
     beside = [file.with_name(name) for name in others]
     if not force and (there := next((path for path in (file, *beside) if path.exists()), None)):
         console.complain(f"{there} cannot be written: File exists; --force writes over it")
@@ -173,13 +176,11 @@ def init(
     _write(file, config)
     for path, content in zip(beside, others.values(), strict=True):
         _write(path, content, mode=0o755)
-    elsewhere = beside and file.resolve().parent != Path(HOME)
     also = f", and the programs it runs: {', '.join(map(str, beside))}" if beside else ""
-    move = f" It expects them in {HOME}." if elsewhere else ""
     session.answer(
         {"file": str(file), "recipe": recipe, "programs": [str(path) for path in beside]},
         lambda: console.say(
-            f"Written to {file}{also}.{move} Next: `{session.command(f'agent check --config {file}')}`."
+            f"Written to {file}{also}. Next: `{session.command(f'agent check --config {file}')}`."
         ),
     )
 
