@@ -11,6 +11,7 @@ import pytest
 import forewarn
 from tests.integration.test_documentation import ports_of
 from tests.process import FOREWARN, Program, sample_fleet
+from tests.scripted import answer, scripted
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -48,8 +49,22 @@ def test_the_how_to_runs_as_printed(tmp_path: Path, fresh: bool) -> None:
 
 
 def test_the_program_of_the_reference_is_one() -> None:
-    (program,) = blocks("reference/sdk.md", "python")
+    program, _ = blocks("reference/sdk.md", "python")
     compile(program, "sdk.md", "exec")
+
+
+def test_the_program_with_an_event_loop_runs_as_printed() -> None:
+    _, program = blocks("reference/sdk.md", "python")
+    with scripted(answer(200, b'{"DocumentIncarnation":3,"Events":[]}')) as endpoint:
+        ran = subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"FOREWARN_ENDPOINT": endpoint.url},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (ran.stdout, ran.stderr) == ("0 events, incarnation 3\n", "")
 
 
 @pytest.mark.parametrize("name", sorted(forewarn._HOMES))
