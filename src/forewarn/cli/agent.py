@@ -109,22 +109,27 @@ def check(session: Session, config: ConfigFile = None) -> None:
 
 
 def _show_check(path: Path, config: "Config", wrong: list[str]) -> None:
-    from forewarn.agent.words import explain, surroundings
+    from forewarn.agent.words import explain, grouped, hurry, surroundings
 
     console.say(f"{path} is sound.")
     for line in surroundings(config.agent):
-        console.say(line)
-    for each in explain(config):
-        console.say(f"\n{each.type}")
-        for told in each.prepare or ("nothing",):
-            console.say(f"  prepare  {told}")
-        console.say(f"  approve  {each.approve}")
-        for told in each.recover or ("nothing",):
-            console.say(f"  recover  {told}")
+        console.fold(line)
+    for alike in grouped(explain(config)):
+        each = alike[0]
+        console.say(f"\n{', '.join(each.type for each in alike)}")
+        for side, told in (
+            ("prepare", each.prepare or ("nothing",)),
+            ("approve", (each.approve,)),
+            ("recover", each.recover or ("nothing",)),
+        ):
+            for line in told:
+                console.fold(line, indent=f"  {side}  ", hanging=" " * 11)
+        if late := hurry(alike):
+            console.fold(late, indent="  but      ", hanging=" " * 11)
     if wrong:
         console.say("\nIn this machine stands in the way:")
         for problem in wrong:
-            console.say(f"  {problem}")
+            console.fold(problem, indent="  ", hanging="    ")
 
 
 @app.command("status")
