@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from forewarn.wire.text import on_one_line
 
 if TYPE_CHECKING:
+    from rich.table import Table
     from rich.text import Text
 
 # Wider than any table: what goes into a pipe must be whole.
@@ -90,13 +91,19 @@ class Layout:
 
 def table(layout: Layout, rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print a table, or a line if there is nothing in it."""
+    given = list(rows)
+    if given:
+        _print(drawn_table(layout, given))
+    else:
+        say(empty)
+
+
+def drawn_table(layout: Layout, rows: Iterable[Sequence[object]]) -> "Table":
+    """Draw a table, as wide as the terminal is now."""
     from rich import box
     from rich.table import Table
 
     cells = [[_cell(value) for value in row] for row in rows]
-    if not cells:
-        say(empty)
-        return
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     kept = _fitting(layout, cells) if is_terminal() else layout.columns
     for column in kept:
@@ -104,7 +111,7 @@ def table(layout: Layout, rows: Iterable[Sequence[object]], *, empty: str) -> No
     places = [layout.columns.index(column) for column in kept]
     for row in cells:
         drawn.add_row(*(row[place] for place in places))
-    _print(drawn)
+    return drawn
 
 
 def _fitting(layout: Layout, cells: "list[list[Text]]") -> tuple[str, ...]:
