@@ -18,7 +18,7 @@ import pytest
 
 from forewarn.agent.config import parse
 from forewarn.agent.handler import Handler
-from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
+from forewarn.agent.handling import EVERYTHING, Again, Command, Never, Outcome, Ready, Side, Task
 from forewarn.sdk import platform
 from tests.agents import MACHINE, Stage, event, settled
 from tests.mail_server import mail_server
@@ -788,6 +788,13 @@ def test_a_server_that_is_taken_out_by_hand_during_the_event_stays_out(tmp_path:
         assert lb.states["web-0"] == 1
 
 
+def test_where_everything_is_owed_its_servers_are_made_ready(tmp_path: Path) -> None:
+    with balancer(tmp_path) as (lb, path):
+        lb.states = {"web-0": 8, "web-1": 8}
+        assert asked(drain(path, "web/${machine}"), Side.RECOVER, owed=[EVERYTHING]) == Ready()
+        assert lb.states == {"web-0": 0, "web-1": 8}
+
+
 def test_a_server_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     with balancer(tmp_path) as (_, path):
         assert asked(drain(path, "web/db")) == Never(f"HAProxy at {path}: No such server.")
@@ -869,12 +876,20 @@ def test_a_process_that_did_not_run_before_the_event_is_not_started_after_it(
 
 SYSTEMCTL = """
 case "$1" in
-  show) echo "ActiveState=$(head -n 1 {folder}/state)"
+  show) echo "LoadState=$(cat {folder}/load)"; echo "ActiveState=$(head -n 1 {folder}/state)"
     test $(wc -l < {folder}/state) = 1 || sed -i 1d {folder}/state;;
   stop) echo stop >> {folder}/ran; echo inactive > {folder}/state;;
   start) echo start >> {folder}/ran; echo active > {folder}/state;;
 esac
 """
+
+
+def put_systemd(folder: Path, monkeypatch: pytest.MonkeyPatch, *states: str, load: str = "loaded") -> None:
+    """Put a program in systemd's place: there is none in a container."""
+    script(folder, SYSTEMCTL.replace("{folder}", str(folder)), name="systemctl")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    (folder / "state").write_text("".join(f"{state}\n" for state in states))
+    (folder / "load").write_text(load)
 
 
 @pytest.mark.parametrize(
@@ -891,10 +906,7 @@ esac
 def test_a_unit_is_stopped_and_started_unless_it_was_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, states: list[str], ran: list[str], after: str
 ) -> None:
-    """With a program in systemd's place: there is none in a container."""
-    script(tmp_path, SYSTEMCTL.replace("{folder}", str(tmp_path)), name="systemctl")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    (tmp_path / "state").write_text("".join(f"{state}\n" for state in states))
+    put_systemd(tmp_path, monkeypatch, *states)
 
     async def scene() -> None:
         stage = Stage(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
@@ -907,6 +919,71 @@ def test_a_unit_is_stopped_and_started_unless_it_was_down(
     log = tmp_path / "ran"
     assert (log.read_text().split() if log.exists() else []) == ran
     assert (tmp_path / "state").read_text().split()[-1] == after
+
+
+def forget_what_is_owed(journal: Path) -> None:
+    """Make a journal such as the first agents wrote."""
+    head, *said = (json.loads(line) for line in journal.read_text().splitlines())
+    del head["owes"]
+    kept = [head, *(each for each in said if each["entry"] != "owed")]
+    journal.write_text("".join(f"{json.dumps(each)}\n" for each in kept))
+
+
+def test_an_agent_upgraded_in_the_middle_of_an_event_puts_back_what_the_former_one_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_systemd(tmp_path, monkeypatch, "active")
+
+    async def scene() -> None:
+        stage = Stage(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        await stage.stop()
+        forget_what_is_owed(tmp_path / "agent.journal")
+        stage.start()
+        await over(stage)
+
+    play(scene())
+    assert (tmp_path / "ran").read_text().split() == ["stop", "start"]
+
+
+def test_where_everything_is_owed_a_process_is_started(tmp_path: Path) -> None:
+    start = script(tmp_path, "true", name="start")
+    (one,) = handlers(toml(name="app", kind="process", pid_file=str(tmp_path / "none"), start=[start]))
+    with pytest.raises(AssertionError, match=f"it runs .*{start}"):
+        asked(one, Side.RECOVER, owed=[EVERYTHING])
+
+
+@pytest.mark.parametrize(
+    ("load", "fault"),
+    [
+        ("not-found", "systemd knows no unit ngnix.service: it is misspelt, or not installed"),
+        (
+            "bad-setting",
+            "systemd cannot load the unit ngnix.service: `systemctl status ngnix.service` says why",
+        ),
+        ("error", "systemd cannot load the unit ngnix.service: `systemctl status ngnix.service` says why"),
+        ("masked", None),
+        ("loaded", None),
+    ],
+)
+def test_a_unit_that_systemd_cannot_run_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: str, fault: str | None
+) -> None:
+    put_systemd(tmp_path, monkeypatch, "inactive", load=load)
+    (one,) = handlers(toml(name="app", kind="process", unit="ngnix.service"))
+    assert asked(one) == (Never(fault) if fault else Ready("it does not run"))
+    assert list(one.does.problems()) == ([fault] if fault else [])
+
+
+def test_a_unit_that_runs_is_stopped_though_its_file_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_systemd(tmp_path, monkeypatch, "active", load="not-found")
+    (one,) = handlers(toml(name="app", kind="process", unit="nginx.service"))
+    with pytest.raises(AssertionError, match=r"it runs .*stop"):
+        asked(one)
 
 
 # Plug-ins

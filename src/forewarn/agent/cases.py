@@ -22,7 +22,7 @@ from forewarn.agent.entries import (
     TakenUp,
     key,
 )
-from forewarn.agent.handling import Side
+from forewarn.agent.handling import EVERYTHING, Side
 from forewarn.sdk.documents import Event
 
 
@@ -145,6 +145,14 @@ def entries_of(cases: Cases) -> Iterator[Entry]:
             yield Approved(event=id_, at=case.approved)
         if case.left is not None:
             yield Left(event=id_, at=case.left, why=case.why)
+
+
+def unsaid(cases: Cases) -> Iterator[Entry]:
+    """Give what an agent owes that did not yet write that down: whatever its handlers have begun with."""
+    for id_, case in cases.items():
+        for handler in case.touched():
+            if not case.owes(handler):
+                yield Owed(event=id_, handler=handler, thing=EVERYTHING)
 
 
 def _attempt_entries(id_: str, share: Share, attempt: Attempt) -> Iterator[Entry]:
