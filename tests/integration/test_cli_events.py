@@ -97,3 +97,18 @@ def test_an_event_says_who_put_it_off_and_what_was_asked_and_granted(service: Se
     assert f"put off by     {asked}\n" in said("event", "show", event.id)
     (record,) = [each for each in service.history() if each.kind == "event-deferred"]
     assert record.reason == "until 2026-01-05T12:25:00Z: 10 m later (1 h 40 m asked for)"
+
+
+def test_an_event_that_moved_with_another_says_so(service: Service) -> None:
+    service.apply(
+        fleet(
+            replace(group("web"), policy=GroupPolicy(defer=timedelta(minutes=10))),
+            machine("web-0", "host-1", group="web"),
+            machine("db", "host-1"),
+        )
+    )
+    alone, event = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
+    service.plane.defer(service.machine("web-0").id, {event.id: 60})
+    assert known(alone)["deferred"] is None
+    by = "put off with   another event by web-0 at 2026-01-05 12:00:00 UTC"
+    assert f"{by}, until 2026-01-05T12:16:00Z: 1 m later\n" in said("event", "show", alone.id)

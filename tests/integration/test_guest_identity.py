@@ -128,7 +128,9 @@ def test_a_machines_port_in_use_later_is_logged_once_and_tried_again(
         face.apply(machines=(machine("web-1", port=port),))
         face.apply()
         (said,) = caplog.messages
-        assert said.startswith(f'machine "web-1": port {port} is in use: give the machine another in the fleet')
+        assert said.startswith(
+            f'machine "web-1": port {port} is in use: give the machine another in the fleet'
+        )
         taken.close()
         face.apply()
         assert name_told(face, port=port) == "web-1"

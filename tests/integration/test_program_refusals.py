@@ -165,7 +165,9 @@ def test_a_machines_own_port_in_use_is_named_with_the_machine(tmp_path: Path, ta
     )
 
 
-def test_a_copy_of_the_fleet_with_another_port_goes_on_where_one_is_in_use(tmp_path: Path, taken: int) -> None:
+def test_a_copy_of_the_fleet_with_another_port_goes_on_where_one_is_in_use(
+    tmp_path: Path, taken: int
+) -> None:
     fleet, copy = tmp_path / "fleet.toml", tmp_path / "mine.toml"
     fleet.write_text(f'[hosts.h]\n[[machines]]\nname = "vm"\nhost = "h"\nport = {taken}\n')
     assert run(tmp_path, "serve", "--fleet", fleet, *FREE).returncode == 1

@@ -111,7 +111,7 @@ def _show(session: Session, event: dict[str, Any]) -> None:
                 "approval",
                 f"{event['approval']}; awaits {event['awaits']}" if event["awaits"] else event["approval"],
             ),
-            *([("put off by", _deferral(event["deferred"]))] if event["deferred"] else []),
+            *_put_off(session, event),
             ("order", event["order"]),
         ]
     )
@@ -130,6 +130,17 @@ def _notice(told: dict[str, Any], *, pending: bool) -> tuple[object, ...]:
 def _approval(approval: dict[str, Any]) -> str:
     where = f" from {approval['address']}" if approval["address"] else ""
     return f"{approval['by']} ({approval['kind']}) at {words.at(approval['at'])}{where}"
+
+
+def _put_off(session: Session, event: dict[str, Any]) -> list[tuple[str, object]]:
+    """Say who put an event off; one that moved with another of its stage has only records of it."""
+    if event["deferred"]:
+        return [("put off by", _deferral(event["deferred"]))]
+    moved = session.client.get("/v1/history", event=event["id"], kind=["event-deferred"])["records"]
+    return [
+        ("put off with", f"another event by {each['by']} at {words.at(each['at'])}, {each['reason']}")
+        for each in reversed(moved)
+    ]
 
 
 def _deferral(deferred: dict[str, Any]) -> str:
