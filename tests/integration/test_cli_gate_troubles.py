@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.harness import Service, sqlite_url
 from tests.process import (
@@ -246,6 +247,27 @@ def test_further_interrupts_do_not_keep_an_order_from_being_called_off(
         assert gate.code() == 1
         gate.err.wait_for("Called off: ")
         assert states(url) == ["cancelled"]
+
+
+def test_a_report_that_was_heard_but_not_answered_is_not_an_error(service: Service, tmp_path: Path) -> None:
+    app, heard = app_of(service), threading.Event()
+
+    async def forgetful(scope: Scope, receive: Receive, send: Send) -> None:
+        if not scope["path"].endswith("/complete") or heard.is_set():
+            await app(scope, receive, send)
+            return
+        heard.set()
+        await app(scope, receive, nowhere)
+        await JSONResponse({"error": {"message": "going away"}}, status_code=503)(scope, receive, send)
+
+    async def nowhere(_: Message) -> None:
+        pass
+
+    emergency = ("host", "host-1", "--action", "freeze", "--emergency", "coolant leak")
+    with serving(forgetful) as url, gated(url, tmp_path, *emergency, "--", "true") as gate:
+        assert gate.code() == 0, gate.err.text
+        assert gate.err.lines == ["forewarn: reconnecting: going away", "forewarn: connected again"]
+        gate.out.wait_for("Done with ")
 
 
 # Notice
