@@ -71,7 +71,7 @@ def test_a_tenant_keeps_its_own_webhooks(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("FOREWARN_TOKEN", A_USER)
     run("webhook", "add", URL)
     assert listed("webhook", "owner") == ["a"]
-    refused = run("webhook", "add", "http://127.0.0.1/", code=1)
+    refused = run("webhook", "add", "http://127.0.0.1/", code=2)
     assert "expected a public address" in refused.stderr
 
 
