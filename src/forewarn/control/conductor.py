@@ -54,7 +54,7 @@ class Conductor:
         scene = tx.scene(mine.left)
         mine, chosen = rollout.next_wave(mine, scene, now=now, policy=self._policy)
         if not chosen and mine.blocked:
-            no_way = rollout.dead_end(mine, scene)
+            no_way = rollout.dead_end(mine, scene, now=now, policy=self._policy)
             return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
         if chosen:
             ends = forecast.ends_about(mine, chosen, scene, now=now, policy=self._policy)

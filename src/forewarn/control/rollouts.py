@@ -8,7 +8,7 @@ from forewarn.control import naming
 from forewarn.control.conductor import Conductor
 from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
 from forewarn.core import forecast, progress, rollout, steering
-from forewarn.core.errors import Invalid, NotFound
+from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.forecast import Expected, on_one_host
 from forewarn.core.model import Waiting
 from forewarn.core.orders import MAINTENANCE_WORK
@@ -103,6 +103,7 @@ class Rollouts:
             mine = self._open(tx, id_, version)
             orders = self._conductor.orders_of(tx, mine)
             mine = steering.resumed(mine, orders, self._conductor.quiet(tx, mine, orders), now=now)
+            self._check_possible(tx, mine, now)
             mine = steering.told(mine, "resumed", by=by, now=now)
             self._conductor.let_go(tx, mine, now)
             self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
@@ -152,6 +153,12 @@ class Rollouts:
         mine = _existing(tx, id_)
         steering.check_open(mine, version=version)
         return mine
+
+    def _check_possible(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
+        """Refuse to go on with what nobody could begin now: the fleet may have changed meanwhile."""
+        no_way = rollout.impossible(mine, tx.scene(mine.left), now=now, policy=self._policy)
+        if no_way:
+            raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")
 
     def _planned(self, snapshot: Snapshot, wish: Wish, now: datetime) -> tuple[Rollout, Scene]:
         """Make a rollout whose waves are all planned; refuse what can never be carried out."""
