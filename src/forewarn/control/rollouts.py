@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
-from forewarn.control.conductor import Conductor
+from forewarn.control.conductor import Conductor, with_notice
 from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
 from forewarn.core import forecast, progress, rollout, steering
 from forewarn.core.errors import Conflict, Invalid, NotFound
@@ -102,7 +102,8 @@ class Rollouts:
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
             orders = self._conductor.orders_of(tx, mine)
-            mine = steering.resumed(mine, orders, self._conductor.quiet(tx, mine, orders), now=now)
+            quiet = self._conductor.quiet(tx, mine, orders)
+            mine = steering.resumed(mine, orders, quiet, now=now, policy=self._policy)
             self._check_possible(tx, mine, now)
             mine = steering.told(mine, "resumed", by=by, now=now)
             self._conductor.let_go(tx, mine, now)
@@ -129,7 +130,7 @@ class Rollouts:
         now = self._clock.now()
         times: tuple[Expected, ...] = ()
         with self._store.read() as snapshot:
-            mine = _existing(snapshot, id_)
+            mine = with_notice(snapshot, _existing(snapshot, id_))
             # Of one that is paused nobody knows when it goes on.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
                 scene = snapshot.scene(mine.left)

@@ -32,7 +32,9 @@ def forecast(
     """
     timings = Timings(rollout, scene, policy)
     spare = {group: budget.at_best for group, budget in scene.budgets.items()}
-    left, found, planned, at = list(rollout.left), [], [], _free_at(rollout, now)
+    left, at = list(rollout.left), _free_at(rollout, now)
+    found: list[Expected] = []
+    planned: list[Wave] = []
     while left:
         moments = {host: timings.tell_at(host, at) for host in left}
         possible = [moment for moment in moments.values() if moment is not None]

@@ -34,7 +34,7 @@ def is_ready(rollout: Rollout, *, now: datetime) -> bool:
     return going and not unfinished(rollout) and bool(rollout.left) and (resting is None or resting <= now)
 
 
-def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
+def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, policy: Policy) -> Rollout:
     """Say when to look again: after the gap, when a machine should be healthy, or when an order changes."""
     if rollout.state is not RolloutState.RUNNING or rollout.aborting:
         return replace(rollout, due_at=None)
@@ -42,7 +42,8 @@ def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) 
     if any(wave.state is WaveState.CHECKING for wave in under_way):
         return replace(rollout, due_at=now + LOOK_FOR_POLLS)
     if under_way:
-        return replace(rollout, due_at=health.look_at(rollout, orders.values(), quiet, now=now))
+        look_at = health.look_at(rollout, orders.values(), quiet, now=now, policy=policy)
+        return replace(rollout, due_at=look_at)
     resting = resting_until(rollout)
     if resting is None or resting <= now:
         return replace(rollout, due_at=None)
@@ -141,12 +142,13 @@ def begin(
     placed: Mapping[HostName, OrderId],
     scene: Scene,
     *,
+    now: datetime,
     ends_about: datetime | None = None,
 ) -> Rollout:
     """Turn the first planned wave into one whose hosts have orders."""
     first, *rest = rollout.planned
     orders = tuple(placed[host] for host in first.hosts)
-    wave = replace(first, state=WaveState.ANNOUNCED, orders=orders, ends_about=ends_about)
+    wave = replace(first, state=WaveState.ANNOUNCED, orders=orders, announced_at=now, ends_about=ends_about)
     conflicts = _conflicts(first, rest[0], scene) if rest else ()
     waiting = tuple(dict.fromkeys((*rollout.waiting, *conflicts)))
     return replace(rollout, waves=(*rollout.begun, wave, *rest), waiting=waiting)

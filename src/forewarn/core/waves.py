@@ -39,6 +39,8 @@ class Wave:
     hosts: tuple[HostName, ...]
     state: WaveState = WaveState.PLANNED
     orders: tuple[OrderId, ...] = ()
+    announced_at: datetime | None = None
+    started_at: datetime | None = None  # when the first of its machines was worked on
     ends_about: datetime | None = None  # what was expected when it began
     ended_at: datetime | None = None
     notice: Delivered | None = None  # what its machines got, once it is over

@@ -24,6 +24,7 @@ def rollout(
     return {
         "id": rollout_.id or None,
         "state": rollout_.state.value,
+        "aborting": rollout_.aborting,
         "action": rollout_.work.value,
         "hosts": list(rollout_.hosts),
         "hosts_at_once": rollout_.hosts_at_once,
@@ -53,6 +54,8 @@ def _wave(wave: Wave, expected: Expected | None) -> dict[str, object]:
         "hosts": list(wave.hosts),
         "state": wave.state.value,
         "orders": list(wave.orders),
+        "announced_at": operator.time_or_null(wave.announced_at),
+        "started_at": operator.time_or_null(wave.started_at),
         "ended_at": operator.time_or_null(wave.ended_at),
         "announce_at": operator.time(expected.announce_at) if expected else None,
         "start_at": operator.time(expected.start_at) if expected else None,
