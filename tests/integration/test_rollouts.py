@@ -227,8 +227,10 @@ def test_a_machine_that_runs_and_is_named_in_an_event_is_not_said_to_be_down(ser
     )
     service.order("db-4", Action.EVICT)
     service.advance(minutes=10)
-    service.order("db-0", Action.RESTART)
-    service.order("db-1", Action.RESTART)
+    for name in ("db-0", "db-1"):
+        service.poll(name)
+        service.order(name, Action.RESTART)
+        assert service.machine(name).state is MachineState.RUNNING
     rollout = service.roll("host-3")
     assert said(service, rollout) == ["db: needs 2 healthy, db-4 is down, db-0 and db-1 are under an event"]
 

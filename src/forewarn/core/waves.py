@@ -59,7 +59,7 @@ class Conditions:
     heartbeat: timedelta | None = None  # how long an external driver may be silent
     deadline: datetime | None = None  # from then on windows give way
     expected: timedelta | None = None  # how long a stage of a host is expected to take
-    health: timedelta = timedelta(minutes=30)  # how long a machine may take until it is healthy again
+    health: timedelta = timedelta(minutes=30)  # how long after its work a machine may take to be well
     require_poll: bool = False  # a machine that polled before is healthy when it polls again
 
 
