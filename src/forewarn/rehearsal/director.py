@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from forewarn.clock import monotonic
-from forewarn.control.ledger import Account, Ledger, Note
+from forewarn.control.ledger import Account, Ledger
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.faults import Fault
 from forewarn.rehearsal.report import EventFacts
@@ -52,6 +52,14 @@ class Venue(Protocol):
         ...
 
 
+class Tell(Protocol):
+    """Tells whoever watches what somebody did: now, or when it was."""
+
+    def __call__(self, who: str, what: str, /, *, at: datetime | None = None) -> None:
+        """Tell it."""
+        ...
+
+
 class Director:
     """Runs one scenario."""
 
@@ -63,7 +71,7 @@ class Director:
         stage: Stage,
         ledger: Ledger,
         exits: Mapping[str, int],
-        note: Note,
+        note: Tell,
     ) -> None:
         """Take with which codes programs have ended that were run as guests; it goes on changing."""
         self._exits = exits
@@ -92,6 +100,7 @@ class Director:
                 await self._do(waiting.pop(0))
             await self._look()
             await asyncio.sleep(self._venue.look_every)
+        await self._keep_up()  # somebody else may have ended it, and its orders with it
         await self._epilogue()
 
     async def call_off(self) -> None:
@@ -207,11 +216,10 @@ class Director:
         first = self._first.setdefault(event["id"], event)
         self._events[event["id"]] = event
         what = f"{event['type']} of {', '.join(first['resources'])}"
-        if known is None:
-            self._note(SERVICE, f"{what} is announced")
-        for key, said in (("started_at", "is started"), ("ended_at", f"is over: {event['why']}")):
+        over = f"is over: {event['why']}"
+        for key, said in (("announced_at", "is announced"), ("started_at", "is started"), ("ended_at", over)):
             if event[key] is not None and (known is None or known[key] is None):
-                self._note(SERVICE, f"{what} {said}")
+                self._note(SERVICE, f"{what} {said}", at=_moment(event[key]))
 
     async def _epilogue(self) -> None:
         """Let every guest that polls see the end."""
