@@ -99,7 +99,8 @@ def show_started(session: Session, rollout: dict[str, Any]) -> None:
 def show_plan(rollout: dict[str, Any]) -> None:
     """Draw a plan, wave by wave."""
     waves = rollout["waves"]
-    first, last = _time(waves[0]["announce_at"]), _time(rollout["ends_at"])
+    # Of waves that no window has room for after the others nobody knows the end.
+    first, last = _time(waves[0]["announce_at"]), _time(rollout["ends_at"] or waves[0]["end_at"])
     rows = (
         (
             number,

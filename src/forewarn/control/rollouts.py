@@ -204,7 +204,7 @@ def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
         shared = [host for host in mine.hosts if host in to_do]
         if shared:
             also = "is also" if len(shared) == 1 else "are also"
-            state = f"rollout {other.id}, which is {other.state}"
+            state = f"rollout {other.id}, which is {'being aborted' if other.aborting else other.state}"
             yield f"{_some(shared)} {also} in {state}: each waits for the other's orders there"
 
 
