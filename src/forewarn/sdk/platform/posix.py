@@ -110,7 +110,8 @@ def cannot_become(user: str) -> str | None:
         return f"there is no user {user} in this machine"
     if os.geteuid() in {0, known.pw_uid}:
         return None
-    return f"only root can run programs as {user}: run the agent as root, or as {user} without this field"
+    or_so = "" if known.pw_uid == 0 else f", or run it as {user} and leave `user` out"
+    return f"only root can run programs as {user}: run the agent as root{or_so}"
 
 
 def identity_of(user: str) -> dict[str, Any]:
@@ -167,6 +168,18 @@ def hold_file(path: Path) -> IO[bytes] | None:
             return None
         unless_held.pop_all()
         return file
+
+
+def is_held(path: Path) -> bool:
+    """Say whether a process holds a file; several may ask at once."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def sync_folder(folder: Path) -> None:
