@@ -37,7 +37,8 @@ def read(store: SqlStore, wanted: Rollout) -> Rollout | None:
 
 
 def test_a_rollout_is_read_back_as_it_was_saved(store: SqlStore) -> None:
-    begun = Wave(hosts=(ONE,), state=WaveState.DONE, orders=(order_id(1),), ended_at=NOW + SECOND)
+    times = {"announced_at": NOW, "started_at": NOW + SECOND, "ended_at": NOW + 2 * SECOND}
+    begun = Wave(hosts=(ONE,), state=WaveState.DONE, orders=(order_id(1),), **times)
     whole = rollout(
         hosts_at_once=2,
         gap=timedelta(minutes=5),
@@ -45,7 +46,7 @@ def test_a_rollout_is_read_back_as_it_was_saved(store: SqlStore) -> None:
         aborting=True,
         waves=(begun, Wave(hosts=(TWO,))),
         given_up=(ONE,),
-        waiting=(Waiting(what="web", reason="waits", group=GroupName("web")),),
+        waiting=(Waiting(what="web", reason="waits", group=GroupName("web"), stuck=True, until=NOW),),
         blocked=True,
         reason="kernel",
         why="by ops",
@@ -135,5 +136,6 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
     named = {resource.name for resource in event(1).resources}
     budget = scene.budgets[web]
     assert (budget.needs, budget.members) == (2, 5)
-    assert set(budget.down.values()) == {MachineName("c"), MachineName("e"), *named}
+    assert set(budget.down.values()) == {MachineName("c"), MachineName("e")}
+    assert set(budget.told.values()) == named
     assert sorted(silent.values()) == ["a", "b", "c"]

@@ -7,6 +7,8 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,10 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.client import Client
 from forewarn.cli.main import app
-from forewarn.core.words import HostName
-from tests.harness import Service, sqlite_url
+from forewarn.core.model import Project
+from forewarn.core.windows import Calendar, Window
+from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, ProjectName
+from tests.harness import Service, fleet, machine, sqlite_url
 from tests.process import FOREWARN, Output, ending, started, until
 from tests.served import app_of, sample, serving
 
@@ -72,6 +76,16 @@ def test_coming_waves_are_shown_with_the_times_to_be_expected(service: Service) 
     assert "about 2026-01-05 13:20:00 UTC" in run("show").stdout
 
 
+def test_what_has_happened_is_shown_with_its_times(service: Service) -> None:
+    run("start", "host-1", "host-2", "--detach")
+    service.advance(minutes=16)
+    said = run("show").stdout
+    (first,) = (line for line in said.splitlines() if "started" in line and "host-1" in line)
+    times = re.findall(r"(?:about )?2026-01-05 [0-9:]+ UTC", first)
+    assert times == ["2026-01-05 12:00:00 UTC", "2026-01-05 12:15:00 UTC", "about 2026-01-05 12:20:00 UTC"]
+    assert re.search(r"notice +least -, late 0, never polled [1-9]", said)
+
+
 def test_a_second_rollout_over_the_same_host_is_warned_of() -> None:
     first = answer("start", "host-1")["rollout"]["id"]
     said = " ".join(run("plan", "host-1", "host-2").stdout.split())
@@ -104,7 +118,63 @@ def test_the_only_open_rollout_need_not_be_named() -> None:
     run("start", "host-1", "--detach")
     assert "running" in run("show").stdout
     run("start", "host-2", "--detach")
-    assert "Several rollouts are open" in run("pause", code=1).stderr
+    assert "Several rollouts are open: say which" in run("pause", code=1).stderr
+
+
+def test_only_a_rollout_for_which_the_verb_makes_sense_can_be_meant(service: Service) -> None:
+    first, second = (answer("start", host)["rollout"]["id"] for host in ("host-1", "host-2"))
+    run("pause", first)
+    assert f"Rollout {second}: paused" in run("pause").stdout
+    assert "Several rollouts are open, and none of them is running" in run("pause", code=1).stderr
+    run("resume", first)
+    assert f"Rollout {second}: goes on" in run("resume").stdout
+    service.advance(minutes=16)
+    begun = service.rollout(service.rollouts.rollout(first).rollout)
+    assert begun.waves[0].state == "started"
+    run("abort", first)
+    assert f"Rollout {second}: paused" in run("pause").stdout
+
+
+def test_a_rollout_that_finishes_what_it_has_begun_is_aborting(service: Service) -> None:
+    run("start", "host-1", "host-2", "--detach")
+    service.advance(minutes=16)
+    assert "aborting; what has started is finished first" in run("abort").stdout
+    assert "aborting" in run("list").stdout
+    assert "aborting" in run("show").stdout
+    shown = answer("show")["rollout"]
+    assert (shown["state"], shown["aborting"]) == ("running", True)
+    service.advance(hours=1)
+    shown = answer("show")["rollout"]
+    assert (shown["state"], shown["aborting"]) == ("aborted", False)
+
+
+def test_what_can_never_go_is_neither_resumed_nor_forecast(service: Service) -> None:
+    def opens(at: int) -> Calendar:
+        return Calendar(
+            windows=(Window(days=frozenset(range(7)), start=time(at), length=timedelta(hours=2)),)
+        )
+
+    names = (ProjectName("a"), ProjectName("b"))
+    shared = fleet(
+        *(machine(f"{name}-vm", "host-2", project=name) for name in names),
+        machine("alone", "host-1"),
+    )
+
+    def declare(*hours: int) -> None:
+        windows = (Project(name=name, calendar=opens(hour)) for name, hour in zip(names, hours, strict=True))
+        service.apply(replace(shared, projects=(Project(name=DEFAULT_PROJECT), *windows)))
+
+    declare(14, 14)
+    run("start", "host-2", "--detach")
+    run("pause")
+    declare(14, 16)
+    assert "projects a and b have no window in common" in run("plan", "host-2", code=1).stderr
+    assert "cannot go on: host-2: projects a and b have no window in common" in run("resume", code=1).stderr
+    service.advance(days=5)
+    said = run("show").stdout
+    assert "paused" in said
+    assert "opens" not in said
+    assert "about" not in said
 
 
 def test_the_rollout_that_ended_last_is_shown_if_none_is_open() -> None:
@@ -148,7 +218,7 @@ def test_conditions_are_asked_for_and_shown(service: Service) -> None:
     assert (begun["driver"], begun["require_poll"]) == ("external", True)
     said = run("show").stdout
     assert "2026-01-31 00:00:00 UTC" in said
-    assert "a machine is healthy within 15 m, and has polled again if it did before" in said
+    assert "a machine is healthy within 15 m of its work, and has polled again if it did before" in said
     assert answer("plan", "host-2", *words)["rollout"]["health_seconds"] == 900
     assert "got 'soon'" in run("plan", "host-2", "--health", "soon", code=2).stderr
 
@@ -170,7 +240,18 @@ def test_every_command_of_the_how_to_runs_as_printed() -> None:
 
 def test_either_hosts_or_all_must_be_named() -> None:
     assert "name hosts, or say --all" in run("plan", code=2).stderr
-    assert "name hosts, or say --all" in run("plan", "host-1", "--all", code=2).stderr
+    assert "not both" in run("plan", "host-1", "--all", code=2).stderr
+
+
+def test_a_plan_for_a_host_where_nothing_is_to_be_done_says_so(service: Service) -> None:
+    service.host_order("host-1", Action.FAIL)
+    service.advance(hours=1)
+    said = run("plan", "host-1").stdout
+    assert "1 wave: nothing to do there." in said
+    assert "host-1: is failed: restore it first" in said
+    assert "0 s" not in said
+    assert "█" not in said
+    assert "1 wave, 40 m if nobody approves early" in run("plan", "host-2").stdout
 
 
 # Followed, by a program of its own: it is told in lines what happens

@@ -216,6 +216,25 @@ def test_a_group_with_too_few_healthy_machines_is_spared(service: Service) -> No
     assert told(service) == ["db-0"]
 
 
+def test_a_machine_that_runs_and_is_named_in_an_event_is_not_said_to_be_down(service: Service) -> None:
+    service.apply(
+        fleet(
+            replace(group("db"), policy=GroupPolicy(budget=2)),
+            *(machine(f"db-{n}", f"host-{n + 1}", group="db", domain=0) for n in range(4)),
+            machine("db-4", "host-4", group="db", domain=0, priority=Priority.SPOT),
+            hosts=4,
+        )
+    )
+    service.order("db-4", Action.EVICT)
+    service.advance(minutes=10)
+    for name in ("db-0", "db-1"):
+        service.poll(name)
+        service.order(name, Action.RESTART)
+        assert service.machine(name).state is MachineState.RUNNING
+    rollout = service.roll("host-3")
+    assert said(service, rollout) == ["db: needs 2 healthy, db-4 is down, db-0 and db-1 are under an event"]
+
+
 def test_a_budget_that_can_never_be_met_is_refused(service: Service) -> None:
     service.apply(
         fleet(
@@ -418,18 +437,28 @@ def test_whoever_decides_by_an_old_version_is_told_what_changed(service: Service
 def test_a_machine_that_is_not_healthy_in_time_pauses_the_rollout(service: Service) -> None:
     service.driver.slow = {"web-0"}
     rollout = service.roll("host-1", "host-2", conditions=Conditions(health=timedelta(minutes=20)))
-    service.advance(minutes=34)
+    # The work begins after a quarter of an hour, and should be over five minutes later.
+    service.advance(minutes=39)
     assert service.rollout(rollout).state is RolloutState.RUNNING
     service.advance(minutes=1)
     paused = service.rollout(rollout)
     assert paused.state is RolloutState.PAUSED
-    assert paused.why == "web-0: is not healthy 20 m after its work began"
+    assert paused.why == "web-0: is not healthy 20 m after its work should have been over"
     # A person may say to go on all the same; the wave is over when the work is.
     service.rollouts.resume(rollout.id, by="ops")
     service.advance(minutes=30)
     assert states(service.rollout(rollout)) == ["started", "planned"]
     service.driver.slow = set()
     service.advance(hours=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+@pytest.mark.parametrize("expected", [None, timedelta(hours=1)])
+def test_a_machine_may_have_less_time_to_be_healthy_than_its_work_takes(
+    service: Service, expected: timedelta | None
+) -> None:
+    rollout = service.roll("host-1", conditions=Conditions(health=timedelta(minutes=1), expected=expected))
+    service.advance(hours=2)
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
@@ -517,9 +546,35 @@ def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
     rollout = service.roll("host-1", "host-3", hosts_at_once=2)
     service.advance(minutes=2)
     service.fetch("web-0")
+    assert service.rollout(rollout).waves[0].notice == Delivered()
+    service.advance(minutes=14)
+    given = Delivered(least=timedelta(minutes=13), late=1, never=1)
+    [wave] = service.rollout(rollout).waves
+    assert (wave.state, wave.notice) == (WaveState.STARTED, given)
     service.advance(minutes=30)
     [wave] = service.rollout(rollout).waves
-    assert wave.notice == Delivered(least=timedelta(minutes=13), late=1, never=1)
+    assert (wave.state, wave.notice) == (WaveState.DONE, given)
+
+
+def test_a_wave_keeps_when_it_was_announced_and_started(service: Service) -> None:
+    rollout = service.roll("host-1", "host-3")
+    service.advance(minutes=16)
+    first, second = service.rollout(rollout).waves
+    assert (first.announced_at, first.started_at) == (START, START + timedelta(minutes=15))
+    assert (second.announced_at, second.started_at) == (None, None)
+    service.advance(minutes=4)
+    first, second = service.rollout(rollout).waves
+    assert (first.announced_at, first.started_at) == (START, START + timedelta(minutes=15))
+    assert (second.announced_at, second.started_at) == (first.ended_at, None)
+
+
+def test_of_a_rollout_that_is_done_nobody_is_told_who_had_a_word_before(service: Service) -> None:
+    rollout = service.roll("host-1")
+    service.rollouts.pause(rollout.id, by="ann")
+    service.rollouts.resume(rollout.id, by="ann")
+    service.advance(hours=1)
+    with pytest.raises(Conflict, match=f"^rollout {rollout.id} is done$"):
+        service.rollouts.abort(rollout.id, by="bob")
 
 
 def test_a_wave_that_a_pause_ends_is_summed_at_once(service: Service) -> None:
@@ -617,7 +672,8 @@ def test_a_rollout_that_must_crowd_a_host_pauses_and_says_what_to_do(service: Se
         "web: needs 1 healthy of 2, but host-2 carries 2 of one update domain: redeploy some of them to "
         "other hosts, add machines to the group, or lower its budget",
     )
-    assert service.rollouts.resume(rollout.id, by="ops").rollout.state is RolloutState.PAUSED
+    with pytest.raises(Conflict, match="cannot go on: web: needs 1 healthy of 2, but host-2 carries 2"):
+        service.rollouts.resume(rollout.id, by="ops")
     service.order("m-0", Action.REDEPLOY)
     service.advance(minutes=15)
     service.rollouts.resume(rollout.id, by="ops")

@@ -295,3 +295,86 @@ def test_a_rollout_over_a_blackout_goes_on_the_day_after(service: Service) -> No
     service.advance(hours=13)
     assert started_at(service) == [datetime(2026, 1, 6, tzinfo=UTC)]
     assert service.rollout(rollout).state is RolloutState.DONE
+
+
+NEVER = (
+    "host-2: projects bank and shop have no window in common "
+    "with room for 5 min of work and a minute to spare"
+)
+
+
+def never_in_common() -> FleetSpec:
+    return declared(open_at("14:00", 2), open_at("16:00", 2))
+
+
+def test_what_no_window_has_room_for_any_more_is_not_resumed(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    rollout = service.roll("host-2", "host-3")
+    service.rollouts.pause(rollout.id, by="ops")
+    service.apply(never_in_common())
+    with pytest.raises(Conflict, match=f"cannot go on: {NEVER}: change the windows, or give it up"):
+        service.rollouts.resume(rollout.id, by="ops")
+    assert service.rollout(rollout).state is RolloutState.PAUSED
+    service.apply(declared(open_at("14:00", 4), open_at("16:00", 4)))
+    service.rollouts.resume(rollout.id, by="ops")
+    service.advance(days=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_windows_that_stop_overlapping_pause_a_rollout_once_all_others_are_done(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    rollout = service.roll("host-1", "host-2")
+    service.apply(never_in_common())
+    service.tick()
+    shown = service.rollouts.rollout(rollout.id, expected=True)
+    assert [wave.hosts for wave in shown.rollout.waves] == [("host-1",), ("host-2",)]
+    assert [when.start_at - START for when in shown.expected] == [timedelta(hours=2)]
+    assert f"{NEVER}: change the windows" in " ".join(waiting(service, rollout.id))
+    service.advance(hours=5)
+    paused = service.rollout(rollout)
+    assert paused.state is RolloutState.PAUSED
+    assert paused.why.startswith(NEVER)
+    assert started_at(service) == [START + timedelta(hours=2)]
+
+
+def test_windows_that_never_overlap_wait_for_the_deadline_if_there_is_one(service: Service) -> None:
+    service.apply(never_in_common())
+    rollout = service.roll("host-2", conditions=Conditions(deadline=START + timedelta(days=2)))
+    assert waiting(service, rollout.id) == [f"{NEVER}: it waits for the deadline, 2026-01-07T12:00:00Z"]
+    service.advance(days=3)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_the_reason_names_the_window_that_opens_last(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 4), open_at("16:00", 4)))
+    rollout = service.roll("host-2")
+    both = ["host-2: outside the window of project bank, which opens 2026-01-05 16:00 (UTC)"]
+    assert waiting(service, rollout.id) == both
+    service.advance(hours=3)
+    service.engine._conductor.look(rollout.id, service.clock.now())
+    assert waiting(service, rollout.id) == both
+
+
+def test_the_reason_names_the_window_that_projects_share_if_each_has_others_before(service: Service) -> None:
+    thursday = Window(days=frozenset({3}), start=time(2), length=timedelta(hours=2))
+    shop = replace(open_at("14:00", 2), windows=(*open_at("14:00", 2).windows, thursday))
+    bank = replace(
+        open_at("16:00", 2), windows=(*open_at("16:00", 2).windows, replace(thursday, start=time(1)))
+    )
+    service.apply(declared(shop, replace(bank, zone=UTC)))
+    rollout = service.roll("host-2")
+    shared = "the windows that projects bank and shop have in common, which open 2026-01-08 02:00 (UTC)"
+    for _ in range(2):
+        assert waiting(service, rollout.id) == [f"host-2: outside {shared}"]
+        service.advance(days=2)
+    service.advance(days=1)
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
+def test_no_window_is_said_to_open_in_the_past_while_a_wave_lasts(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    service.driver.slow = {"till"}
+    rollout = service.roll("host-3", "host-1", conditions=Conditions(health=timedelta(days=2)))
+    assert f"host-1: {OUTSIDE}" in waiting(service, rollout.id)
+    service.advance(hours=3)
+    assert waiting(service, rollout.id) == ["host-1: wave 2 waits for wave 1"]

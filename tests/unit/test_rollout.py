@@ -157,7 +157,7 @@ def test_the_gap_lasts_from_the_end_of_the_last_wave() -> None:
         over(scene(carries(), carries()), gap=timedelta(hours=1)), waves=(done, Wave(hosts=(host(2),)))
     )
     assert not rollout.is_ready(plan, now=NOW + timedelta(minutes=59))
-    assert rollout.rest(plan, {}, now=NOW).due_at == NOW + timedelta(hours=1)
+    assert rollout.rest(plan, {}, now=NOW, policy=Policy()).due_at == NOW + timedelta(hours=1)
     assert rollout.is_ready(plan, now=NOW + timedelta(hours=1))
 
 
@@ -269,7 +269,7 @@ def test_every_host_that_is_not_chosen_has_a_reason(ground: Scene, at_once: int)
         return
     once, chosen = next_wave(plan, ground)
     if chosen:
-        once = rollout.begin(once, {name: f"O-{name}" for name in chosen}, ground)  # type: ignore[misc]
+        once = rollout.begin(once, {name: f"O-{name}" for name in chosen}, ground, now=NOW)  # type: ignore[misc]
         waiting = {wait.what for wait in rollout.reasons(once, now=NOW)}
         assert all(name in waiting for name in once.left)
     else:

@@ -259,7 +259,7 @@ class RolloutBody(OrderBody):
     deadline: Time | None = Field(None, description=DEADLINE)
     expected_seconds: float | None = Field(None, gt=0, le=86400 * 7, description=EXPECTED)
     health_seconds: float = Field(
-        1800, gt=0, le=86400 * 30, description="How long a machine may take to be healthy again."
+        1800, gt=0, le=86400 * 30, description="How long after its work a machine may take to be healthy."
     )
     require_poll: bool = Field(
         default=False, description="A machine that polled before is healthy when it has polled again."

@@ -468,11 +468,13 @@ class ExpectedStage(Shape):
 
 
 class Wave(Shape):
-    """Hosts that are done together; of a plan, or on demand, when that is to be expected."""
+    """Hosts that are done together: when that was and, of a plan or on demand, when it is to be expected."""
 
     hosts: list[str]
     state: WaveState
     orders: list[str]
+    announced_at: datetime | None
+    started_at: datetime | None
     ended_at: datetime | None
     announce_at: datetime | None
     start_at: datetime | None
@@ -485,6 +487,7 @@ class Rollout(Shape):
 
     id: str | None
     state: RolloutState
+    aborting: bool
     action: Work
     hosts: list[str]
     hosts_at_once: int

@@ -23,7 +23,7 @@ WRAPPED = 24
 STYLES = {
     **dict.fromkeys(("running", "ok", "done", "yes"), "green"),
     **dict.fromkeys(
-        ("Scheduled", "announced", "queued", "cordoned", "waiting", "planned", "paused"), "yellow"
+        ("Scheduled", "announced", "queued", "cordoned", "waiting", "planned", "paused", "aborting"), "yellow"
     ),
     **dict.fromkeys(
         ("Started", "started", "checking", "frozen", "restarting", "moving", "degraded"), "magenta"

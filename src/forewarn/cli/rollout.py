@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forewarn.cli import console, rollout_view
+from forewarn.cli import console, rollout_view, words
 from forewarn.cli.client import Refused
 from forewarn.cli.find import found
 from forewarn.cli.rollout_follow import follow
@@ -23,7 +23,7 @@ Follow = Annotated[
 ]
 Id = Annotated[
     str | None,
-    typer.Argument(metavar="[ROLLOUT]", help="Its id, or how it begins; left out if only one is open."),
+    typer.Argument(metavar="[ROLLOUT]", help="Its id, or how it begins; left out if only one can be meant."),
 ]
 
 
@@ -63,7 +63,7 @@ def list_(session: Session) -> None:
 @with_session
 def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
     """Show a rollout: its waves, and what it waits for."""
-    meant = _meant(session, id_, over=True)["id"]
+    meant = _meant(session, id_, "show")["id"]
     if follow_:
         follow(session, meant)
         return
@@ -75,45 +75,67 @@ def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
 @with_session
 def pause(session: Session, id_: Id = None, reason: Reason = None) -> None:
     """Withdraw what is announced and not started; what has started is finished."""
-    _do(session, id_, "pause", "paused; what was announced is withdrawn", reason)
+    _do(session, id_, "pause", reason)
 
 
 @app.command()
 @with_session
 def resume(session: Session, id_: Id = None) -> None:
     """Go on; what was withdrawn is announced anew with full notice."""
-    _do(session, id_, "resume", "goes on", None)
+    _do(session, id_, "resume", None)
 
 
 @app.command()
 @with_session
 def abort(session: Session, id_: Id = None, reason: Reason = None) -> None:
     """Give up what has not started; what has is finished first."""
-    _do(session, id_, "abort", "aborted; what has started is finished", reason)
+    _do(session, id_, "abort", reason)
 
 
-def _meant(session: Session, typed: str | None, *, over: bool = False) -> dict[str, Any]:
+# In which states of an open rollout a verb makes sense, and what has become of it then.
+FITTING = {
+    "show": ("running", "paused", "aborting"),
+    "pause": ("running",),
+    "resume": ("paused",),
+    "abort": ("running", "paused"),
+}
+OUTCOMES = {
+    "running": "goes on",
+    "paused": "paused; what was announced is withdrawn",
+    "aborting": "aborting; what has started is finished first",
+    "aborted": "aborted",
+    "done": "done",
+}
+
+
+def _meant(session: Session, typed: str | None, verb: str) -> dict[str, Any]:
     """Find the rollout that is meant; of one whose whole id was typed nothing more is known.
 
-    If none is open it may be the one that ended last, where something can still be done with it.
+    If none is open, the one that ended last can still be shown.
     """
     if typed is not None:
         return {"id": typed.upper()} if is_guid(typed) else found(session.client, "rollouts", typed)
     listed = session.client.all("rollouts", open=True)["rollouts"]
-    if len(listed) == 1:
-        return dict(listed[0])
-    newest = session.client.get("/v1/rollouts", limit=1)["rollouts"] if over and not listed else []
-    if newest:
-        return dict(newest[0])
-    several = "Several rollouts are open: say which (`forewarn rollout list` shows them)."
-    raise Refused(several if listed else "No rollout is open: say which (`forewarn rollout list`).")
+    fitting = [each for each in listed if words.rollout_state(each) in FITTING[verb]]
+    # Of the only one the server says best why it cannot be.
+    meant = fitting or (listed if len(listed) == 1 else [])
+    if not listed and verb == "show":
+        meant = session.client.get("/v1/rollouts", limit=1)["rollouts"]
+    if len(meant) == 1:
+        return dict(meant[0])
+    open_ = "Several rollouts are open" if listed else "No rollout is open"
+    which = f", and none of them is {' or '.join(FITTING[verb])}" if listed and not fitting else ""
+    raise Refused(f"{open_}{which}: say which (`forewarn rollout list` shows them).")
 
 
-def _do(session: Session, typed: str | None, verb: str, said: str, reason: str | None) -> None:
-    meant = _meant(session, typed)
+def _do(session: Session, typed: str | None, verb: str, reason: str | None) -> None:
+    meant = _meant(session, typed, verb)
     id_ = meant["id"]
     # What has been looked at is what is meant: not what somebody else has made of it meanwhile.
     seen = {"version": meant["version"]} if "version" in meant else {}
     body = seen | ({"reason": reason} if reason else {})
     answer = session.client.post(f"/v1/rollouts/{id_}/{verb}", body)
-    session.answer(answer, lambda: console.say(f"Rollout {console.short(id_)}: {said}."))
+    state = words.rollout_state(answer["rollout"])
+    if verb == "resume" and state == "paused":
+        raise Refused(f"Rollout {console.short(id_)} is paused again: {answer['rollout']['why']}")
+    session.answer(answer, lambda: console.say(f"Rollout {console.short(id_)}: {OUTCOMES[state]}."))

@@ -57,7 +57,7 @@ class _Followed:
     @property
     def moving(self) -> bool:
         """Whether something is going to come of it without anybody's help."""
-        return self.rollout["ended_at"] is None and self.rollout["state"] != "paused"
+        return self.rollout["ended_at"] is None and words.rollout_state(self.rollout) != "paused"
 
     @property
     def now(self) -> str:
@@ -92,7 +92,10 @@ class _Followed:
         why = f": {rollout['why']}" if rollout["why"] else ""
         # Elsewhere the waves say enough; what keeps all of them is worth a line.
         stuck = [] if self._under_way() else reasons(rollout)
-        whole, parts = [f"rollout {rollout['id']}: {rollout['state']}{why}"], [*begun, *told, *stuck]
+        whole, parts = (
+            [f"rollout {rollout['id']}: {words.rollout_state(rollout)}{why}"],
+            [*begun, *told, *stuck],
+        )
         return [*whole, *parts] if self.moving else [*parts, *whole]
 
     def _under_way(self) -> list[dict[str, Any]]:

@@ -12,12 +12,13 @@ LIST = console.Layout(
     wraps=("WHY",),
     spare=("BY", "BEGUN"),
 )
-WAVES = console.Layout(columns=("WAVE", "STATE", "HOSTS", "ANNOUNCED", "ENDED"), wraps=("HOSTS",))
+WAVES = console.Layout(columns=("WAVE", "STATE", "HOSTS", "ANNOUNCED", "STARTED", "ENDED"), wraps=("HOSTS",))
 TIMELINE = console.Layout(
     columns=("WAVE", "HOSTS", "ANNOUNCED", "STARTS BY", "ENDS ABOUT", "TIMELINE"), wraps=("HOSTS",)
 )
 WIDTH = 40
 NOTICE, WORK = "·", "█"
+IDLE = "nothing to do there"
 # A thousand hosts would fill the screen with their turns; JSON has them all.
 MOST_REASONS = 20
 
@@ -27,7 +28,7 @@ def row(rollout: dict[str, Any]) -> tuple[object, ...]:
     return (
         console.short(rollout["id"]),
         rollout["action"],
-        rollout["state"],
+        words.rollout_state(rollout),
         len(rollout["hosts"]),
         _progress(rollout),
         words.at(rollout["created_at"]),
@@ -47,7 +48,7 @@ def show(rollout: dict[str, Any]) -> None:
         [
             ("rollout", rollout["id"]),
             ("action", rollout["action"]),
-            ("state", rollout["state"]),
+            ("state", words.rollout_state(rollout)),
             ("waves", _progress(rollout)),
             ("by", rollout["by"]),
             ("reason", rollout["reason"]),
@@ -62,24 +63,28 @@ def show(rollout: dict[str, Any]) -> None:
     )
     console.say()
     rows = (
-        (number, wave["state"], wave["hosts"], _about(wave["announce_at"]), _end(wave))
+        (
+            number,
+            wave["state"],
+            wave["hosts"],
+            _known_or_about(wave["announced_at"], wave["announce_at"]),
+            _known_or_about(wave["started_at"], wave["start_at"]),
+            _known_or_about(wave["ended_at"], wave["end_at"]),
+        )
         for number, wave in enumerate(rollout["waves"], start=1)
     )
     console.table(WAVES, rows, empty="No waves.")
     _show_reasons(rollout)
 
 
-def _end(wave: dict[str, Any]) -> str | None:
-    return words.at(wave["ended_at"]) if wave["state"] == "done" else _about(wave["end_at"])
-
-
-def _about(moment: str | None) -> str | None:
-    return None if moment is None else f"about {words.at(moment)}"
+def _known_or_about(known: str | None, expected: str | None) -> str | None:
+    """Say when something was or, as long as nobody knows that, about when it will be."""
+    return words.at(known) if known or not expected else f"about {words.at(expected)}"
 
 
 def _health(rollout: dict[str, Any]) -> str:
     polls = ", and has polled again if it did before" if rollout["require_poll"] else ""
-    return f"a machine is healthy within {words.span(rollout['health_seconds'])}{polls}"
+    return f"a machine is healthy within {words.span(rollout['health_seconds'])} of its work{polls}"
 
 
 def show_started(session: Session, rollout: dict[str, Any]) -> None:
@@ -94,7 +99,8 @@ def show_started(session: Session, rollout: dict[str, Any]) -> None:
 def show_plan(rollout: dict[str, Any]) -> None:
     """Draw a plan, wave by wave."""
     waves = rollout["waves"]
-    first, last = _time(waves[0]["announce_at"]), _time(rollout["ends_at"])
+    # Of waves that no window has room for after the others nobody knows the end.
+    first, last = _time(waves[0]["announce_at"]), _time(rollout["ends_at"] or waves[0]["end_at"])
     rows = (
         (
             number,
@@ -107,18 +113,24 @@ def show_plan(rollout: dict[str, Any]) -> None:
         for number, wave in enumerate(waves, start=1)
     )
     console.table(TIMELINE, rows, empty="")
+    count = f"{len(waves)} wave{'s' if len(waves) != 1 else ''}"
     length = words.between(waves[0]["announce_at"], rollout["ends_at"])
-    console.say(f"\n{len(waves)} waves, {length} if nobody approves early ({NOTICE} notice, {WORK} work).")
+    legend = f"({NOTICE} notice, {WORK} work)"
+    disturbs = any(wave["stages"] for wave in waves)
+    console.say(
+        f"\n{count}, {length} if nobody approves early {legend}." if disturbs else f"\n{count}: {IDLE}."
+    )
     _show_reasons(rollout)
     _show_warnings(rollout)
 
 
 def _bar(wave: dict[str, Any], first: datetime, last: datetime) -> str:
-    """Draw one wave's share of the whole time."""
+    """Draw one wave's share of the whole time; one that disturbs nobody takes none."""
+    if not wave["stages"]:
+        return IDLE
     whole = (last - first).total_seconds() or 1.0
     drawn = ""
-    # What carries nobody has no stages.
-    for stage in wave["stages"] or [wave]:
+    for stage in wave["stages"]:
         at, start, end = (
             round(WIDTH * (_time(stage[moment]) - first).total_seconds() / whole)
             for moment in ("announce_at", "start_at", "end_at")

@@ -24,7 +24,9 @@ AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help
 Gap = Annotated[str, typer.Option("--gap", metavar="DURATION", help="Between two waves, as 10m.")]
 Health = Annotated[
     str | None,
-    typer.Option(metavar="DURATION", help="How long a machine may take to be healthy again. Else 30m."),
+    typer.Option(
+        metavar="DURATION", help="How long after its work a machine may take to be healthy. Else 30m."
+    ),
 ]
 RequirePoll = Annotated[
     bool, typer.Option("--require-poll", help="A machine that polled before must have polled again.")
@@ -51,7 +53,9 @@ def body(
     reason: Reason = None,
 ) -> dict[str, Any]:
     """Make what is sent of what was typed; what was not is the server's to say."""
-    if bool(hosts) == every:
+    if hosts and every:
+        raise typer.BadParameter("name hosts or say --all, not both")
+    if not hosts and not every:
         raise typer.BadParameter("name hosts, or say --all")
     given = {
         "hosts": "all" if every else hosts,

@@ -24,9 +24,10 @@ def rollout_line(rollout: dict[str, Any], *, brief: bool = False) -> Text:
     waves = rollout["waves"]
     done = sum(wave["state"] == "done" for wave in waves)
     filled = round(BAR * done / len(waves)) if waves else BAR
+    state = words.rollout_state(rollout)
     line = Text.assemble(
         f"rollout {console.short(rollout['id'])} {rollout['action']}{GAP}",
-        (rollout["state"], console.STYLES.get(rollout["state"], "")),
+        (state, console.STYLES.get(state, "")),
         f"{GAP}{'█' * filled}{'░' * (BAR - filled)} {done} of {len(waves)} waves",
     )
     if brief:
@@ -35,7 +36,7 @@ def rollout_line(rollout: dict[str, Any], *, brief: bool = False) -> Text:
     for wave in current:
         line.append(f"{GAP}{few(wave['hosts'])} {wave['state']}")
     reasons = [f"{each['what']}: {_without_ids(each['reason'])}" for each in rollout["waiting"]]
-    if rollout["state"] == "paused" and rollout["why"]:
+    if state in ("paused", "aborting") and rollout["why"]:
         line.append(f"{GAP}{rollout['why']}")
     elif reasons and not current:
         line.append(f"{GAP}{reasons[0]}")

@@ -53,6 +53,11 @@ def at(moment: str | None) -> str | None:
     return None if moment is None else f"{_time(moment):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def rollout_state(rollout: dict[str, Any]) -> str:
+    """Say how far a rollout is; one that has been given up and finishes what it has begun is aborting."""
+    return "aborting" if rollout["aborting"] else str(rollout["state"])
+
+
 def listing(words: list[str]) -> str:
     """Join words as a person would: `a, b and c`."""
     *most, last = words or ["nobody"]

@@ -1,18 +1,18 @@
 """Carrying rollouts on: load, let core decide, place or cancel orders, save; each in one transaction."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from forewarn.control.ports import Activity, Store, Transaction
+from forewarn.control.ports import Activity, Snapshot, Store, Transaction
 from forewarn.core import forecast, health, lifecycle, notice, orders, progress, rollout, steering
 from forewarn.core.draft import Draft
-from forewarn.core.model import Order, Step, Terms
+from forewarn.core.model import Delivered, Order, Step, Terms
 from forewarn.core.orders import Mandate
 from forewarn.core.policy import Policy
 from forewarn.core.progress import Orders
-from forewarn.core.waves import Rollout, RolloutState, WaveState
+from forewarn.core.waves import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.words import Action, HostName, Kind, OrderId
 
 Item = TypeVar("Item")
@@ -46,19 +46,20 @@ class Conductor:
         mine = progress.settle(mine, orders_, quiet, now=now)
         if not mine.open:
             return self._over(tx, mine, now)
-        wrong = _what_is_wrong(mine, orders_, quiet, now)
+        wrong = _what_is_wrong(mine, orders_, quiet, now, self._policy)
         if wrong:
             return self.pause(tx, mine, by="", why=wrong, now=now)
         if not rollout.is_ready(mine, now=now):
-            return self.save(tx, rollout.rest(mine, orders_, quiet, now=now), now)
+            return self.save(tx, rollout.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
         scene = tx.scene(mine.left)
         mine, chosen = rollout.next_wave(mine, scene, now=now, policy=self._policy)
         if not chosen and mine.blocked:
-            no_way = rollout.dead_end(mine, scene)
+            no_way = rollout.dead_end(mine, scene, now=now, policy=self._policy)
             return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
         if chosen:
             ends = forecast.ends_about(mine, chosen, scene, now=now, policy=self._policy)
-            mine = rollout.begin(mine, self._place(tx, mine, chosen, now), scene, ends_about=ends)
+            placed = self._place(tx, mine, chosen, now)
+            mine = rollout.begin(mine, placed, scene, now=now, ends_about=ends)
         # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
         return self.save(tx, replace(mine, due_at=now), now)
 
@@ -118,23 +119,13 @@ class Conductor:
         why: str = "",
     ) -> Rollout:
         """Save a rollout, with a record if something happened to it."""
-        mine = self._summed(tx, mine)
+        mine = with_notice(tx, mine, of=(WaveState.DONE,))
         draft = Draft(tx.around(), now=now, new_id=self._new_id)
         if kind is not None:
             draft.record(
                 kind, None, by=by, reason=f"rollout {mine.id}: {why}" if why else f"rollout {mine.id}"
             )
         tx.save(replace(draft.changes(), rollouts=(mine,)))
-        return mine
-
-    def _summed(self, tx: Transaction, mine: Rollout) -> Rollout:
-        """Sum up what notice the machines of a wave got that is over."""
-        fresh = (wave for wave in mine.waves if wave.state is WaveState.DONE and wave.notice is None)
-        for wave in fresh:
-            events = [event for order in wave.orders for event in tx.events_of_order(order)]
-            sent = tx.notices([event.id for event in events])
-            got = notice.delivered((event, notice.told(event, sent.get(event.id, {}))) for event in events)
-            mine = replace(mine, waves=tuple(replace(w, notice=got) if w == wave else w for w in mine.waves))
         return mine
 
     def _over(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
@@ -161,14 +152,35 @@ class Conductor:
         return orders.on_host(draft, host, Action.MAINTENANCE, mandate, work=mine.work, policy=self._policy)
 
 
-def _what_is_wrong(mine: Rollout, orders_: Orders, quiet: Sequence[Step], now: datetime) -> str:
+def with_notice(
+    snapshot: Snapshot, mine: Rollout, *, of: Collection[WaveState] = tuple(WaveState)
+) -> Rollout:
+    """Sum up what notice the machines of waves got so far; what is over is summed once, and kept."""
+    waves = (
+        replace(wave, notice=_delivered(snapshot, wave))
+        if wave.begun and wave.notice is None and wave.state in of
+        else wave
+        for wave in mine.waves
+    )
+    return replace(mine, waves=tuple(waves))
+
+
+def _delivered(snapshot: Snapshot, wave: Wave) -> Delivered:
+    events = [event for order in wave.orders for event in snapshot.events_of_order(order)]
+    sent = snapshot.notices([event.id for event in events])
+    return notice.delivered((event, notice.told(event, sent.get(event.id, {}))) for event in events)
+
+
+def _what_is_wrong(
+    mine: Rollout, orders_: Orders, quiet: Sequence[Step], now: datetime, policy: Policy
+) -> str:
     """Say what must pause a rollout: a failed step, a dead end, or a machine that is not healthy in time."""
     if mine.state is not RolloutState.RUNNING or mine.aborting:
         return ""
     found = (
         *progress.trouble(mine, orders_),
         *progress.stuck(mine, orders_),
-        *health.unwell(mine, orders_.values(), quiet, now=now).values(),
+        *health.unwell(mine, orders_.values(), quiet, now=now, policy=policy).values(),
     )
     return f"{found[0].what}: {found[0].reason}" if found else ""
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
-from forewarn.control.conductor import Conductor
+from forewarn.control.conductor import Conductor, with_notice
 from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
 from forewarn.core import forecast, progress, rollout, steering
-from forewarn.core.errors import Invalid, NotFound
+from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.forecast import Expected, on_one_host
 from forewarn.core.model import Waiting
 from forewarn.core.orders import MAINTENANCE_WORK
@@ -102,7 +102,9 @@ class Rollouts:
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
             orders = self._conductor.orders_of(tx, mine)
-            mine = steering.resumed(mine, orders, self._conductor.quiet(tx, mine, orders), now=now)
+            quiet = self._conductor.quiet(tx, mine, orders)
+            mine = steering.resumed(mine, orders, quiet, now=now, policy=self._policy)
+            self._check_possible(tx, mine, now)
             mine = steering.told(mine, "resumed", by=by, now=now)
             self._conductor.let_go(tx, mine, now)
             self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
@@ -128,7 +130,7 @@ class Rollouts:
         now = self._clock.now()
         times: tuple[Expected, ...] = ()
         with self._store.read() as snapshot:
-            mine = _existing(snapshot, id_)
+            mine = with_notice(snapshot, _existing(snapshot, id_))
             # Of one that is paused nobody knows when it goes on.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
                 scene = snapshot.scene(mine.left)
@@ -152,6 +154,12 @@ class Rollouts:
         mine = _existing(tx, id_)
         steering.check_open(mine, version=version)
         return mine
+
+    def _check_possible(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
+        """Refuse to go on with what nobody could begin now: the fleet may have changed meanwhile."""
+        no_way = rollout.impossible(mine, tx.scene(mine.left), now=now, policy=self._policy)
+        if no_way:
+            raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")
 
     def _planned(self, snapshot: Snapshot, wish: Wish, now: datetime) -> tuple[Rollout, Scene]:
         """Make a rollout whose waves are all planned; refuse what can never be carried out."""
@@ -196,7 +204,7 @@ def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
         shared = [host for host in mine.hosts if host in to_do]
         if shared:
             also = "is also" if len(shared) == 1 else "are also"
-            state = f"rollout {other.id}, which is {other.state}"
+            state = f"rollout {other.id}, which is {'being aborted' if other.aborting else other.state}"
             yield f"{_some(shared)} {also} in {state}: each waits for the other's orders there"
 
 

@@ -1,6 +1,6 @@
 """Budgets: how many healthy machines a group needs while some of it are maintained."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from forewarn.core.errors import Invalid
@@ -17,7 +17,8 @@ class Budget:
 
     needs: int
     members: int
-    down: Mapping[MachineId, MachineName] = field(default_factory=dict)  # not running, or named in an event
+    down: Mapping[MachineId, MachineName] = field(default_factory=dict)  # not running
+    told: Mapping[MachineId, MachineName] = field(default_factory=dict)  # named in an event, down or not
 
     @property
     def at_best(self) -> int:
@@ -27,11 +28,16 @@ class Budget:
     @property
     def spare(self) -> int:
         """How many more may be disturbed now."""
-        return self.members - len(self.down) - self.needs
+        return self.members - len(self._unwell) - self.needs
 
     def allows(self, disturbed: Collection[MachineId]) -> bool:
         """Say whether enough are left with these disturbed too; some of them may be down already."""
-        return self.members - len(self.down.keys() | set(disturbed)) >= self.needs
+        return self.members - len(self._unwell | set(disturbed)) >= self.needs
+
+    @property
+    def _unwell(self) -> set[MachineId]:
+        """Those that do not count as healthy: guests leave their group as soon as they are told."""
+        return self.down.keys() | self.told.keys()
 
     def check(self, group: GroupName, host: HostName, together: int) -> None:
         """Refuse work on a host that disturbs more of a group together than it can ever spare."""
@@ -49,8 +55,17 @@ class Budget:
         return f"{needs}, but {host} carries {together} of one update domain"
 
     def _lack(self) -> str:
-        if not self.down:
+        running = {id_: name for id_, name in self.told.items() if id_ not in self.down}
+        missing = [
+            f"{_are(names.values())} {how}"
+            for names, how in ((self.down, "down"), (running, "under an event"))
+            if names
+        ]
+        if not missing:
             return f"needs {self.needs} healthy of {self.members}"
-        *most, last = sorted(self.down.values())
-        named = f"{', '.join(most)} and {last} are" if most else f"{last} is"
-        return f"needs {self.needs} healthy, {named} down"
+        return f"needs {self.needs} healthy, {', '.join(missing)}"
+
+
+def _are(names: Iterable[MachineName]) -> str:
+    *most, last = sorted(names)
+    return f"{', '.join(most)} and {last} are" if most else f"{last} is"

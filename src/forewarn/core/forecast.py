@@ -26,15 +26,23 @@ class Expected:
 def forecast(
     rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy
 ) -> tuple[Rollout, tuple[Expected, ...]]:
-    """Say when each planned wave is to be expected; windows decide which hosts go first."""
+    """Say when each planned wave is to be expected; windows decide which hosts go first.
+
+    Hosts that no window ever has room for come last, and nothing is expected of them.
+    """
     timings = Timings(rollout, scene, policy)
     spare = {group: budget.at_best for group, budget in scene.budgets.items()}
-    left, found, planned, at = list(rollout.left), [], [], _free_at(rollout, now)
+    left, at = list(rollout.left), _free_at(rollout, now)
+    found: list[Expected] = []
+    planned: list[Wave] = []
     while left:
         moments = {host: timings.tell_at(host, at) for host in left}
-        # A host that no window ever has room for is refused before; here it would go last.
-        at = min((moment for moment in moments.values() if moment is not None), default=at)
-        free = [host for host in left if moments[host] is None or moments[host] == at]
+        possible = [moment for moment in moments.values() if moment is not None]
+        if not possible:
+            planned += waves.cut(left, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
+            break
+        at = min(possible)
+        free = [host for host in left if moments[host] == at]
         chosen = waves.pick(free, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
         expected = _expected(chosen, scene, timings, at=at, policy=policy)
         planned.append(Wave(hosts=chosen))

@@ -46,6 +46,7 @@ def wave_now(wave: Wave, orders: Orders, *, checking: bool, now: datetime) -> Wa
     if wave.state in (WaveState.PLANNED, WaveState.DONE):
         return wave
     mine = [orders[order] for order in wave.orders]
+    wave = replace(wave, started_at=_started_at(mine))
     if not any(order.open for order in mine):
         if checking:
             return replace(wave, state=WaveState.CHECKING)
@@ -54,6 +55,11 @@ def wave_now(wave: Wave, orders: Orders, *, checking: bool, now: datetime) -> Wa
         return replace(wave, state=WaveState.DONE, ended_at=over)
     started = any(has_begun(order) for order in mine)
     return replace(wave, state=WaveState.STARTED if started else WaveState.ANNOUNCED)
+
+
+def _started_at(mine: Sequence[Order]) -> datetime | None:
+    moments = (stage.started_at for order in mine for stage in order.stages)
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 def has_begun(order: Order) -> bool:

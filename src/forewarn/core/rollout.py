@@ -34,7 +34,7 @@ def is_ready(rollout: Rollout, *, now: datetime) -> bool:
     return going and not unfinished(rollout) and bool(rollout.left) and (resting is None or resting <= now)
 
 
-def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
+def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, policy: Policy) -> Rollout:
     """Say when to look again: after the gap, when a machine should be healthy, or when an order changes."""
     if rollout.state is not RolloutState.RUNNING or rollout.aborting:
         return replace(rollout, due_at=None)
@@ -42,7 +42,8 @@ def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) 
     if any(wave.state is WaveState.CHECKING for wave in under_way):
         return replace(rollout, due_at=now + LOOK_FOR_POLLS)
     if under_way:
-        return replace(rollout, due_at=health.look_at(rollout, orders.values(), quiet, now=now))
+        look_at = health.look_at(rollout, orders.values(), quiet, now=now, policy=policy)
+        return replace(rollout, due_at=look_at)
     resting = resting_until(rollout)
     if resting is None or resting <= now:
         return replace(rollout, due_at=None)
@@ -75,15 +76,28 @@ def next_wave(
     return replace(rollout, waiting=blocking, blocked=not chosen, due_at=due_at), chosen
 
 
-def dead_end(rollout: Rollout, scene: Scene) -> str:
+def dead_end(rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy) -> str:
     """Say why none of the hosts that are left will ever be done unless a person helps; "" if one may be."""
-    ends = []
+    timings, ends = Timings(rollout, scene, policy), []
     for host in rollout.left:
-        stuck = [wait for wait in not_now(host, scene) if wait.stuck]
+        stuck = [wait for wait in why_not(host, scene, timings, now=now) if wait.stuck]
         if not stuck:
             return ""
         ends += stuck
     return f"{ends[0].what}: {ends[0].reason}" if ends else ""
+
+
+def impossible(rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy) -> str:
+    """Say why a rollout cannot go on as the fleet is now: its plan would be refused; "" if it can."""
+    rollout = _without_departed(rollout, scene)
+    timings = Timings(rollout, scene, policy)
+    never = next((host for host in rollout.left if timings.tell_at(host, now) is None), None)
+    if never is not None:
+        return "; ".join(
+            f"{why.what}: {why.reason}" for why in timings.of(never).why_not_tell(never, now=now)
+        )
+    # What is under way may make room for others.
+    return "" if unfinished(rollout) else dead_end(rollout, scene, now=now, policy=policy)
 
 
 def why_not(host: HostName, scene: Scene, timings: Timings, *, now: datetime) -> tuple[Waiting, ...]:
@@ -128,12 +142,13 @@ def begin(
     placed: Mapping[HostName, OrderId],
     scene: Scene,
     *,
+    now: datetime,
     ends_about: datetime | None = None,
 ) -> Rollout:
     """Turn the first planned wave into one whose hosts have orders."""
     first, *rest = rollout.planned
     orders = tuple(placed[host] for host in first.hosts)
-    wave = replace(first, state=WaveState.ANNOUNCED, orders=orders, ends_about=ends_about)
+    wave = replace(first, state=WaveState.ANNOUNCED, orders=orders, announced_at=now, ends_about=ends_about)
     conflicts = _conflicts(first, rest[0], scene) if rest else ()
     waiting = tuple(dict.fromkeys((*rollout.waiting, *conflicts)))
     return replace(rollout, waves=(*rollout.begun, wave, *rest), waiting=waiting)
@@ -159,6 +174,8 @@ def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
     if not rollout.open or rollout.aborting:
         return rollout.waiting
     begun, under_way = len(rollout.begun), unfinished(rollout)
+    # What kept a host when a wave began was looked at then; a window may have opened since.
+    kept = tuple(wait for wait in rollout.waiting if wait.until is None or wait.until > now)
     turns = tuple(
         Waiting(what=host, reason=f"wave {number} waits for wave {number - 1}")
         for number, wave in enumerate(rollout.planned, start=begun + 1)
@@ -171,4 +188,4 @@ def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
     if resting is not None and resting > now:
         reason = f"wave {begun + 1} waits for the gap after wave {begun}, until {stamp(resting)}"
         gap = tuple(Waiting(what=host, reason=reason) for host in rollout.planned[0].hosts)
-    return (*rollout.waiting, *gap, *turns)
+    return (*kept, *gap, *turns)

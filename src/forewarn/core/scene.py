@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from forewarn.core import holds, waves
+from forewarn.core import health, holds, waves
 from forewarn.core.budgets import Budget
 from forewarn.core.model import Hold, Host, Order, Project, Waiting
 from forewarn.core.policy import EVENT_TYPES, Policy
@@ -79,7 +79,7 @@ class Timings:
         self._rollout = rollout
         self._scene = scene
         self._policy = policy
-        self.work = rollout.conditions.expected or policy.expected_work
+        self.work = health.expected_work(rollout, policy)
         self._timings: dict[Key, Timing] = {}
         self._by_host: dict[HostName, Timing] = {}
         self._told: dict[Timing, Opening | None] = {}

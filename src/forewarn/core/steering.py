@@ -7,6 +7,7 @@ from forewarn.core import health
 from forewarn.core.errors import Conflict
 from forewarn.core.model import Order
 from forewarn.core.moments import stamp
+from forewarn.core.policy import Policy
 from forewarn.core.progress import Orders, Quiet, as_paused, trouble, wave_now
 from forewarn.core.waves import Rollout, RolloutState, Wave, WaveState, Word
 from forewarn.core.words import HostName, OrderState
@@ -15,7 +16,9 @@ from forewarn.core.words import HostName, OrderState
 def check_open(rollout: Rollout, *, version: int | None = None) -> None:
     """Refuse to change what is over or on its way there, or what has changed since somebody looked."""
     if not rollout.open:
-        raise Conflict(f"rollout {rollout.id} is {rollout.state}{_said(rollout)}")
+        # Who paused or resumed what is done is no answer to anything.
+        said = _said(rollout) if rollout.state is RolloutState.ABORTED else ""
+        raise Conflict(f"rollout {rollout.id} is {rollout.state}{said}")
     if rollout.aborting:
         raise Conflict(f"rollout {rollout.id} is being aborted: {rollout.why}")
     if version is not None and version != rollout.version:
@@ -47,7 +50,7 @@ def paused(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Roll
     return replace(as_paused(rollout, orders), blocked=False, due_at=None)
 
 
-def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
+def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, policy: Policy) -> Rollout:
     """Go on; a host whose order was abandoned is given up, a machine that is not healthy is excused."""
     if rollout.state is not RolloutState.PAUSED:
         raise Conflict(f"rollout {rollout.id} is {rollout.state}, there is nothing to resume{_said(rollout)}")
@@ -55,7 +58,7 @@ def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetim
         if _order_of(rollout, HostName(problem.what), orders).open:
             raise Conflict(f"{problem.what}: {problem.reason}")
     given_up = tuple(HostName(problem.what) for problem in trouble(rollout, orders))
-    excused = tuple(health.unwell(rollout, orders.values(), quiet, now=now))
+    excused = tuple(health.unwell(rollout, orders.values(), quiet, now=now, policy=policy))
     return replace(
         rollout,
         state=RolloutState.RUNNING,

@@ -41,18 +41,18 @@ class Timing:
     # Telling
 
     def why_not_tell(self, what: str, *, now: datetime) -> tuple[Waiting, ...]:
-        """Say in whose windows work that is told of now would not be over."""
-        return self._outside(what, self.not_before(now), self._work + LEEWAY, now=now)
+        """Say in whose windows work that is told of now would not be over, or that none has room for it."""
+        start = self.not_before(now)
+        closed = self._closed(start, self._work + LEEWAY, now=now)
+        return self._reasons(what, closed, start, self._work + 2 * LEEWAY)
 
     def telling(self, now: datetime) -> Opening | None:
         """Find the first stretch from now on in which guests may be told; None if there is none."""
         start = self.not_before(now)
         if self._gives_way(now):
             return Opening(now, FOR_EVER)
-        if not self._outside("", start, self._work + LEEWAY, now=now):
-            fit = self._outlook.fit(start, self._work + LEEWAY)
-        else:
-            fit = self._outlook.fit(start, self._work + 2 * LEEWAY)
+        closed = self._closed(start, self._work + LEEWAY, now=now)
+        fit = self._outlook.fit(start, self._work + (2 * LEEWAY if closed else LEEWAY))
         if fit is None:
             return None if self._deadline is None else Opening(self._deadline, FOR_EVER)
         first = now + (fit.opens - start)
@@ -69,7 +69,7 @@ class Timing:
 
     def why_not_start(self, what: str, *, now: datetime) -> tuple[Waiting, ...]:
         """Say in whose windows work that starts now would not be over."""
-        return self._outside(what, now, self._work, now=now)
+        return self._reasons(what, self._closed(now, self._work, now=now), now, self._work)
 
     def start_at(self, now: datetime) -> datetime | None:
         """Find the first moment from now on at which work that was told of may start."""
@@ -90,31 +90,59 @@ class Timing:
 
     def check(self, what: str, *, now: datetime) -> None:
         """Refuse work that no window will ever have room for."""
-        if self.telling(now) is not None:
-            return
+        if self.telling(now) is None:
+            remedy = "give a deadline, say that it takes less, or change the windows"
+            raise Invalid(f"{what}: {self._no_room()}: {remedy}")
+
+    def _no_room(self) -> str:
         *most, last = sorted(self._calendars)
         lack = f"projects {', '.join(most)} and {last} have no window in common" if most else ""
         lack = lack or f"project {last} has no window"
-        room = f"with room for {lasting(self._work.total_seconds())} of work and a minute to spare"
-        remedy = "give a deadline, say that it takes less, or change the windows"
-        raise Invalid(f"{what}: {lack} {room}: {remedy}")
+        return f"{lack} with room for {lasting(self._work.total_seconds())} of work and a minute to spare"
 
-    def _outside(self, what: str, start: datetime, room: timedelta, *, now: datetime) -> tuple[Waiting, ...]:
+    def _closed(self, start: datetime, room: timedelta, *, now: datetime) -> list[ProjectName]:
+        """List the projects whose windows have no room at a moment."""
         if self._gives_way(now):
-            return ()
-        fits = {project: outlook.fit(start, room) for project, outlook in self._outlooks.items()}
-        return tuple(
-            Waiting(what=what, reason=f"outside the window of project {project}{self._opens(project, fit)}")
-            for project, fit in fits.items()
-            if fit is None or fit.opens != start
-        )
+            return []
+        fits = ((project, outlook.fit(start, room)) for project, outlook in self._outlooks.items())
+        return [project for project, fit in fits if fit is None or fit.opens != start]
 
-    def _opens(self, project: ProjectName, fit: Opening | None) -> str:
-        """Say when there is room next, by the project's own clock: a reason that holds until then."""
+    def _reasons(
+        self, what: str, closed: list[ProjectName], start: datetime, room: timedelta
+    ) -> tuple[Waiting, ...]:
+        """Say until when closed windows keep it: until all are open, however often one of them is before."""
+        if not closed:
+            return ()
+        fit = self._outlook.fit(start, room)
         if fit is None:
-            return ", which has no room in sight"
+            return (self._never(what),)
+        last = [project for project in closed if self._opens_with(project, fit, start, room)]
+        outside = [
+            f"the window of project {project}, which opens {self._at(project, fit)}" for project in last
+        ]
+        if not last:
+            *most, end = sorted(self._calendars)
+            shared = f"projects {', '.join(most)} and {end} have in common"
+            outside = [f"the windows that {shared}, which open {self._at(closed[0], fit)}"]
+        return tuple(Waiting(what=what, reason=f"outside {each}", until=fit.opens) for each in outside)
+
+    def _opens_with(self, project: ProjectName, fit: Opening, start: datetime, room: timedelta) -> bool:
+        own = self._outlooks[project].fit(start, room)
+        return own is not None and own.opens == fit.opens
+
+    def _never(self, what: str) -> Waiting:
+        """Say that no window ever has room: a deadline comes, or else only a person can help."""
+        if self._deadline is not None:
+            return Waiting(
+                what=what, reason=f"{self._no_room()}: it waits for the deadline, {stamp(self._deadline)}"
+            )
+        remedy = "change the windows, or give it up and begin anew with a deadline"
+        return Waiting(what=what, reason=f"{self._no_room()}: {remedy}", stuck=True)
+
+    def _at(self, project: ProjectName, fit: Opening) -> str:
+        """Say when there is room, by a project's own clock."""
         zone = self._calendars[project].zone
-        return f", which opens {fit.opens.astimezone(zone):%Y-%m-%d %H:%M} ({zone})"
+        return f"{fit.opens.astimezone(zone):%Y-%m-%d %H:%M} ({zone})"
 
     def _gives_way(self, now: datetime) -> bool:
         return self._deadline is not None and self._deadline <= now

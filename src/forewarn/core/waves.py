@@ -39,6 +39,8 @@ class Wave:
     hosts: tuple[HostName, ...]
     state: WaveState = WaveState.PLANNED
     orders: tuple[OrderId, ...] = ()
+    announced_at: datetime | None = None
+    started_at: datetime | None = None  # when the first of its machines was worked on
     ends_about: datetime | None = None  # what was expected when it began
     ended_at: datetime | None = None
     notice: Delivered | None = None  # what its machines got, once it is over
@@ -57,7 +59,7 @@ class Conditions:
     heartbeat: timedelta | None = None  # how long an external driver may be silent
     deadline: datetime | None = None  # from then on windows give way
     expected: timedelta | None = None  # how long a stage of a host is expected to take
-    health: timedelta = timedelta(minutes=30)  # how long a machine may take until it is healthy again
+    health: timedelta = timedelta(minutes=30)  # how long after its work a machine may take to be well
     require_poll: bool = False  # a machine that polled before is healthy when it polls again
 
 

@@ -30,9 +30,10 @@ class Budgets(Reader):
         down: dict[GroupName, dict[MachineId, MachineName]] = defaultdict(dict)
         for group, id_, name in self._among(_DOWN, needs):
             down[group][id_] = name
+        told: dict[GroupName, dict[MachineId, MachineName]] = defaultdict(dict)
         for group, resources in self._among(_NAMED, needs):
-            down[group].update((named.machine, named.name) for named in resources_of(resources))
+            told[group].update((named.machine, named.name) for named in resources_of(resources))
         return {
-            group: Budget(needs=need, members=sizes.get(group, 0), down=down[group])
+            group: Budget(needs=need, members=sizes.get(group, 0), down=down[group], told=told[group])
             for group, need in needs.items()
         }

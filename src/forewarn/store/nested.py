@@ -71,6 +71,7 @@ def waiting_json(waiting: Iterable[Waiting]) -> Json:
     return [
         {"what": wait.what, "reason": wait.reason, "group": wait.group}
         | ({"stuck": True} if wait.stuck else {})
+        | ({"until": micros(wait.until)} if wait.until else {})
         for wait in waiting
     ]
 
@@ -83,6 +84,7 @@ def waiting_of(json: Json) -> tuple[Waiting, ...]:
             reason=wait["reason"],
             group=wait["group"],
             stuck=wait.get("stuck", False),
+            until=moment_or_none(wait.get("until")),
         )
         for wait in json
     )

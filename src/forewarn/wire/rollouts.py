@@ -17,11 +17,14 @@ def rollout(
     warnings: Iterable[str] = (),
 ) -> dict[str, object]:
     """Show a rollout, why everything of it waits and, if that was asked for, what is expected of it."""
-    # What is expected is so of the waves that have not begun.
-    times = (*((None,) * (len(rollout_.waves) - len(expected))), *expected)
+    # What is expected is so of the waves that have not begun; of the last ones perhaps nothing is.
+    before = (None,) * len(rollout_.begun)
+    after = (None,) * (len(rollout_.planned) - len(expected))
+    times = (*before, *expected, *after)
     return {
         "id": rollout_.id or None,
         "state": rollout_.state.value,
+        "aborting": rollout_.aborting,
         "action": rollout_.work.value,
         "hosts": list(rollout_.hosts),
         "hosts_at_once": rollout_.hosts_at_once,
@@ -42,7 +45,7 @@ def rollout(
         "why": rollout_.why or None,
         "created_at": operator.time(rollout_.created_at),
         "ended_at": operator.time_or_null(rollout_.ended_at),
-        "ends_at": operator.time(expected[-1].end_at) if expected else None,
+        "ends_at": operator.time(expected[-1].end_at) if expected and not after else None,
     }
 
 
@@ -51,6 +54,8 @@ def _wave(wave: Wave, expected: Expected | None) -> dict[str, object]:
         "hosts": list(wave.hosts),
         "state": wave.state.value,
         "orders": list(wave.orders),
+        "announced_at": operator.time_or_null(wave.announced_at),
+        "started_at": operator.time_or_null(wave.started_at),
         "ended_at": operator.time_or_null(wave.ended_at),
         "announce_at": operator.time(expected.announce_at) if expected else None,
         "start_at": operator.time(expected.start_at) if expected else None,
