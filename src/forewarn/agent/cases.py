@@ -74,9 +74,18 @@ class Case:
         """Return how far a handler is."""
         return self.attempts.get(Share(side, handler))
 
+    def recovered(self, handler: str) -> bool:
+        """Say whether nothing of what a handler has prepared is left to be undone."""
+        known = self.attempt(Side.RECOVER, handler)
+        return known is not None and known.settled
+
     def owes(self, handler: str) -> tuple[str, ...]:
         """Name the things that a handler has to put back."""
         return self.owed.get(handler, ())
+
+    def at_work(self) -> bool:
+        """Say whether a handler has begun with it and is not known to have ended."""
+        return any(attempt.ending is None for attempt in self.attempts.values())
 
     def touched(self) -> list[str]:
         """Name the handlers that have begun to prepare, as they did."""
