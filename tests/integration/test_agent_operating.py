@@ -122,6 +122,30 @@ def test_a_bad_config_keeps_the_old_one(service: Program, tmp_path: Path) -> Non
         assert lines_of(tmp_path / "ran") == ["prepare Reboot 1"]
 
 
+@pytest.mark.parametrize(
+    ("handlers", "why"),
+    [
+        ("", "is no config: it has neither [agent] nor [[handlers]]"),
+        (
+            "[agent]\n",
+            "the new one has no handler 'tell', which has prepared for a Reboot and has to recover",
+        ),
+    ],
+)
+def test_a_config_without_whoever_has_to_recover_is_not_taken(
+    service: Program, tmp_path: Path, handlers: str, why: str
+) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+        agent.configure(handlers)
+        agent.signal(signal.SIGHUP)
+        assert why in agent.out.wait_for("the config stays as it was: ")
+        service.advance(900)
+        agent.wait_for(Over)
+        assert lines_of(tmp_path / "ran") == ["prepare Reboot 1", "recover Reboot 1"]
+
+
 def test_a_dry_run_says_what_it_would_do(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path, "--dry-run") as agent:
         service.post("/v1/machines/web-0/restart")

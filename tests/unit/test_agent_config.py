@@ -54,8 +54,13 @@ def test_the_config_of_the_design_is_read() -> None:
     assert drain.does.describe(Side.RECOVER) == "runs /etc/forewarn/undrain"
 
 
-def test_an_empty_config_is_one() -> None:
-    assert read("").agent == Settings(
+@pytest.mark.parametrize("text", ["", "\n", "# forewarn agent\n"])
+def test_what_holds_nothing_is_no_config(text: str) -> None:
+    assert "is no config: it has neither [agent] nor [[handlers]]" in refusal(text)
+
+
+def test_an_empty_table_is_a_config() -> None:
+    assert read("[agent]").agent == Settings(
         approve=Approve.WHEN_READY, approver=Approver.SELF, journal=Path("agent.journal")
     )
 

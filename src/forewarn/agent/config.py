@@ -186,6 +186,9 @@ class _Reading:
 
     def settings(self, whole: Mapping[str, object]) -> Settings:
         top = self._fields(whole, _TOP, (), "")
+        if not top:
+            # As a file is that is being written: it must not be taken for a wish to approve everything.
+            raise Invalid(f"{self._name} is no config: it has neither [agent] nor [[handlers]]")
         return Settings(**self._fields(top.get("agent", {}), _AGENT, ("agent",), "agent."))
 
     def config(self, whole: Mapping[str, object]) -> Config:

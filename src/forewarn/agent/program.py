@@ -234,8 +234,20 @@ class Program:
         except Invalid as refusal:
             self._voice.warn(f"the config stays as it was: {refusal}")
         else:
-            self._take(config)
+            self._take_if_complete(config)
         self._systemd.ready(self._present.in_words())
+
+    def _take_if_complete(self, config: Config) -> None:
+        """Take a config, unless somebody is missing in it who has to undo what it has prepared."""
+        for case in self._present.memory.cases.values():
+            for name in case.touched():
+                if config.handler(name) is None and not case.recovered(name):
+                    self._voice.warn(
+                        f"the config stays as it was: the new one has no handler {name!r}, which has "
+                        f"prepared for a {case.event.type} and has to recover; reload once that is over"
+                    )
+                    return
+        self._take(config)
 
     def _take(self, config: Config) -> None:
         old, new = self._present.config.agent, config.agent
