@@ -2,8 +2,9 @@
 
 It is started as a script, by its path, and imports nothing of forewarn: it must be quick. It waits for its
 order on stdin, which comes when the agent has written down that it is there; without one it ends, and
-nothing was run. When the program is over it leaves its exit code in a file, for this agent or the next, and
-ends with that code itself: on a disk that takes no file, this agent still knows.
+nothing was run. Of what the program says it keeps the end only, whenever that gets long. When the program is
+over it leaves its exit code in a file, for this agent or the next, and ends with that code itself: on a disk
+that takes no file, this agent still knows.
 """
 
 import contextlib
@@ -13,6 +14,12 @@ import signal
 import subprocess
 import sys
 from typing import Any
+
+# Far more than any log takes of it.
+MOST_BYTES = 4 * 1024 * 1024
+KEPT_BYTES = 64 * 1024
+LOOK_EVERY = 0.1
+OUTPUT = 1
 
 
 def main() -> None:
@@ -37,8 +44,26 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
         process = subprocess.Popen(order["words"], stdin=subprocess.PIPE, **order["how"])  # noqa: S603 - its job
     except (OSError, ValueError, subprocess.SubprocessError, LookupError) as error:
         return {"error": f"{order['words'][0]} cannot be run: {getattr(error, 'strerror', None) or error}"}
-    process.communicate(order["input"].encode())  # whether it reads that or not
-    return {"code": process.returncode}
+    cut, given = 0, order["input"].encode()  # whether it reads that or not
+    while process.returncode is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(given, timeout=LOOK_EVERY)
+        given = None
+        cut += _shortened()
+    return {"code": process.returncode, "cut": cut}
+
+
+def _shortened() -> int:
+    """Leave only the end of what was said, if that is long; returns how much is gone."""
+    try:
+        size = os.fstat(OUTPUT).st_size
+        if size <= MOST_BYTES or not hasattr(os, "pread"):
+            return 0
+        end = os.pread(OUTPUT, KEPT_BYTES, size - KEPT_BYTES)
+        os.ftruncate(OUTPUT, 0)
+        return size - os.write(OUTPUT, end)
+    except OSError:
+        return 0
 
 
 def _exit_code(result: dict[str, Any]) -> int:
