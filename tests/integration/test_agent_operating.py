@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.agent.entries import Approved, Ended, Over, Running
+from forewarn.agent.entries import Approved, Begun, Ended, Over, Running
 from forewarn.agent.handling import Side
 from forewarn.agent.journal import Journal
 from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, port_of, serving
@@ -288,10 +288,19 @@ def test_a_journal_of_a_copied_disk_is_not_taken_for_ones_own(service: Program, 
     with agent_of(service, "web-0", tmp_path) as agent:
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(Approved)
+        (tmp_path / "hold").touch()
+        service.advance(900)
+        agent.wait_for(Begun, side=Side.RECOVER)
+        until(lambda: len(lines_of(tmp_path / "ran")) == 2, what="the hook to run")
         agent.kill()
+        (tmp_path / "go").touch()
+        ran = lines_of(tmp_path / "ran")
         agent.configure(config(service, "web-1"))
         agent.start()
         agent.out.wait_for("is of another machine")
+        assert "going on with what was begun" not in agent.out.text
+        assert "recover" not in agent.out.text
+        assert lines_of(tmp_path / "ran") == ran
         assert agent.is_clear()
 
 

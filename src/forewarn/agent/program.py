@@ -29,6 +29,8 @@ from forewarn.sdk.errors import GuestError
 from forewarn.sdk.instances import Instance
 
 STATUS_SECONDS = 30.0
+# For the endpoint to say who this machine is, before what a journal says is believed to be about it.
+INTRODUCTION_SECONDS = 5.0
 
 
 def run(options: Options) -> None:
@@ -119,10 +121,13 @@ class Program:
         )
         for problem in problems(self._present.config):
             self._voice.warn(problem)
+        introduction = asyncio.create_task(self._introduced())
         try:
-            self._go_on()
-            await self._endpoints.find(trouble=self._waits)
-            worker = await self._at_work_as(await self._identity())
+            # A copy of a disk has another's journal; but an endpoint may be away for long.
+            await asyncio.wait([introduction], timeout=INTRODUCTION_SECONDS)
+            if not introduction.done():
+                self._go_on()
+            worker = await self._at_work_as(await introduction)
             self._voice.say(
                 "watching",
                 machine=worker.machine,
@@ -131,11 +136,18 @@ class Program:
             )
             await worker.run()
         finally:
+            introduction.cancel()
+            await asyncio.gather(introduction, return_exceptions=True)
             if self._present.agent is not None:
                 await self._present.agent.stop()
 
+    async def _introduced(self) -> Instance:
+        """Find the endpoint, and be told who this machine is."""
+        await self._endpoints.find(trouble=self._waits)
+        return await self._identity()
+
     def _go_on(self) -> None:
-        """Go on with what a former agent has begun: the endpoint may be away for long."""
+        """Go on with what a former agent has begun, by its journal alone."""
         name = self._present.config.agent.machine or self._called
         if name and self._present.memory.cases and not self._options.dry_run:
             self._voice.say(
