@@ -7,9 +7,11 @@ import pytest
 from sqlalchemy import event as listening
 
 from forewarn.control.ports import HistoryFilter, RecordFilter
+from forewarn.core.model import GroupPolicy
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
+from forewarn.store.rooms import TO_CHOOSE_FROM
 from forewarn.store.snapshot import SqlSnapshot
-from forewarn.store.sql import open_store
+from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import (
     NOW,
     event,
@@ -71,7 +73,27 @@ def test_no_question_reads_a_whole_table(question: str) -> None:
     save_fleet(store, [machine("web-0")])
     touching = order(1, host=host("host-1").name, stages=(stage(step("web-0")),))
     save(store, groups=(group("db"),), orders=(touching,), events=(event(1),))
+    assert plans_of(store, QUESTIONS[question])
+    store.close()
+
+
+def test_the_search_for_a_host_reads_no_whole_table_and_sorts_none() -> None:
+    """The emptiest hosts all carry too much of the group, so that others are looked for."""
+    store = open_store("sqlite://", new_id=lambda: "X")
+    hosts = [f"host-{number}" for number in range(2 * TO_CHOOSE_FROM)]
+    save_fleet(store, [machine(name, host=host(name).name) for name in hosts], hosts=hosts)
+    save(store, groups=(group(policy=GroupPolicy(budget=len(hosts) - 1)),))
+    asked = plans_of(store, lambda snapshot: dict(snapshot.around(machines=[machine_id("host-0")]).room))
+    searches = [plan for statement, plan in asked.items() if "ORDER BY hosts.carried" in statement]
+    assert len(searches) == 2
+    assert [detail for plan in searches for detail in plan if "TEMP B-TREE" in detail] == []
+    store.close()
+
+
+def plans_of(store: SqlStore, question: Callable[[SqlSnapshot], object]) -> dict[str, list[str]]:
+    """Ask, and see how SQLite answers each statement: never by reading a whole table."""
     asked: list[tuple[str, Any]] = []
+    plans: dict[str, list[str]] = {}
     with store.read() as snapshot:
         connection = snapshot._connection
 
@@ -79,13 +101,13 @@ def test_no_question_reads_a_whole_table(question: str) -> None:
         def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
             asked.append((statement, values))
 
-        QUESTIONS[question](snapshot)
+        question(snapshot)
         listening.remove(connection, "before_cursor_execute", note)
         for statement, values in asked:
-            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
-            assert [row.detail for row in plan if reads_a_whole_table(row.detail)] == [], statement
-    store.close()
-    assert asked
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
+            plans[statement] = [row.detail for row in rows]
+            assert [detail for detail in plans[statement] if reads_a_whole_table(detail)] == [], statement
+    return plans
 
 
 def reads_a_whole_table(detail: str) -> bool:

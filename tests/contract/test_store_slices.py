@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from forewarn.core.draft import Slice
-from forewarn.core.model import Waiting
+from forewarn.core.model import GroupPolicy, Waiting
 from forewarn.core.room import Room
 from forewarn.core.words import GroupName, HostName, HostState, OrderState, StageState, StepState
 from forewarn.store.rooms import TO_CHOOSE_FROM
@@ -205,6 +205,25 @@ def test_room_has_no_more_hosts_than_there_is_need_to_choose_from(fleet: SqlStor
     save(fleet, hosts=tuple(host(f"empty-{number:03}") for number in range(2 * TO_CHOOSE_FROM)))
     with fleet.read() as snapshot:
         assert len(snapshot.around().room) == TO_CHOOSE_FROM
+
+
+@pytest.mark.parametrize(("spare", "further"), [(0, []), (1, ["fuller-0", "fuller-1"]), (2, [])])
+def test_room_goes_further_where_the_emptiest_hosts_carry_too_much_of_a_group(
+    store: SqlStore, spare: int, further: list[str]
+) -> None:
+    """Each of the emptiest has one of update domain 0: too much if the group can spare no more than one."""
+    emptiest = [f"host-{number:02}" for number in range(2 * TO_CHOOSE_FROM)]
+    fuller = ["fuller-0", "fuller-1", "fuller-2"]
+    members = [machine(name, host=HostName(name)) for name in emptiest]
+    for name in fuller:
+        members += [machine(f"{name}{place}", host=HostName(name), update_domain=1) for place in "ab"]
+    save_fleet(store, members, hosts=[*emptiest, *fuller])
+    web = group(policy=GroupPolicy(budget=len(members) - spare))
+    save(store, groups=(web,), hosts=(host("fuller-2", state=HostState.CORDONED),))
+    with store.read() as snapshot:
+        room = snapshot.around(machines=[machine_id("host-00")]).room
+        assert list(room) == [*emptiest[: TO_CHOOSE_FROM + 2], *further]
+        assert [room[HostName(name)].members for name in further] == [{(web.name, 1): 2} for _ in further]
 
 
 def test_room_follows_machines_that_move_come_and_go(fleet: SqlStore) -> None:

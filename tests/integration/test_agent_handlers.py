@@ -18,7 +18,7 @@ import pytest
 
 from forewarn.agent.config import parse
 from forewarn.agent.handler import Handler
-from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
+from forewarn.agent.handling import EVERYTHING, Again, Command, Never, Outcome, Ready, Side, Task
 from forewarn.agent.output import Output
 from forewarn.sdk import platform
 from tests.agents import MACHINE, Stage, event, settled
@@ -181,11 +181,16 @@ def test_a_failure_is_told_with_what_the_program_has_said_last(tmp_path: Path) -
     play(scene())
 
 
-def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "last"), [("echo; echo this is why", "this is why"), ("echo", "a line that nobody reads")]
+)
+def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_told(
+    tmp_path: Path, words: str, last: str
+) -> None:
     async def scene() -> None:
         said = f"yes 'a line that nobody reads' | head -c 30000000; touch {tmp_path}/said; "
         wait = f"while ! test -e {tmp_path}/go; do sleep 0.02; done; "
-        hook = script(tmp_path, said + wait + "echo; echo this is why; exit 1")
+        hook = script(tmp_path, said + wait + f"{words}; exit 1")
         stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
         stage.start()
         await stage.show(event())
@@ -193,12 +198,13 @@ def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_tol
         (output,) = (tmp_path / "runs").glob("*.output")
         await awaited(lambda: output.stat().st_size < 5_000_000)
         (tmp_path / "go").touch()
-        await awaited(lambda: "drain: prepare failed: exit code 1: this is why" in stage.said)
+        await awaited(lambda: any("prepare failed" in line for line in stage.said))
+        assert f"drain: prepare failed: exit code 1: {last}" in stage.said, stage.said[-4:]
         told = [line for line in stage.said if line.startswith("drain | ")]
         assert len(told) == 1002
         (left_out,) = [int(line.split()[2].strip("(")) for line in told if "left out" in line]
-        assert 29_000_000 < left_out < 30_000_014
-        assert told[-1] == "drain | this is why"
+        assert 29_900_000 < left_out < 30_000_000
+        assert told[-1] == f"drain | {last}"
         await over(stage)
 
     play(scene())
@@ -211,7 +217,7 @@ def test_whatever_a_program_says_is_read_to_its_end_once(tmp_path: Path, said: b
     output = Output(path)
     output.listen(heard.append)
     output.listen(heard.append)
-    output.listen(heard.append, ended=True)
+    output.finish(heard.append, cut=0, last="")
     assert len(heard) <= 1002
     assert all(len(line) <= 2000 for line in heard)
     if len(said) < 1000:
@@ -842,6 +848,13 @@ def test_a_server_that_is_taken_out_by_hand_during_the_event_stays_out(tmp_path:
         assert lb.states["web-0"] == 1
 
 
+def test_where_everything_is_owed_its_servers_are_made_ready(tmp_path: Path) -> None:
+    with balancer(tmp_path) as (lb, path):
+        lb.states = {"web-0": 8, "web-1": 8}
+        assert asked(drain(path, "web/${machine}"), Side.RECOVER, owed=[EVERYTHING]) == Ready()
+        assert lb.states == {"web-0": 0, "web-1": 8}
+
+
 def test_a_server_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     with balancer(tmp_path) as (_, path):
         assert asked(drain(path, "web/db")) == Never(f"HAProxy at {path}: No such server.")
@@ -923,12 +936,20 @@ def test_a_process_that_did_not_run_before_the_event_is_not_started_after_it(
 
 SYSTEMCTL = """
 case "$1" in
-  show) echo "ActiveState=$(head -n 1 {folder}/state)"
+  show) echo "LoadState=$(cat {folder}/load)"; echo "ActiveState=$(head -n 1 {folder}/state)"
     test $(wc -l < {folder}/state) = 1 || sed -i 1d {folder}/state;;
   stop) echo stop >> {folder}/ran; echo inactive > {folder}/state;;
   start) echo start >> {folder}/ran; echo active > {folder}/state;;
 esac
 """
+
+
+def put_systemd(folder: Path, monkeypatch: pytest.MonkeyPatch, *states: str, load: str = "loaded") -> None:
+    """Put a program in systemd's place: there is none in a container."""
+    script(folder, SYSTEMCTL.replace("{folder}", str(folder)), name="systemctl")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    (folder / "state").write_text("".join(f"{state}\n" for state in states))
+    (folder / "load").write_text(load)
 
 
 @pytest.mark.parametrize(
@@ -945,10 +966,7 @@ esac
 def test_a_unit_is_stopped_and_started_unless_it_was_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, states: list[str], ran: list[str], after: str
 ) -> None:
-    """With a program in systemd's place: there is none in a container."""
-    script(tmp_path, SYSTEMCTL.replace("{folder}", str(tmp_path)), name="systemctl")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    (tmp_path / "state").write_text("".join(f"{state}\n" for state in states))
+    put_systemd(tmp_path, monkeypatch, *states)
 
     async def scene() -> None:
         stage = Stage(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
@@ -961,6 +979,71 @@ def test_a_unit_is_stopped_and_started_unless_it_was_down(
     log = tmp_path / "ran"
     assert (log.read_text().split() if log.exists() else []) == ran
     assert (tmp_path / "state").read_text().split()[-1] == after
+
+
+def forget_what_is_owed(journal: Path) -> None:
+    """Make a journal such as the first agents wrote."""
+    head, *said = (json.loads(line) for line in journal.read_text().splitlines())
+    del head["owes"]
+    kept = [head, *(each for each in said if each["entry"] != "owed")]
+    journal.write_text("".join(f"{json.dumps(each)}\n" for each in kept))
+
+
+def test_an_agent_upgraded_in_the_middle_of_an_event_puts_back_what_the_former_one_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_systemd(tmp_path, monkeypatch, "active")
+
+    async def scene() -> None:
+        stage = Stage(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: stage.endpoint.approved)
+        await stage.stop()
+        forget_what_is_owed(tmp_path / "agent.journal")
+        stage.start()
+        await over(stage)
+
+    play(scene())
+    assert (tmp_path / "ran").read_text().split() == ["stop", "start"]
+
+
+def test_where_everything_is_owed_a_process_is_started(tmp_path: Path) -> None:
+    start = script(tmp_path, "true", name="start")
+    (one,) = handlers(toml(name="app", kind="process", pid_file=str(tmp_path / "none"), start=[start]))
+    with pytest.raises(AssertionError, match=f"it runs .*{start}"):
+        asked(one, Side.RECOVER, owed=[EVERYTHING])
+
+
+@pytest.mark.parametrize(
+    ("load", "fault"),
+    [
+        ("not-found", "systemd knows no unit ngnix.service: it is misspelt, or not installed"),
+        (
+            "bad-setting",
+            "systemd cannot load the unit ngnix.service: `systemctl status ngnix.service` says why",
+        ),
+        ("error", "systemd cannot load the unit ngnix.service: `systemctl status ngnix.service` says why"),
+        ("masked", None),
+        ("loaded", None),
+    ],
+)
+def test_a_unit_that_systemd_cannot_run_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: str, fault: str | None
+) -> None:
+    put_systemd(tmp_path, monkeypatch, "inactive", load=load)
+    (one,) = handlers(toml(name="app", kind="process", unit="ngnix.service"))
+    assert asked(one) == (Never(fault) if fault else Ready("it does not run"))
+    assert list(one.does.problems()) == ([fault] if fault else [])
+
+
+def test_a_unit_that_runs_is_stopped_though_its_file_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_systemd(tmp_path, monkeypatch, "active", load="not-found")
+    (one,) = handlers(toml(name="app", kind="process", unit="nginx.service"))
+    with pytest.raises(AssertionError, match=r"it runs .*stop"):
+        asked(one)
 
 
 # Plug-ins

@@ -576,6 +576,16 @@ def test_redeploys_keep_a_group_apart_so_that_its_budget_can_be_met(service: Ser
     assert len(set(hosts_of(service))) == 3
 
 
+def test_a_group_is_kept_apart_where_the_hosts_without_it_are_the_fullest(service: Service) -> None:
+    """A machine of web on each of 45 hosts, and two others on each of the last five."""
+    declared = crowd(*range(1, 46), needs=44, count=50)
+    others = [machine(f"o-{place}", f"host-{46 + place % 5}") for place in range(10)]
+    service.apply(replace(declared, machines=(*declared.machines, *others)))
+    service.order("m-0", Action.REDEPLOY)
+    service.advance(minutes=11)
+    assert service.machine("m-0").host == "host-46"
+
+
 def test_machines_of_a_wave_are_not_moved_onto_hosts_of_the_same_wave(service: Service) -> None:
     service.apply(crowd(1, 2, needs=0, count=4))
     service.roll("host-1", "host-2", work=Work.REDEPLOY, hosts_at_once=2)

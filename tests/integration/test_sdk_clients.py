@@ -289,14 +289,27 @@ def test_nobody_there_is_said_with_the_address(connect: Connect) -> None:
 
 @BOTH
 def test_a_connection_that_the_server_has_closed_meanwhile_is_no_trouble(connect: Connect) -> None:
-    time = Time()
-    with scripted(answer(200, EMPTY), b"", answer(200, EMPTY)) as shy, connect(shy.url, time=time) as client:
+    kept, ended = answer(200, EMPTY), b""
+    with scripted(kept, ended, kept) as shy, connect(shy.url, persistence=0) as client:
         client.events()
-        client.events()
-    assert time.pauses == [1]
+        client.approve("602D9444-D2CD-49C7-8624-8643E7171297")
+    assert [request.split()[0] for request in shy.requests] == ["GET", "POST", "POST"]
+    assert len(shy.connections) == 2
 
 
-@pytest.mark.parametrize("wrong", ["", "a b", "ftp://a", "http://", "http://a:99999", "http://[::1"])
+@BOTH
+def test_one_that_hangs_up_on_a_new_connection_too_is_not_asked_again(connect: Connect) -> None:
+    with scripted(answer(200, EMPTY), b"") as shy, connect(shy.url, persistence=0) as client:
+        client.events()
+        with pytest.raises(Unavailable):
+            client.events()
+        assert len(shy.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["", "a b", "ftp://a", "http://", "http://a:99999", "http://[::1", "http://a/\0", "http://a/\udcff"],
+)
 def test_what_is_no_address_is_said_at_once(wrong: str) -> None:
     with pytest.raises(NoEndpoint, match="expected http://HOST"):
         GuestClient(wrong)
@@ -309,6 +322,16 @@ def test_what_is_no_address_is_said_at_once(wrong: str) -> None:
 def test_an_address_may_be_written_as_people_do(written: str) -> None:
     with GuestClient(written) as client:
         assert client.url in ("http://127.0.0.1", "http://127.0.0.1:80")
+
+
+@BOTH
+def test_a_path_is_sent_as_it_can_be(connect: Connect) -> None:
+    with (
+        scripted(answer(200, EMPTY)) as azure,
+        connect(f'{azure.url}/p\xe2th/%7Eme/"x"', persistence=0) as client,
+    ):
+        client.events()
+    assert azure.requests[0].split()[1].startswith("/p%C3%A2th/%7Eme/%22x%22/metadata/")
 
 
 # Finding the endpoint

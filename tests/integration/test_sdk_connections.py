@@ -1,6 +1,7 @@
 """HTTP as endpoints may speak it: both clients read every form of an answer, and keep their connections."""
 
 import asyncio
+import re
 import shutil
 import socket
 import ssl
@@ -14,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from forewarn import AsyncGuestClient, Unavailable
-from forewarn.sdk import transport
-from forewarn.sdk.connections import LONGEST_HEAD
+from forewarn import AsyncGuestClient, Closed, Unavailable
+from forewarn.sdk import connections, transport
+from forewarn.sdk.connections import HANGS_UP, LONGEST_HEAD
 from tests.guests import BOTH, awaited
 from tests.process import PATIENCE
 from tests.scripted import answer, scripted
@@ -113,6 +114,19 @@ def test_what_is_cut_short_is_no_answer(connect: Connect, said: bytes) -> None:
         client.events()
 
 
+def test_one_that_hangs_up_is_said_to() -> None:
+    with scripted(b"") as mute, awaited(mute.url, persistence=0) as client:
+        says = re.escape(f"no metadata endpoint answers at {mute.url}: {HANGS_UP}")
+        with pytest.raises(Unavailable, match=f"{says}$"):
+            client.events()
+
+
+@BOTH
+def test_a_server_that_hangs_up_after_each_answer_without_a_word_always_answers(connect: Connect) -> None:
+    with saying(answer(200, document(7))) as (url, _), connect(url, persistence=0) as client:
+        assert {client.events().incarnation for _ in range(100)} == {7}
+
+
 @BOTH
 def test_a_connection_is_kept_and_closed_when_the_server_asks_for_that(connect: Connect) -> None:
     kept, closed = answer(200, document(1)), answer(200, document(2), "Connection: close")
@@ -154,6 +168,84 @@ def test_a_request_that_is_given_up_ends_its_connection() -> None:
                 while len(came) == 1:  # noqa: ASYNC110 - as above
                     await asyncio.sleep(0.01)
         assert came[1] == b""
+
+    asyncio.run(scene())
+
+
+def test_a_request_that_is_given_up_as_its_answer_comes_ends_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene() -> None:
+        with scripted(answer(200, document(1))) as azure:
+            async with AsyncGuestClient(azure.url) as client, asyncio.timeout(PATIENCE):
+                asking = asyncio.create_task(client.events())
+                finish = connections._Connection._finish
+
+                def finish_too_late(self: connections._Connection) -> None:
+                    finish(self)
+                    asking.cancel()
+
+                monkeypatch.setattr(connections._Connection, "_finish", finish_too_late)
+                with pytest.raises(asyncio.CancelledError):
+                    await asking
+                while azure.connections[0].fileno() >= 0:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(scene())
+
+
+def test_closing_ends_what_is_being_asked() -> None:
+    async def scene() -> None:
+        with saying() as (url, came):
+            client = AsyncGuestClient(url)
+            async with asyncio.timeout(PATIENCE):
+                asking = asyncio.create_task(client.events())
+                while not came:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.01)
+                await client.aclose()
+                with pytest.raises(Closed):
+                    await asking
+                while len(came) == 1:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.01)
+                with pytest.raises(Closed):
+                    await client.events()
+        assert came == [came[0], b""]
+
+    asyncio.run(scene())
+
+
+def test_what_is_answered_as_the_client_is_closed_leaves_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene() -> None:
+        with scripted(answer(200, document(1))) as azure:
+            client = AsyncGuestClient(azure.url)
+            finish = connections._Connection._finish
+
+            def finish_and_close(self: connections._Connection) -> None:
+                finish(self)
+                client._connections.close()
+
+            monkeypatch.setattr(connections._Connection, "_finish", finish_and_close)
+            async with asyncio.timeout(PATIENCE):
+                assert (await client.events()).incarnation == 1
+                while azure.connections[0].fileno() >= 0:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(scene())
+
+
+def test_a_watch_ends_when_another_task_closes_the_client() -> None:
+    async def scene() -> None:
+        with scripted(answer(200, document(1)), b"") as azure:
+            client = AsyncGuestClient(azure.url)
+            closing: list[asyncio.Task[None]] = []
+
+            def close(error: Unavailable | None) -> None:
+                closing.append(asyncio.create_task(client.aclose()))
+
+            async with asyncio.timeout(PATIENCE):
+                assert [each.incarnation async for each in client.watch(trouble=close)] == [1]
 
     asyncio.run(scene())
 

@@ -20,7 +20,7 @@ from forewarn.agent.status import draining
 from forewarn.agent.when import When
 from forewarn.core.words import EventType, Source
 from forewarn.sdk.documents import Event
-from forewarn.sdk.errors import Refused, Unavailable
+from forewarn.sdk.errors import Closed, GuestError, Refused, Unavailable
 from tests.agents import NOW, Doing, Stage, event, settled, started
 
 PREPARE, RECOVER = Side.PREPARE, Side.RECOVER
@@ -507,10 +507,13 @@ def test_user_events_alone(tmp_path: Path) -> None:
     play(scene())
 
 
-def test_an_approval_that_cannot_be_delivered_is_told_once_and_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", [Unavailable("nobody answers"), Closed("another endpoint was found")])
+def test_an_approval_that_cannot_be_delivered_is_told_once_and_kept(
+    tmp_path: Path, fault: GuestError
+) -> None:
     async def scene() -> None:
         stage = Stage(tmp_path)
-        stage.endpoint.fault = Unavailable("nobody answers")
+        stage.endpoint.fault = fault
         stage.start()
         await stage.show(event())
         stage.endpoint.fault = None

@@ -25,7 +25,7 @@ from forewarn.agent.entries import (
     as_json,
     from_json,
 )
-from forewarn.agent.handling import Side
+from forewarn.agent.handling import EVERYTHING, Side
 from forewarn.agent.journal import COMPACT_BYTES, Journal, read
 from forewarn.core.errors import Invalid
 from tests.agents import NOW, VM_ID, event, started
@@ -192,6 +192,16 @@ def test_whichever_line_is_lost_what_was_begun_is_known(tmp_path: Path, lost: in
     (case,) = journal.cases.values()
     assert case.touched() == replayed(entries)["A"].touched()
     assert len(said) == 1
+
+
+def test_an_agent_that_did_not_write_down_what_it_owes_owes_everything_it_has_begun(tmp_path: Path) -> None:
+    path = tmp_path / "agent.journal"
+    lines = written(path, [LIFE[0], LIFE[1], TakenUp(event=event("B"), at=NOW)]).splitlines(keepends=True)
+    path.write_bytes(b"".join([b'{"journal":1,"vm_id":"%s","machine":""}\n' % VM_ID.encode(), *lines[1:]]))
+    for _ in ("first", "again"):
+        journal = opened(path)
+        journal.close()
+        assert [journal.cases[id_].owed for id_ in "AB"] == [{"drain": (EVERYTHING,)}, {}]
 
 
 def test_a_journal_of_a_later_format_is_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from forewarn.agent.entries import (
     TakenUp,
     key,
 )
-from forewarn.agent.handling import Side
+from forewarn.agent.handling import EVERYTHING, Side
 from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Event
 
@@ -139,15 +139,16 @@ def _case_after(case: Case, entry: Changed | Begun | Running | Owed | Ended | Ap
             return replace(case, owed={**case.owed, entry.handler: tuple(things)})
         case Begun() | Running() | Ended():
             share = Share(entry.side, entry.handler)
-            known = case.attempts.get(share) or Attempt(number=1, begun=case.since, first=case.since)
-            return replace(case, attempts={**case.attempts, share: _attempt_after(known, entry)})
+            attempt = _attempt_after(case.attempts.get(share), entry, since=case.since)
+            return replace(case, attempts={**case.attempts, share: attempt})
 
 
-def _attempt_after(known: Attempt, entry: Begun | Running | Ended) -> Attempt:
+def _attempt_after(known: Attempt | None, entry: Begun | Running | Ended, *, since: datetime) -> Attempt:
+    if isinstance(entry, Begun):
+        first = entry.at if known is None else known.first
+        return Attempt(number=entry.attempt, begun=entry.at, first=first)
+    known = known or Attempt(number=1, begun=since, first=since)
     match entry:
-        case Begun():
-            first = entry.at if entry.attempt == 1 else known.first
-            return Attempt(number=entry.attempt, begun=entry.at, first=first)
         case Running():
             return replace(known, process=ProcessId(entry.pid, entry.started))
         case Ended():
@@ -167,6 +168,14 @@ def entries_of(cases: Cases) -> Iterator[Entry]:
             yield Approved(event=id_, at=case.approved)
         if case.left is not None:
             yield Left(event=id_, at=case.left, why=case.why)
+
+
+def unsaid(cases: Cases) -> Iterator[Entry]:
+    """Give what an agent owes that did not yet write that down: whatever its handlers have begun with."""
+    for id_, case in cases.items():
+        for handler in case.touched():
+            if not case.owes(handler):
+                yield Owed(event=id_, handler=handler, thing=EVERYTHING)
 
 
 def _attempt_entries(id_: str, share: Share, attempt: Attempt) -> Iterator[Entry]:

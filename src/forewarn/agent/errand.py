@@ -19,7 +19,7 @@ from forewarn.agent.recovery import Recovery
 from forewarn.agent.when import Later, Now, Skip
 from forewarn.agent.work import GONE, Work
 from forewarn.core.words import EventStatus
-from forewarn.sdk.errors import GuestError, Unavailable
+from forewarn.sdk.errors import Closed, GuestError, Unavailable
 
 # Before an approval that could not be delivered is sent again, beyond what the client does by itself.
 APPROVE_AGAIN_SECONDS = 5.0
@@ -215,7 +215,7 @@ class Errand:
     async def _sent(self) -> Outcome:
         try:
             await self._desk.endpoint.approve(self._case.event)
-        except Unavailable as error:
+        except (Unavailable, Closed) as error:  # or another endpoint was found meanwhile
             return Again(str(error))
         except GuestError as error:
             return Never(str(error))

@@ -49,6 +49,10 @@ class Command:
     user: str | None = None
 
 
+# Owed in the place of things by an agent that did not yet write down what it changes: all that it may have.
+EVERYTHING = "*"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One thing asked of a handler."""
@@ -63,6 +67,10 @@ class Task:
     owe: Callable[[str], None]  # write down, before it is changed, what recovery is to put back
     owed: Sequence[str] = ()  # what was written down so, by any attempt and any agent
 
+    def owes(self, thing: str) -> bool:
+        """Say whether recovery is to put a thing back."""
+        return thing in self.owed or EVERYTHING in self.owed
+
 
 class Handling(Protocol):
     """What a kind of handler does.
@@ -72,7 +80,7 @@ class Handling(Protocol):
 
     Somebody may have stopped on purpose what a handler is about to stop, and recovery must not start it
     then. So a handler that changes something looks first. What is as it wants it already it leaves alone;
-    anything else it names with `owe`, and then changes it. Recovery puts back what is in `owed` and nothing
+    anything else it names with `owe`, and then changes it. Recovery puts back what it `owes` and nothing
     else. That holds however often the agent is killed, and when events overlap: what one of them owes is
     passed on to the last.
     """

@@ -1,8 +1,8 @@
 """The journal: what the agent has done and begun, on disk before and after it does it.
 
 A line for each entry, fsynced. The first names the machine, so that a copy of its disk is not taken for
-it. A last line that was torn by a crash counts as not written; what cannot be read elsewhere is skipped
-and told.
+it, and says that what is owed is written down, which the first agents did not do. A last line that was torn
+by a crash counts as not written; what cannot be read elsewhere is skipped and told.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from forewarn.agent.cases import Cases, after, entries_of, replayed
+from forewarn.agent.cases import Cases, after, entries_of, replayed, unsaid
 from forewarn.agent.entries import Entry, as_json, from_json
 from forewarn.core.errors import Invalid
 from forewarn.sdk import platform
@@ -83,7 +83,7 @@ class Journal:
     def _rewrite(self) -> None:
         """Write all that is known to a new file, and put it in the place of the old one."""
         part = self.path.with_name(f"{self.path.name}.part")
-        head = {"journal": FORMAT, "vm_id": self._vm_id, "machine": self._machine}
+        head = {"journal": FORMAT, "vm_id": self._vm_id, "machine": self._machine, "owes": True}
         with part.open("wb") as file:
             file.writelines(_line(said) for said in (head, *map(as_json, entries_of(self.cases))))
             file.flush()
@@ -150,20 +150,22 @@ def read_entries(
     lines = whole.split(b"\n")
     lines.pop()  # what follows the last line: nothing, or what a crash has torn
     vm_id: str | None = None
+    owes = True
     entries: list[Entry] = []
     for number, line in enumerate(lines, start=1):
         try:
             said = json.loads(line)
             if number == 1:
-                vm_id = _head(said)
+                vm_id, owes = _head(said)
             else:
                 entries.append(from_json(said))
         except ValueError:
             warn(f"line {number} cannot be read: what the others say is believed, what it said is lost")
-    return vm_id, entries
+    return vm_id, entries if owes else [*entries, *unsaid(replayed(entries))]
 
 
-def _head(said: Any) -> str:
+def _head(said: Any) -> tuple[str, bool]:
+    """Read whose a journal is, and whether what is owed is in it."""
     if not isinstance(said, dict) or "journal" not in said:
         raise ValueError("no journal")
     if said["journal"] != FORMAT:
@@ -171,7 +173,7 @@ def _head(said: Any) -> str:
             f"the journal has format {said['journal']}, this agent reads {FORMAT}: "
             "it was written by another version; move it away once nothing is prepared"
         )
-    return str(said.get("vm_id", ""))
+    return str(said.get("vm_id", "")), bool(said.get("owes"))
 
 
 def _line(said: Iterable[Any]) -> bytes:

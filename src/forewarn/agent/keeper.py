@@ -2,9 +2,9 @@
 
 It is started as a script, by its path, and imports nothing of forewarn: it must be quick. It waits for its
 order on stdin, which comes when the agent has written down that it is there; without one it ends, and
-nothing was run. Of what the program says it keeps the end only, whenever that gets long. When the program is
-over it leaves its exit code in a file, for this agent or the next, and ends with that code itself: on a disk
-that takes no file, this agent still knows.
+nothing was run. What the program says it forgets whenever that is much, but for the last line. When the
+program is over it leaves its exit code in a file, for this agent or the next, and ends with that code
+itself: on a disk that takes no file, this agent still knows.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from typing import Any
 
 # Far more than any log takes of it.
 MOST_BYTES = 4 * 1024 * 1024
-KEPT_BYTES = 64 * 1024
+LAST_BYTES = 4 * 1024
 LOOK_EVERY = 0.1
 OUTPUT = 1
 
@@ -44,26 +44,27 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
         process = subprocess.Popen(order["words"], stdin=subprocess.PIPE, **order["how"])  # noqa: S603 - its job
     except (OSError, ValueError, subprocess.SubprocessError, LookupError) as error:
         return {"error": f"{order['words'][0]} cannot be run: {getattr(error, 'strerror', None) or error}"}
-    cut, given = 0, order["input"].encode()  # whether it reads that or not
+    cut, last, given = 0, b"", order["input"].encode()  # whether it reads that or not
     while process.returncode is None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(given, timeout=LOOK_EVERY)
         given = None
-        cut += _shortened()
-    return {"code": process.returncode, "cut": cut}
+        gone, line = _emptied()
+        cut, last = cut + gone, line or last
+    return {"code": process.returncode, "cut": cut, "last": last.decode(errors="replace")}
 
 
-def _shortened() -> int:
-    """Leave only the end of what was said, if that is long; returns how much is gone."""
+def _emptied() -> tuple[int, bytes]:
+    """Forget what was said, if that is much; returns how much it was, and its last line."""
     try:
         size = os.fstat(OUTPUT).st_size
         if size <= MOST_BYTES or not hasattr(os, "pread"):
-            return 0
-        end = os.pread(OUTPUT, KEPT_BYTES, size - KEPT_BYTES)
+            return 0, b""
+        lines = os.pread(OUTPUT, LAST_BYTES, size - LAST_BYTES).split(b"\n")
         os.ftruncate(OUTPUT, 0)
-        return size - os.write(OUTPUT, end)
+        return size, next((line for line in reversed(lines) if line.strip()), b"")
     except OSError:
-        return 0
+        return 0, b""
 
 
 def _exit_code(result: dict[str, Any]) -> int:

@@ -1,5 +1,6 @@
 """What a program says: read as it grows, in small pieces, and no more of it than a log is for."""
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,8 @@ class Output:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._told = 0  # how much of it was passed on
+        self._told = 0  # up to where it was passed on
+        self._passed_on = 0  # how much that was, with what is no longer in it
         self._lines = 0
         self._last = b""
 
@@ -29,11 +31,8 @@ class Output:
         """The last line so far that says something."""
         return on_one_line(self._last.decode(errors="replace")).strip()[:LONGEST_LINE]
 
-    def listen(self, hear: Callable[[str], None], *, ended: bool = False, cut: int = 0) -> None:
-        """Pass on what is new; of a program that has ended also say how much is left out, and its last line.
-
-        `cut` is how much was taken out of the file meanwhile.
-        """
+    def listen(self, hear: Callable[[str], None], *, ended: bool = False) -> None:
+        """Pass on what is new."""
         try:
             with self._path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -41,10 +40,27 @@ class Output:
                     self._told = 0  # it was shortened
                 while self._lines < MOST_LINES and self._pass_on(file, hear, ended=ended):
                     pass
-                if ended and size > self._told:
-                    self._leave_out(file, hear, size=size, cut=cut)
         except OSError:
             return
+
+    def finish(self, hear: Callable[[str], None], *, cut: int, last: str) -> None:
+        """Pass on the rest of a program that has ended; of what is left out its size and the last line.
+
+        So much was taken out of the file meanwhile, with this as its last line.
+        """
+        self.listen(hear, ended=True)
+        with contextlib.suppress(OSError):
+            whole = self._path.stat().st_size
+            if (left_out := whole + cut - self._passed_on) > 0:
+                hear(f"({left_out} bytes more were said, which are left out here; this is the last line:)")
+                self._hear(self._end(whole) or last.encode(), hear)
+
+    def _end(self, whole: int) -> bytes:
+        """Read the last line that was not passed on."""
+        with self._path.open("rb") as file:
+            file.seek(max(self._told, whole - PIECE))
+            lines = [line for line in file.read(PIECE).splitlines() if line.strip()]
+        return lines[-1] if lines else b""
 
     def _pass_on(self, file: IO[bytes], hear: Callable[[str], None], *, ended: bool) -> bool:
         """Pass on the lines of the next piece; False if it has none."""
@@ -55,17 +71,10 @@ class Output:
         lines = piece[: piece.rfind(b"\n") + 1 or whole].splitlines(keepends=True)
         for line in lines[: MOST_LINES - self._lines]:
             self._told += len(line)
+            self._passed_on += len(line)
             self._lines += 1
             self._hear(line, hear)
         return bool(lines)
-
-    def _leave_out(self, file: IO[bytes], hear: Callable[[str], None], *, size: int, cut: int) -> None:
-        left_out = size - self._told + cut
-        file.seek(max(self._told, size - PIECE))
-        lines = [line for line in file.read(PIECE).splitlines() if line.strip()]
-        hear(f"({left_out} bytes more were said, which are left out here; this is the last line:)")
-        if lines:
-            self._hear(lines[-1], hear)
 
     def _hear(self, line: bytes, hear: Callable[[str], None]) -> None:
         # Cut before anything else looks at it: a line may be as long as the file.

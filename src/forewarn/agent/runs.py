@@ -94,7 +94,8 @@ class Run:
                 self._output.listen(hear)
             await asyncio.sleep(LOOK_EVERY)
         if self._output is not None:
-            self._output.listen(hear, ended=True, cut=int(self._left_behind().get("cut", 0)))
+            left = self._left_behind()
+            self._output.finish(hear, cut=int(left.get("cut", 0)), last=str(left.get("last", "")))
         return self._result()
 
     async def end(self, hear: Callable[[str], None] = lambda _: None) -> None:

@@ -110,8 +110,9 @@ class Snapshot(Protocol):
         machine (as its `machine`, or in a step of a stage that is not done) or whose host is a loaded
         host. The events are the listed ones of the loaded orders. `listed` counts all listed
         events of the loaded groups; `room` has the emptiest sound hosts, as many
-        as its machines could be moved to and some more, and `sent` the saved notices of the events;
-        both can be asked while the snapshot is open.
+        as its machines could be moved to and some more, and where these carry too much of a group the
+        emptiest that do not; `sent` has the saved notices of the events. Both can be asked while the
+        snapshot is open.
         """
         ...
 

@@ -1,6 +1,7 @@
 """The client for programs with an event loop."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import TypeVar
@@ -13,6 +14,7 @@ from forewarn.sdk.conversation import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Re
 from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint import Endpoint, ids_of
+from forewarn.sdk.errors import Closed
 from forewarn.sdk.instances import Instance
 from forewarn.sdk.surroundings import Surroundings, surroundings
 
@@ -71,15 +73,16 @@ class AsyncGuestClient(Endpoint):
     ) -> AsyncIterator[Document]:
         """Yield the document now, and then each time it changes; see `GuestClient.watch`."""
         watching = Watching(self._conversation, wait=wait, trouble=trouble)
-        while True:
-            yield await self._run(watching.next(now=self._monotonic()))
+        with contextlib.suppress(Closed):
+            while True:
+                yield await self._run(watching.next(now=self._monotonic()))
 
     async def instance(self) -> Instance:
         """Return who this machine is."""
         return await self._run(self._conversation.instance(within=self._persistence))
 
     async def aclose(self) -> None:
-        """Hang up."""
+        """Hang up, from any task of the loop: what is being asked ends with `Closed`, and a watch ends."""
         self._connections.close()
 
     async def __aenter__(self) -> "AsyncGuestClient":

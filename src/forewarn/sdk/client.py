@@ -3,7 +3,8 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -135,6 +136,7 @@ class GuestClient(Endpoint):
         self._still_open()
         sent = self._monotonic()
         late = threading.Event()
+        told: list[str] = []  # by the library, step by step
         try:
             with (
                 self._limited(ask.seconds + transport.CONNECT_SECONDS, late),
@@ -145,7 +147,7 @@ class GuestClient(Endpoint):
                     headers=dict(ask.headers),
                     content=ask.body,
                     timeout=httpx.Timeout(ask.seconds, connect=transport.CONNECT_SECONDS),
-                    extensions={"trace": self._note_socket},
+                    extensions={"trace": partial(self._note, told)},
                 ) as response,
             ):
                 body = self._body(response, deadline=sent + ask.seconds)
@@ -154,6 +156,11 @@ class GuestClient(Endpoint):
             raise
         except httpx.HTTPError as error:
             self._still_open()
+            if _is_stale(error, told) and not late.is_set():
+                # The server may have ended that connection just now, and never have read this. If it has,
+                # being asked twice does no harm: reading changes nothing, and an approval counts once.
+                # It ends: each time there is one kept connection less.
+                return self._send(ask)
             why = transport.TOO_LATE if late.is_set() else _why(error)
             return transport.silence(why, self.url, sent=sent, received=self._monotonic())
         headers = {name.lower(): value for name, value in response.headers.items()}
@@ -193,15 +200,16 @@ class GuestClient(Endpoint):
 
     def _still_open(self) -> None:
         if self._closing.is_set():
-            raise Closed("the client was closed")
+            raise Closed(transport.CLOSED)
 
     def _hang_up_all(self) -> None:
         with self._noting:
             for each in self._sockets:
                 _hang_up(each)
 
-    def _note_socket(self, event: str, about: Mapping[str, Any]) -> None:
+    def _note(self, told: list[str], event: str, about: Mapping[str, Any]) -> None:
         """Keep hold of a new connection: only hanging up wakes a thread that waits for an answer."""
+        told.append(event)
         if not event.endswith(("connect_tcp.complete", "start_tls.complete")):
             return
         made = about["return_value"].get_extra_info("socket")
@@ -214,6 +222,14 @@ class GuestClient(Endpoint):
 def _hang_up(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
+
+
+def _is_stale(error: httpx.HTTPError, told: Sequence[str]) -> bool:
+    """Say whether a connection that was kept from before has ended, and no answer was heard over it."""
+    ended = isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
+    return ended and not any(
+        "connect_tcp" in each or each.endswith("response_headers.complete") for each in told
+    )
 
 
 def _why(error: httpx.HTTPError) -> str:

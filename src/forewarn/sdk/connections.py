@@ -6,6 +6,7 @@ times as much as this. So here is what a metadata endpoint needs, and no more; h
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlencode, urlsplit
 
@@ -13,12 +14,17 @@ import h11
 
 from forewarn.sdk import transport
 from forewarn.sdk.conversation import Ask
+from forewarn.sdk.errors import Closed
 from forewarn.sdk.transport import NoAnswer
 
 # Of status line and headers together.
 LONGEST_HEAD = 64 * 1024
 
 HANGS_UP = "it hangs up"
+
+
+class HungUp(NoAnswer):
+    """The connection ended before a byte of the answer had come."""
 
 
 class Response(NamedTuple):
@@ -40,23 +46,51 @@ class Connections:
         self._path = parts.path
         self._headers = {"Host": parts.netloc, **transport.HEADERS}
         self._idle: list[_Connection] = []
+        self._busy: set[_Connection] = set()
+        self._closed = False
 
     async def ask(self, ask: Ask) -> Response:
         """Send a request, and wait for all of its answer; NoAnswer says why there is none."""
-        connection = self._kept() or await self._made()
-        try:
-            async with asyncio.timeout(ask.seconds):
-                response = await connection.exchange(self._request(ask), ask.body)
-        except TimeoutError:
-            raise NoAnswer(transport.TOO_LATE) from None
-        if connection.is_idle:
-            self._idle.append(connection)
-        return response
+        self._still_open()
+        request = self._request(ask)
+        if kept := self._kept():
+            # The server may have ended it just now, and never have read this. If it has, being asked twice
+            # does no harm: reading changes nothing, and an approval counts once.
+            with suppress(HungUp):
+                return await self._answer(kept, request, ask)
+        return await self._answer(await self._made(), request, ask)
 
     def close(self) -> None:
-        """Hang up."""
-        while self._idle:
-            self._idle.pop().close()
+        """Hang up for good: what is being asked ends with `Closed`."""
+        self._closed = True
+        for each in (*self._idle, *self._busy):
+            each.close()
+        self._idle.clear()
+
+    async def _answer(self, connection: "_Connection", request: h11.Request, ask: Ask) -> Response:
+        """Ask over a connection, which is idle again or closed afterwards, whatever happens."""
+        response: Response | None = None
+        self._busy.add(connection)
+        try:
+            self._still_open()
+            async with asyncio.timeout(ask.seconds):
+                response = await connection.exchange(request, ask.body)
+        except TimeoutError:
+            raise NoAnswer(transport.TOO_LATE) from None
+        except NoAnswer:
+            self._still_open()
+            raise
+        finally:
+            self._busy.remove(connection)
+            if response is not None and connection.is_idle:
+                self._idle.append(connection)
+            else:
+                connection.close()
+        return response
+
+    def _still_open(self) -> None:
+        if self._closed:
+            raise Closed(transport.CLOSED)
 
     def _kept(self) -> "_Connection | None":
         while self._idle:
@@ -95,6 +129,7 @@ class _Connection(asyncio.Protocol):
         self._coming: asyncio.Future[Response] | None = None  # while an answer is awaited
         self._head: h11.Response | None = None
         self._body = bytearray()
+        self._heard = False  # any byte of the answer
 
     @property
     def is_idle(self) -> bool:
@@ -103,19 +138,18 @@ class _Connection(asyncio.Protocol):
         return open_ and self._http.our_state is h11.IDLE
 
     async def exchange(self, request: h11.Request, body: bytes | None) -> Response:
-        """Send a request, and wait for its answer; the connection is closed if none comes."""
+        """Send a request, and wait for its answer."""
+        if not self.is_idle:  # it has ended already, and nothing more would be heard of that
+            raise HungUp(HANGS_UP)
         parts: list[Any] = [request, *([h11.Data(data=body)] if body else []), h11.EndOfMessage()]
         written = b"".join(self._http.send(part) or b"" for part in parts)
-        self._head, self._body = None, bytearray()
+        self._head, self._body, self._heard = None, bytearray(), False
         self._coming = asyncio.get_running_loop().create_future()
         try:
-            if self._transport is not None:
-                self._transport.write(written)
+            cast("asyncio.Transport", self._transport).write(written)
             return await self._coming
         finally:
             self._coming = None
-            if self._http.our_state is not h11.IDLE:
-                self.close()
 
     def close(self) -> None:
         """Hang up."""
@@ -131,6 +165,7 @@ class _Connection(asyncio.Protocol):
         if self._coming is None or self._coming.done():
             self.close()
         else:
+            self._heard = True
             self._http.receive_data(data)
             self._read()
 
@@ -138,13 +173,13 @@ class _Connection(asyncio.Protocol):
         """Read to the end, which may be that of an answer."""
         if self._coming is not None and not self._coming.done():
             self._http.receive_data(b"")
-            self._read()
+            self._read(ended=True)
 
     def connection_lost(self, error: Exception | None) -> None:
         """End."""
-        self._fail(str(error or HANGS_UP))
+        self._fail(HANGS_UP if error is None else f"{HANGS_UP} ({error})")
 
-    def _read(self) -> None:
+    def _read(self, *, ended: bool = False) -> None:
         try:
             while (event := self._http.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
                 match event:
@@ -161,7 +196,7 @@ class _Connection(asyncio.Protocol):
                     case _:
                         pass  # 100 and its like
         except h11.RemoteProtocolError as error:
-            self._fail(f"it does not speak HTTP: {error}")
+            self._fail(HANGS_UP if ended else f"it does not speak HTTP: {error}")
         return None
 
     def _finish(self) -> None:
@@ -177,4 +212,4 @@ class _Connection(asyncio.Protocol):
 
     def _fail(self, why: str) -> None:
         if self._coming is not None and not self._coming.done():
-            self._coming.set_exception(NoAnswer(why))
+            self._coming.set_exception(NoAnswer(why) if self._heard else HungUp(why))

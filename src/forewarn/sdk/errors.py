@@ -26,7 +26,7 @@ class Refused(GuestError):
 
 
 class Closed(GuestError):
-    """The client was closed, from another thread, while it was asking."""
+    """The client was closed, from another thread or task, while it was asking."""
 
 
 class NoEndpoint(GuestError):

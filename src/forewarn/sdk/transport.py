@@ -1,7 +1,7 @@
 """How requests leave this machine: what both clients keep to, each with its own HTTP library."""
 
 import ssl
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from forewarn.sdk.conversation import EVENTS_PATH, Silence
 from forewarn.sdk.errors import NoEndpoint
@@ -17,6 +17,11 @@ HEADERS = {"Metadata": "true", "Accept-Encoding": "identity", "User-Agent": "for
 TOO_LATE = "it takes too long to answer"
 ENDLESS = "it answers without end"
 
+CLOSED = "the client was closed"
+
+# What a path may hold as it is (RFC 3986); % as well, of what was encoded before.
+PLAIN = "/:@!$&'()*+,;=~%"
+
 
 class NoAnswer(Exception):
     """Nobody answers; the message says why."""
@@ -31,14 +36,14 @@ def base_url(url: str) -> str:
         host, port = (parts.hostname or "").encode("idna").decode("ascii"), parts.port
     except ValueError:  # a port beyond all ports, brackets that do not close, what can be no name
         raise wrong from None
-    odd = parts.scheme not in ("http", "https") or "@" in parts.netloc or any(map(str.isspace, whole))
-    if odd or not host:
+    odd = parts.scheme not in ("http", "https") or "@" in parts.netloc
+    if odd or not host or " " in whole or not whole.isprintable():
         raise wrong
     path = parts.path.rstrip("/")
     if path.lower().endswith(EVENTS_PATH):
         path = path[: -len(EVENTS_PATH)]
     place = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{place}{'' if port is None else f':{port}'}{path}"
+    return f"{parts.scheme}://{place}{'' if port is None else f':{port}'}{quote(path, safe=PLAIN)}"
 
 
 def trusted(url: str) -> ssl.SSLContext:

@@ -92,7 +92,7 @@ class Reader:
     def _among(self, query: Select[Any], keys: Iterable[str]) -> Iterator[Kept]:
         """Run an `among` query; no keys, no query."""
         for chunk in chunks(keys):
-            yield from self._connection.execute(query, {"keys": chunk})
+            yield from self._all(query, {"keys": chunk})  # at once: one by one takes longer
 
     def _groups_of(self, rows: Iterable[Kept]) -> list[Group]:
         """Read groups, and remember their versions for compare-and-set."""

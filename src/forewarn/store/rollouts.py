@@ -58,6 +58,7 @@ _NOW = bindparam("now", type_=tables.TIME)
 _KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
 _WAKE = update(tables.rollouts).where(_OPEN, or_(_R.due_at.is_(None), _R.due_at > _NOW)).values(due_at=_NOW)
 _WAKE_THESE = _WAKE.where(_R.id.in_(_KEYS))
+_BLOCKED = select(_R.id, _R.waiting).where(_OPEN, _R.blocked)
 _WAKE_BLOCKED = _WAKE.where(_R.blocked)
 
 
@@ -158,8 +159,7 @@ class RolloutWrites(Reader):
         if changes.wake_all:
             self._connection.execute(_WAKE_BLOCKED, {"now": micros(changes.now)})
         elif changes.stirred:
-            waiting = self._all(select(_R.id, _R.waiting).where(_OPEN, _R.blocked))
-            eased = [id_ for id_, why in waiting if _names(why) & changes.stirred]
+            eased = [id_ for id_, why in self._all(_BLOCKED) if _names(why) & changes.stirred]
             if eased:
                 self._connection.execute(_WAKE_THESE, {"keys": eased, "now": micros(changes.now)})
 

@@ -40,6 +40,7 @@ _MACHINES_ON = among(MACHINE_COLUMNS, tables.machines.c.host)
 _ORDERS = among(ORDER_COLUMNS, tables.orders.c.id)
 _ORDERS_ON = among(ORDER_COLUMNS, tables.orders.c.host).where(_OPEN)
 _TOUCHING = among((tables.order_machines.c.order_id,), tables.order_machines.c.machine_id)
+_HOLDS = select(*HOLD_COLUMNS).order_by(tables.holds.c.at, tables.holds.c.id)
 _EVENTS = among(EVENT_COLUMNS, tables.events.c.order_id).where(_LISTED)
 
 _E = tables.events.c
@@ -90,11 +91,11 @@ class Slices(Notices, Budgets, Rooms):
         """Load the part of the fleet that a decision about these needs; unknown ones are left out."""
         named = [order_of(row) for row in self._among(_ORDERS, {order.upper() for order in orders})]
         whole_hosts = {*hosts, *(order.host for order in named if order.host is not None)}
+        carried = _by_id(machine_of(row) for row in self._among(_MACHINES_ON, whole_hosts))
         single = {machine.lower() for machine in machines} | set(_machines_of(named))
-        loaded_machines = [machine_of(row) for row in self._among(_MACHINES, single)]
-        all_hosts = whole_hosts | {machine.host for machine in loaded_machines if machine.host is not None}
-        loaded_machines += [machine_of(row) for row in self._among(_MACHINES_ON, whole_hosts)]
-        machines_by_id = _by_id(loaded_machines)
+        others = _by_id(machine_of(row) for row in self._among(_MACHINES, single - carried.keys()))
+        machines_by_id = _by_id([*carried.values(), *others.values()])
+        all_hosts = whole_hosts | {machine.host for machine in others.values() if machine.host is not None}
         orders_by_id = self._orders_around(named, machines_by_id, all_hosts)
         events = sorted(
             (event_of(row) for row in self._among(_EVENTS, orders_by_id)),
@@ -102,6 +103,7 @@ class Slices(Notices, Budgets, Rooms):
         )
         group_names = {*groups, *(machine.group for machine in machines_by_id.values())}
         loaded_groups = self._load_groups(group_names | {event.group for event in events})
+        budgets = ReadLater(partial(self._budgets_of, list(loaded_groups.values())))
         return Slice(
             number=self._meta.number,
             projects=self._load_projects(loaded_groups.values(), machines_by_id.values()),
@@ -114,13 +116,14 @@ class Slices(Notices, Budgets, Rooms):
             room=ReadLater(
                 partial(
                     self._room_for,
+                    list(machines_by_id.values()),
                     list(loaded_groups.values()),
-                    movers=len(machines_by_id),
+                    budgets,
                     hosts=len(all_hosts),
                 )
             ),
             sent=ReadLater(partial(self.notices, [event.id for event in events])),
-            budgets=ReadLater(partial(self._budgets_of, list(loaded_groups.values()))),
+            budgets=budgets,
             grace=self._meta.grace,
             holds=self._load_holds(),
         )
@@ -137,6 +140,7 @@ class Slices(Notices, Budgets, Rooms):
         projects = self._all(select(*PROJECT_COLUMNS).order_by(tables.projects.c.name))
         machines = [machine_of(row) for row in machine_rows]
         events = [event_of(row) for row in event_rows]
+        budgets = self._budgets_of(groups)
         return Slice(
             number=self._meta.number,
             projects={project.name: project for project in map(project_of, projects)},
@@ -146,8 +150,8 @@ class Slices(Notices, Budgets, Rooms):
             orders={order.id: order for order in map(order_of, order_rows)},
             events={event.id: event for event in events},
             listed=_listed(events),
-            room=self._room_for(groups, movers=len(machines), hosts=len(hosts)),
-            budgets=self._budgets_of(groups),
+            room=self._room_for(machines, groups, budgets, hosts=len(hosts)),
+            budgets=budgets,
             grace=self._meta.grace,
             holds=self._load_holds(),
         )
@@ -181,8 +185,7 @@ class Slices(Notices, Budgets, Rooms):
         return listed
 
     def _load_holds(self) -> dict[str, Hold]:
-        rows = self._all(select(*HOLD_COLUMNS).order_by(tables.holds.c.at, tables.holds.c.id))
-        return {hold.id: hold for hold in map(hold_of, rows)}
+        return {hold.id: hold for hold in map(hold_of, self._all(_HOLDS))}
 
 
 def _machines_of(orders: Iterable[Order]) -> Iterator[MachineId]:

@@ -36,6 +36,7 @@ _SAVE_LAST_SEEN = (
     .where(_M.id == bindparam("machine"), or_(_M.last_seen.is_(None), _M.last_seen < _SEEN))
     .values(last_seen=_SEEN)
 )
+_SAVE_META = update(tables.meta)
 
 
 class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, NoticeWrites, RolloutWrites):
@@ -108,7 +109,7 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, Notice
 
     def _save_meta(self, meta: Meta) -> None:
         self._connection.execute(
-            update(tables.meta),
+            _SAVE_META,
             {
                 "number": meta.number,
                 "reached": micros_or_none(meta.reached),

@@ -27,6 +27,11 @@ _WAKE = (
 )
 _WAKE_WAITING = _WAKE.where(_O.id.in_(_WAITING))
 _WAKE_ON = _WAKE.where(_O.host.in_(_KEYS))
+_SAVED_PAIRS = {
+    table: among(tuple(table.columns), table.c.order_id)
+    for table in (tables.order_machines, tables.order_waits)
+}
+_INSERT_RECORDS = insert(tables.records)
 
 Pairs = set[tuple[str, str]]  # a key and an order
 
@@ -49,7 +54,7 @@ class WorkWrites(Reader):
     def _keep_in_step(self, table: Table, orders: Sequence[str], wanted: Pairs) -> None:
         """Make a side table say this of these orders; most saves change nothing there."""
         key, order = table.columns
-        saved = {(row[0], row[1]) for row in self._among(among((key, order), order), orders)}
+        saved = {(row[0], row[1]) for row in self._among(_SAVED_PAIRS[table], orders)}
         if gone := saved - wanted:
             this_row = (key == bindparam("this_key"), order == bindparam("this_order"))
             rows = [{"this_key": key_, "this_order": order_} for key_, order_ in gone]
@@ -75,7 +80,7 @@ class WorkWrites(Reader):
 
     def _save_records(self, records: Sequence[Record]) -> None:
         if records:
-            self._connection.execute(insert(tables.records), [record_row(record) for record in records])
+            self._connection.execute(_INSERT_RECORDS, [record_row(record) for record in records])
 
     def remove_records(self, numbers: Sequence[int]) -> None:
         """Forget records."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from forewarn.agent.facts import checked_template, facts_of, filled
 from forewarn.agent.handlers.kinds import Declared
-from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
+from forewarn.agent.handling import EVERYTHING, Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.sdk import platform
 from forewarn.wire import fields
@@ -92,7 +92,7 @@ class Haproxy:
     async def recover(self, task: Task) -> Outcome:
         """Let new sessions in again, where they were kept out here."""
         owed: dict[str, list[str]] = {}
-        for thing in task.owed:
+        for thing in self._owed(task):
             server, _, socket = thing.partition(AT)
             owed.setdefault(socket, []).append(server)
         return await _all(_make_ready(socket, servers) for socket, servers in owed.items()) or Ready()
@@ -110,6 +110,13 @@ class Haproxy:
         return [
             f"{each} does not exist: `stats socket {each} level admin` in haproxy.cfg" for each in missing
         ]
+
+    def _owed(self, task: Task) -> Iterable[str]:
+        if EVERYTHING not in task.owed:
+            return task.owed
+        servers = [each for each in filled(self.servers, facts_of(task)) if _is_server(each)]
+        mine = {f"{server}{AT}{socket}" for socket in self.sockets for server in servers}
+        return sorted({*task.owed, *mine} - {EVERYTHING})
 
     async def _emptied(self, servers: Sequence[str], task: Task) -> Outcome:
         while True:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import shutil
 import signal
+import subprocess
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,11 @@ SYSTEMCTL = "systemctl"
 DOWN = ("inactive", "failed")
 # It will be down, or, if it is being restarted, not.
 GOING_DOWN = "deactivating"
+# How systemd calls a unit that it cannot run. One that is masked somebody wants to be down: that is no fault.
+NOT_FOUND = "not-found"
+BROKEN = ("bad-setting", "error")
+# For systemd to tell that, when an agent is looked over.
+TELL_SECONDS = 5.0
 
 NOT_RUNNING = Ready("it does not run")
 LEFT_DOWN = Ready("it did not run before the event, and stays so")
@@ -75,15 +81,17 @@ class Unit:
 
     async def prepare(self, task: Task) -> Outcome:
         """Stop it, and wait until it has."""
-        if self.name not in task.owed:
-            if await self._is_down():
-                return NOT_RUNNING
+        if not task.owes(self.name):
+            state = await self._settled()
+            if state.get("ActiveState") in DOWN:
+                fault = self._fault(state)
+                return Never(fault) if fault else NOT_RUNNING
             task.owe(self.name)
         return await task.run(Command(words=(SYSTEMCTL, "stop", "--", self.name)))
 
     async def recover(self, task: Task) -> Outcome:
         """Start it, if it was stopped here."""
-        if self.name not in task.owed:
+        if not task.owes(self.name):
             return LEFT_DOWN
         return await task.run(Command(words=(SYSTEMCTL, "start", "--", self.name)))
 
@@ -94,29 +102,53 @@ class Unit:
         return f"starts the unit {self.name}, if it ran before"
 
     def problems(self) -> Sequence[str]:
-        """Say whether there is no systemd."""
-        return (
-            () if shutil.which(SYSTEMCTL) else (f"{SYSTEMCTL} does not exist: use pid-file instead of unit",)
-        )
-
-    async def _is_down(self) -> bool:
-        while (state := await self._state()) == GOING_DOWN:  # noqa: ASYNC110 - nobody announces it
-            await asyncio.sleep(LOOK_EVERY)
-        return state in DOWN
-
-    async def _state(self) -> str:
-        """Ask systemd; empty if it does not say."""
-        words = (SYSTEMCTL, "show", "--property=ActiveState", "--", self.name)
+        """Say whether there is no systemd, or none that can run it."""
+        if shutil.which(SYSTEMCTL) is None:
+            return (f"{SYSTEMCTL} does not exist: use pid-file instead of unit",)
         try:
-            asking = await asyncio.create_subprocess_exec(*words, stdout=PIPE, stderr=DEVNULL)
+            asked = subprocess.run(self._show, capture_output=True, check=False, timeout=TELL_SECONDS)  # noqa: S603 - its job
+        except (OSError, subprocess.TimeoutExpired):
+            return ()
+        fault = self._fault(_properties(asked.stdout))
+        return (fault,) if fault else ()
+
+    def _fault(self, state: Mapping[str, str]) -> str | None:
+        """Say why systemd cannot run it: it takes what it does not know for a unit that is down."""
+        load = state.get("LoadState")
+        if load == NOT_FOUND:
+            return f"systemd knows no unit {self.name}: it is misspelt, or not installed"
+        if load in BROKEN:
+            return f"systemd cannot load the unit {self.name}: `systemctl status {self.name}` says why"
+        return None
+
+    async def _settled(self) -> Mapping[str, str]:
+        """Tell its state, once it is neither up nor down for a moment only."""
+        while (state := await self._state()).get("ActiveState") == GOING_DOWN:  # noqa: ASYNC110 - nobody announces it
+            await asyncio.sleep(LOOK_EVERY)
+        return state
+
+    @property
+    def _show(self) -> Sequence[str]:
+        return (SYSTEMCTL, "show", "--property=ActiveState", "--property=LoadState", "--", self.name)
+
+    async def _state(self) -> Mapping[str, str]:
+        """Ask systemd; empty if it does not say."""
+        try:
+            asking = await asyncio.create_subprocess_exec(*self._show, stdout=PIPE, stderr=DEVNULL)
         except OSError:
-            return ""
+            return {}
         try:
             said, _ = await asking.communicate()
         finally:
             with contextlib.suppress(ProcessLookupError):
                 asking.kill()
-        return said.decode(errors="replace").strip().removeprefix("ActiveState=")
+        return _properties(said)
+
+
+def _properties(said: bytes) -> dict[str, str]:
+    """Read lines of NAME=VALUE."""
+    lines = (line.partition("=") for line in said.decode(errors="replace").splitlines())
+    return {name: value for name, _, value in lines}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +178,7 @@ class PidFile:
 
     async def recover(self, task: Task) -> Outcome:
         """Start it, if it was ended here and nobody else has started it."""
-        if str(self.path) not in task.owed:
+        if not task.owes(str(self.path)):
             return LEFT_DOWN
         pid = self._pid()
         if self.start is None or (pid is not None and platform.process_started(pid) is not None):
