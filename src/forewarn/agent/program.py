@@ -119,7 +119,7 @@ class Program:
         self._voice.say(
             f"started{dry}", handlers=len(self._present.config.handlers), config=str(self._options.config)
         )
-        for problem in problems(self._present.config):
+        for problem in (*problems(self._present.config), *self._present.config.remarks):
             self._voice.warn(problem)
         introduction = asyncio.create_task(self._introduced())
         try:
@@ -271,5 +271,5 @@ class Program:
         if self._present.agent is not None:
             self._present.agent.reload(config)
         self._voice.say("the config was read again", handlers=len(config.handlers))
-        for problem in problems(config):
+        for problem in (*problems(config), *config.remarks):
             self._voice.warn(problem)
