@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.agent.entries import TakenUp
+from forewarn.cli import words
 from forewarn.rehearsal.agents import remarks
 from forewarn.rehearsal.report import Sight
 from forewarn.sdk.documents import Event
@@ -114,9 +115,12 @@ def test_ones_own_config_is_rehearsed_and_again_with_the_agent_killed(tmp_path: 
     assert (sound["as_expected"], killed["as_expected"]) == (True, True)
     assert (sound["killed"], killed["killed"]) == (False, True)
     told = [moment["what"] for moment in sound["stories"][0]["moments"]]
-    wanted = ["seen", "drain: prepare ready", "approved", "drain: recover ready", "recovered"]
+    wanted = ["the event is announced", "seen", "drain: prepare ready", "approved", "the event starts"]
+    wanted += ["drain: recover ready", "recovered"]
     assert [what for what in told if what in wanted] == wanted
-    assert "the event starts" in told
+    # One way of counting: what is told while it runs and what is told afterwards agree.
+    announced = words.span(sound["stories"][0]["moments"][0]["at"])
+    assert re.search(rf"^ +{announced}  service +Redeploy of web-0 is announced$", ran.stderr, re.MULTILINE)
     crashed = [moment["what"] for moment in killed["stories"][0]["moments"]]
     assert "the agent is killed, and started again" in crashed
     assert crashed[-1] == "recovered"
@@ -146,8 +150,8 @@ def test_a_rehearsal_that_is_too_fast_for_the_agent_says_so(tmp_path: Path) -> N
     assert "passes in 0.1 s at 9000 times the speed: a lower --speed shows whether it is enough" in ran.stdout
 
 
-def sight(*, notice: float, named: bool = True) -> Sight:
-    times = {"seen": 20.0, "approved": None, "started": 15.0, "ended": 99.0, "used": None}
+def sight(*, notice: float, named: bool = True, began: float = 15.0) -> Sight:
+    times = {"seen": 20.0, "approved": None, "started": began, "ended": 99.0, "used": None}
     return Sight(event="A", type="Reboot", named=named, announced=10.0, notice=notice, **times)
 
 
@@ -156,7 +160,8 @@ def sight(*, notice: float, named: bool = True) -> Sight:
     [
         (started(), sight(notice=900.0), True),
         (event(), sight(notice=900.0), False),
-        (started(), sight(notice=0.0), False),  # it was born so
+        (started(), sight(notice=0.0), False),
+        (started(), sight(notice=0.4, began=10.0), False),  # it was born so; whole seconds are told
         (started(), sight(notice=900.0, named=False), False),
     ],
 )

@@ -8,15 +8,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
-from forewarn.agent.entries import Approved, Begun, Ended, Over, Running
+from forewarn.agent.entries import Approved, Begun, Ended, Ending, Over, Running, TakenUp
 from forewarn.agent.handling import Side
 from forewarn.agent.journal import Journal
 from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, port_of, serving
+from tests.agents import NOW, event
 from tests.process import Program, free_port, run, until
 from tests.receiver import receiving
 
@@ -66,12 +69,51 @@ def test_status_reads_the_journal_of_an_agent_that_does_not_listen(service: Prog
         agent.wait_for(Running)
         ran = run(tmp_path, "agent", "status", "--config", agent.config)
         assert ran.returncode == 0, ran.stderr
-        assert "The agent cannot be asked" in ran.stdout
-        assert re.search(r"Reboot +Scheduled +preparing", ran.stdout)
+        assert ran.stdout.startswith("The agent runs, but has no `listen` to be asked at; by its journal ")
+        assert re.search(
+            r"^Reboot [0-9A-F-]{36}: Scheduled, starts in .+\n  preparing, first seen .+ ago$",
+            ran.stdout,
+            re.M,
+        )
+        assert re.search(r"^  tell   prepare  ready after 0 s$", ran.stdout, re.M)
+        assert re.search(r"^  drain  prepare  running for .+ \(pid \d+\)$", ran.stdout, re.M)
         told = json.loads(run(tmp_path, "agent", "status", "--json", "--config", agent.config).stdout)
+        assert told["running"] is True
         assert told["events"][0]["handlers"][1]["state"] == "running"
         (tmp_path / "go").touch()
         agent.wait_for(Approved)
+
+
+def test_status_says_what_an_agent_that_was_killed_has_left_prepared(
+    service: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "hold").touch()
+    with agent_of(service, "web-0", tmp_path, more=f'listen = "127.0.0.1:{free_port()}"') as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Running)
+        agent.kill()
+        ran = run(tmp_path, "agent", "status", "--config", agent.config)
+        assert ran.returncode == 3
+        assert "The agent does not run: this machine is still prepared for Reboot, and nobody" in ran.stdout
+        assert re.search(r"drain  prepare  begun .+ ago, its end is not written down", ran.stdout)
+        told = run(tmp_path, "agent", "status", "--config", agent.config, "--json")
+        assert (told.returncode, json.loads(told.stdout)["running"]) == (3, False)
+        (tmp_path / "go").touch()  # the hook outlives its agent
+
+
+def test_status_tells_attempts_apart_and_says_why_one_failed(tmp_path: Path) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_text(f'[agent]\njournal = "{tmp_path}/journal"\n')
+    journal = Journal(tmp_path / "journal", vm_id="", warn=print)
+    side: dict[str, Any] = {"event": event().id, "side": Side.PREPARE, "handler": "drain"}
+    journal.write(TakenUp(event=event(), at=NOW))
+    journal.write(Begun(**side, attempt=1, at=NOW))
+    journal.write(Ended(**side, ending=Ending.AGAIN, at=NOW, why="exit code 75"))
+    journal.write(Begun(**side, attempt=2, at=NOW))
+    journal.write(Ended(**side, ending=Ending.NEVER, at=NOW + timedelta(seconds=3), why="exit code 4"))
+    journal.close()
+    ran = run(tmp_path, "agent", "status", "--config", path)
+    assert "  drain  prepare  failed after 3 s, attempt 2: exit code 4\n" in ran.stdout
 
 
 def test_status_says_that_no_agent_has_run_here(tmp_path: Path) -> None:
@@ -100,8 +142,8 @@ def test_status_needs_none_of_the_agents_secrets(tmp_path: Path) -> None:
     )
     Journal(tmp_path / "journal", vm_id="", warn=print).close()
     ran = run(tmp_path, "agent", "status", "--config", path)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert "No event for this machine." in ran.stdout
+    assert (ran.returncode, ran.stderr) == (3, "")
+    assert "The agent does not run: nothing is prepared." in ran.stdout
 
 
 def test_the_doctor_knows_the_agent(service: Program, tmp_path: Path) -> None:

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from forewarn.cli import guest_view
 from forewarn.cli.main import app
 from forewarn.core.words import EventStatus, EventType
+from forewarn.sdk.client import GuestClient
+from forewarn.sdk.errors import Unavailable
 from forewarn.sdk.neighbours import connections_to, neighbours
 from tests.integration.guest_face import START, Face, event, serving
 from tests.process import FOREWARN, PATIENCE, Output, ending, started
@@ -178,8 +182,8 @@ def test_waiting_fails_open_after_its_limit(face: Face) -> None:
 
 
 def test_waiting_fails_open_where_there_is_no_endpoint() -> None:
-    result = run("wait", "--clear", "--limit", "0.1", "--endpoint", "127.0.0.1:1")
-    assert "not clear within 0.1 s" in result.stderr
+    result = run("wait", "--clear", "--limit", "1", "--endpoint", "127.0.0.1:1")
+    assert "not clear within 1 s: no metadata endpoint answers at http://127.0.0.1:1" in result.stderr
 
 
 def test_waiting_fails_open_at_once_where_the_door_is_closed() -> None:
@@ -215,6 +219,33 @@ def test_a_watch_prints_each_document_as_it_comes(face: Face, tmp_path: Path) ->
         assert process.stderr is not None
         process.stderr.close()
     assert [json.loads(line)["incarnation"] for line in out.lines] == [1, 2]
+
+
+def drawing_of(face: Face, *, trouble: str | None = None) -> str:
+    """Draw what a person sees who watches, on a wide terminal."""
+    with GuestClient(url_of(face)) as client:
+        drawing = guest_view._Drawing(client)
+        drawing.document = client.events()
+        drawing.note(None if trouble is None else Unavailable(trouble))
+        screen = Console(width=200)
+        with screen.capture() as captured:
+            screen.print(drawing.drawn())
+    return captured.get()
+
+
+def test_a_watch_shows_all_that_the_table_of_events_has(face: Face) -> None:
+    face.show(REBOOT)
+    drawn = drawing_of(face)
+    for word in (*guest_view.LAYOUT.columns, REBOOT.description, "in 15 m"):
+        assert word in drawn
+    assert "last known" not in drawn
+
+
+def test_a_watch_whose_endpoint_is_away_says_when_it_last_knew(face: Face) -> None:
+    drawn = drawing_of(face, trouble="nobody answers")
+    assert f"last known at {START:%H:%M}" in drawn
+    assert "nobody answers" in drawn
+    assert guest_view.NOTHING not in drawn
 
 
 def test_a_process_that_is_connected_is_named(face: Face, tmp_path: Path) -> None:

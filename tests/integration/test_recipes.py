@@ -24,8 +24,13 @@ each_recipe = pytest.mark.parametrize("name", recipe.names())
 def test_init_writes_what_stands_in_the_examples(name: str, tmp_path: Path) -> None:
     made = run(tmp_path, "agent", "init", "--recipe", name, "--json")
     assert made.returncode == 0, made.stderr
-    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert written == {each: (EXAMPLES / name / each).read_bytes() for each in written}
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    there = {each: (EXAMPLES / name / each).read_text() for each in written}
+    for program in recipe.programs(name):
+        there[recipe.CONFIG] = there[recipe.CONFIG].replace(
+            f"{recipe.HOME}/{program}", f"{tmp_path}/{program}"
+        )
+    assert written == there
     assert json.loads(made.stdout)["programs"] == sorted(written.keys() - {recipe.CONFIG})
     assert all(os.access(tmp_path / program, os.X_OK) for program in recipe.programs(name))
 
@@ -78,12 +83,23 @@ def test_a_program_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["failover"]
 
 
-def test_init_says_where_the_programs_belong(tmp_path: Path) -> None:
-    made = run(tmp_path, "agent", "init", "--recipe", "redis")
+def test_what_init_has_written_finds_its_programs_wherever_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / 'a "new" place'
+    folder.mkdir(mode=0o755)
+    made = run(tmp_path, "agent", "init", "--recipe", "checkpoint", folder / "mine.toml")
     assert made.returncode == 0, made.stderr
-    assert "the programs it runs: failover, rejoin. It expects them in /etc/forewarn." in " ".join(
-        made.stdout.split()
-    )
+    assert f"the programs it runs: {folder}/checkpoint, {folder}/primes, {folder}/restore." in made.stdout
+    checked = run(tmp_path, "agent", "check", "--config", folder / "mine.toml", "--json")
+    assert json.loads(checked.stdout)["problems"] == []
+
+
+def test_init_onto_a_folder_says_what_is_expected(tmp_path: Path) -> None:
+    for more in ([], ["--force"]):
+        refused = run(tmp_path, "agent", "init", "--recipe", "redis", tmp_path, *more)
+        assert refused.returncode == 1
+        said = f"{tmp_path} is a folder: name the file to write, as {tmp_path}/agent.toml"
+        assert refused.stderr == f"forewarn: {said}\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["log", "leader"])

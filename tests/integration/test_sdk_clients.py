@@ -288,6 +288,13 @@ def test_nobody_there_is_said_with_the_address(connect: Connect) -> None:
 
 
 @BOTH
+def test_a_name_that_nobody_has_is_said_to_be_that(connect: Connect) -> None:
+    says = re.escape("at http://nobody.invalid: no host of that name can be found (")
+    with connect("nobody.invalid", persistence=0) as client, pytest.raises(Unavailable, match=says):
+        client.events()
+
+
+@BOTH
 def test_a_connection_that_the_server_has_closed_meanwhile_is_no_trouble(connect: Connect) -> None:
     kept, ended = answer(200, EMPTY), b""
     with scripted(kept, ended, kept) as shy, connect(shy.url, persistence=0) as client:

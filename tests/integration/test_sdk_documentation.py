@@ -11,6 +11,7 @@ import pytest
 import forewarn
 from tests.integration.test_documentation import ports_of
 from tests.process import FOREWARN, Program, sample_fleet
+from tests.scripted import answer, scripted
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -19,7 +20,8 @@ def blocks(document: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / document).read_text(), re.DOTALL)
 
 
-def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fresh", [True, False], ids=["fresh fleet", "fleet with a past"])
+def test_the_how_to_runs_as_printed(tmp_path: Path, fresh: bool) -> None:
     fleet = sample_fleet(tmp_path, ports=True)
     (program,) = blocks("how-to/watch-events-from-python.md", "python")
     (script,) = blocks("how-to/watch-events-from-python.md", "sh")
@@ -29,6 +31,10 @@ def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
         script = script.replace(f":{printed}", f":{real}")
     functions = f'forewarn() {{ {FOREWARN} "$@"; }}\npython() {{ {sys.executable} "$@"; }}\n'
     with Program(tmp_path, "--fleet", fleet) as served:
+        if not fresh:
+            served.at_port(int(ports_of(fleet)["8300"])).document()
+            served.post("/v1/machines/web-0/restart")
+            served.advance(3600)
         ran = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", functions + script],
             cwd=tmp_path,
@@ -43,8 +49,22 @@ def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
 
 
 def test_the_program_of_the_reference_is_one() -> None:
-    (program,) = blocks("reference/sdk.md", "python")
+    program, _ = blocks("reference/sdk.md", "python")
     compile(program, "sdk.md", "exec")
+
+
+def test_the_program_with_an_event_loop_runs_as_printed() -> None:
+    _, program = blocks("reference/sdk.md", "python")
+    with scripted(answer(200, b'{"DocumentIncarnation":3,"Events":[]}')) as endpoint:
+        ran = subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"FOREWARN_ENDPOINT": endpoint.url},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (ran.stdout, ran.stderr) == ("0 events, incarnation 3\n", "")
 
 
 @pytest.mark.parametrize("name", sorted(forewarn._HOMES))

@@ -10,7 +10,7 @@ from forewarn.agent.config import Config, Settings, load, load_settings, parse
 from forewarn.agent.handler import OnFailure, OnRestart
 from forewarn.agent.handling import Side
 from forewarn.agent.toml_lines import line_of
-from forewarn.agent.words import explain
+from forewarn.agent.words import explain, grouped, hurry
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.words import EventType, Source
 
@@ -322,3 +322,12 @@ def test_what_it_would_do_is_said_in_words() -> None:
     )
     assert reboot.approve == "once all of these are ready, if it names this machine alone"
     assert reboot.recover == ("drain: runs /etc/forewarn/undrain",)
+
+
+def test_types_for_which_the_same_is_done_are_told_of_together() -> None:
+    nothing, drained = grouped(explain(read(FULL)))
+    assert [each.type for each in nothing] == ["Freeze"]
+    assert [each.type for each in drained] == ["Reboot", "Redeploy", "Preempt", "Terminate"]
+    assert hurry(nothing) is None
+    # Its timeout is 300 s.
+    assert hurry(drained) == "Preempt may come 30 s after its notice: what takes longer is not waited for"

@@ -60,6 +60,24 @@ def test_what_stays_is_refused_with_what_to_do(status: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{ "error": "Not found. Invalid version requested" }', "does not offer this api-version"),
+        (
+            b'{"error":{"code":"NotFound","message":"there is nothing at /metadata/scheduledevents"}}',
+            "no metadata endpoint but an API for operators",
+        ),
+    ],
+)
+def test_a_404_that_will_stay_one_is_refused(body: bytes, said: str) -> None:
+    error = failure(404, body)
+    assert isinstance(error, Refused)
+    assert said in str(error)
+    assert "It says: " in str(error)
+    assert "{" not in str(error)
+
+
+@pytest.mark.parametrize(
     ("header", "seconds"),
     [
         ("1", 1.0),

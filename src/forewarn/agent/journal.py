@@ -113,6 +113,11 @@ class Journal:
         return {}
 
 
+def lock_of(path: Path) -> Path:
+    """Name the file that an agent holds for as long as it works by a journal."""
+    return path.with_name(f"{path.name}.lock")
+
+
 class Notebook:
     """Memory for a dry run: nothing is kept."""
 

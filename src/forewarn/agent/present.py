@@ -83,7 +83,7 @@ class Present:
             "pid": os.getpid(),
             "since": self.began.isoformat(),
             "for_seconds": round((now - self.began).total_seconds(), 1),
-            "events": status.of_cases(self.memory.cases, now=now),
+            "events": status.of_cases(self.memory.cases, now=now, seconds_left=self.endpoints.seconds_left),
         }
 
     def _trouble(self) -> str | None:

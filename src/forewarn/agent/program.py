@@ -11,7 +11,7 @@ from typing import Any
 from forewarn.agent.config import Config
 from forewarn.agent.desk import Desk
 from forewarn.agent.endpoints import Endpoints
-from forewarn.agent.journal import Journal, Notebook, machine_of, read
+from forewarn.agent.journal import Journal, Notebook, lock_of, machine_of, read
 from forewarn.agent.launch import file_stem
 from forewarn.agent.options import Options
 from forewarn.agent.present import Present
@@ -47,10 +47,9 @@ def run(options: Options) -> None:
 @contextlib.contextmanager
 def _alone(journal: Path) -> Any:
     """Be the only agent on a journal."""
-    lock = journal.with_name(f"{journal.name}.lock")
     try:
         journal.parent.mkdir(parents=True, exist_ok=True)
-        held = platform.hold_file(lock)
+        held = platform.hold_file(lock_of(journal))
     except OSError as error:
         raise Invalid(f"journal {journal} cannot be written: {error.strerror}") from None
     if held is None:

@@ -1,16 +1,18 @@
 """Configs to start from, which come with forewarn: the recipes of `examples/`, which `recipes` links to.
 
 A recipe is a folder with a config and, where its config runs some, programs. There is one text of each: what
-people read in the repository is what `init` writes.
+people read in the repository is what `init` writes, but for where the programs lie.
 """
 
+import json
 from importlib import resources
 from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from forewarn.core.errors import NotFound
 
 CONFIG = "agent.toml"
-# Where the configs expect their programs.
+# Where the configs expect their programs, until they are put elsewhere.
 HOME = "/etc/forewarn"
 
 
@@ -39,6 +41,15 @@ def programs(name: str) -> dict[str, str]:
         for file in sorted((_folder() / name).iterdir(), key=lambda file: file.name)
         if f'"{HOME}/{file.name}"' in config
     }
+
+
+def placed(name: str, folder: Path) -> str:
+    """Return a recipe's config as it must be for programs that lie in a folder."""
+    config = text(name)
+    for program in programs(name):
+        # As TOML quotes: a folder may be called anything.
+        config = config.replace(f'"{HOME}/{program}"', json.dumps(str(folder / program), ensure_ascii=False))
+    return config
 
 
 def _folder() -> Traversable:

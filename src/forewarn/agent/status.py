@@ -1,16 +1,20 @@
 """What the agent is doing, and for how long: as a running agent tells it, or its journal."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from forewarn.agent.cases import Attempt, Case, Cases, Share
 from forewarn.agent.config import Config
 from forewarn.agent.facts import duration_of
+from forewarn.sdk.documents import Event
 
 
-def of_cases(cases: Cases, *, now: datetime) -> list[dict[str, Any]]:
+def of_cases(
+    cases: Cases, *, now: datetime, seconds_left: Callable[[Event], float | None]
+) -> list[dict[str, Any]]:
     """Tell of every event that is taken up."""
-    return [_case(id_, case, now=now) for id_, case in cases.items()]
+    return [_case(id_, case, now=now, left=seconds_left(case.event)) for id_, case in cases.items()]
 
 
 def draining(cases: Cases, config: Config) -> list[Case]:
@@ -34,7 +38,7 @@ def doing(case: Case) -> str:
     return "approved" if case.approved else "prepared"
 
 
-def _case(id_: str, case: Case, *, now: datetime) -> dict[str, Any]:
+def _case(id_: str, case: Case, *, now: datetime, left: float | None) -> dict[str, Any]:
     event = case.event
     return {
         "id": id_,
@@ -43,6 +47,7 @@ def _case(id_: str, case: Case, *, now: datetime) -> dict[str, Any]:
         "source": str(event.source),
         "resources": list(event.resources),
         "not_before": None if event.not_before is None else event.not_before.isoformat(),
+        "seconds_left": None if left is None else round(left),
         "duration_seconds": duration_of(event),
         "doing": doing(case),
         "since": case.since.isoformat(),

@@ -17,6 +17,16 @@ _WHOSE = {
 }
 
 
+# The least notice that Azure promises; for Terminate the shortest that a user may choose.
+_NOTICE_SECONDS = {
+    EventType.FREEZE: 900,
+    EventType.REBOOT: 900,
+    EventType.REDEPLOY: 600,
+    EventType.PREEMPT: 30,
+    EventType.TERMINATE: 300,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
     """What happens for one type of event."""
@@ -25,11 +35,35 @@ class Explained:
     prepare: tuple[str, ...]
     approve: str
     recover: tuple[str, ...]
+    short_notice: int | None  # seconds, where handlers may take longer than it lasts
+
+    @property
+    def done(self) -> tuple[object, ...]:
+        """What is done, whatever the type."""
+        return self.prepare, self.approve, self.recover
 
 
 def explain(config: Config) -> tuple[Explained, ...]:
     """Say what happens for every type, without secrets."""
     return tuple(_explained(config, type_) for type_ in EventType)
+
+
+def grouped(explained: Sequence[Explained]) -> list[tuple[Explained, ...]]:
+    """Put types together for which the same is done."""
+    alike: dict[tuple[object, ...], list[Explained]] = {}
+    for each in explained:
+        alike.setdefault(each.done, []).append(each)
+    return [tuple(group) for group in alike.values()]
+
+
+def hurry(alike: Sequence[Explained]) -> str | None:
+    """Say which types may come before all is done that is done for them."""
+    short = [
+        f"{each.type} may come {each.short_notice} s after its notice"
+        for each in alike
+        if each.short_notice is not None
+    ]
+    return f"{', '.join(short)}: what takes longer is not waited for" if short else None
 
 
 def surroundings(agent: Settings) -> list[str]:
@@ -51,8 +85,10 @@ def problems(config: Config) -> list[str]:
 
 def _explained(config: Config, type_: EventType) -> Explained:
     meant = [each for each in config.handlers if each.when.types is None or type_ in each.when.types]
+    notice, longest = _NOTICE_SECONDS[type_], max((each.timeout for each in meant), default=0)
     return Explained(
         type=type_,
+        short_notice=notice if longest > notice else None,
         prepare=tuple(
             hidden(_prepares(handler), config.secrets)
             for handler in meant

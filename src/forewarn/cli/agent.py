@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
 HELP = "The agent in a machine: it gets ready for events, approves them, and comes back."
-# The exit code for what cannot be reached.
+# The exit code for what cannot be reached: here, an agent that does not run.
 NOT_THERE = 3
 
 app = Commands(help=HELP, invoke_without_command=True)
@@ -109,22 +109,27 @@ def check(session: Session, config: ConfigFile = None) -> None:
 
 
 def _show_check(path: Path, config: "Config", wrong: list[str]) -> None:
-    from forewarn.agent.words import explain, surroundings
+    from forewarn.agent.words import explain, grouped, hurry, surroundings
 
     console.say(f"{path} is sound.")
     for line in surroundings(config.agent):
-        console.say(line)
-    for each in explain(config):
-        console.say(f"\n{each.type}")
-        for told in each.prepare or ("nothing",):
-            console.say(f"  prepare  {told}")
-        console.say(f"  approve  {each.approve}")
-        for told in each.recover or ("nothing",):
-            console.say(f"  recover  {told}")
+        console.fold(line)
+    for alike in grouped(explain(config)):
+        each = alike[0]
+        console.say(f"\n{', '.join(each.type for each in alike)}")
+        for side, told in (
+            ("prepare", each.prepare or ("nothing",)),
+            ("approve", (each.approve,)),
+            ("recover", each.recover or ("nothing",)),
+        ):
+            for line in told:
+                console.fold(line, indent=f"  {side}  ", hanging=" " * 11)
+        if late := hurry(alike):
+            console.fold(late, indent="  but      ", hanging=" " * 11)
     if wrong:
         console.say("\nIn this machine stands in the way:")
         for problem in wrong:
-            console.say(f"  {problem}")
+            console.fold(problem, indent="  ", hanging="    ")
 
 
 @app.command("status")
@@ -138,7 +143,7 @@ def status(session: Session, config: ConfigFile = None) -> None:
         settings = load_settings(config or DEFAULT_CONFIG)
     told = asked(settings) or from_journal(settings)
     session.answer(told, lambda: show(told))
-    if not told.get("has_run", True):
+    if not told["running"]:
         raise typer.Exit(NOT_THERE)
 
 
@@ -156,7 +161,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Write a config to start from, and beside it the programs that it runs."""
-    from forewarn.agent.recipe import HOME, about, names, programs, text
+    from forewarn.agent.recipe import about, names, placed, programs
 
     if list_:
         found = [{"name": name, "about": about(name)} for name in names()]
@@ -165,7 +170,10 @@ def init(
         session.answer({"recipes": found}, lambda: console.table(layout, rows, empty="No recipes."))
         return
     with _refusals():
-        config, others = text(recipe), programs(recipe)
+        config, others = placed(recipe, file.resolve().parent), programs(recipe)
+    if file.is_dir():
+        console.complain(f"{file} is a folder: name the file to write, as {file / 'agent.toml'}")
+        raise typer.Exit(1)
     beside = [file.with_name(name) for name in others]
     if not force and (there := next((path for path in (file, *beside) if path.exists()), None)):
         console.complain(f"{there} cannot be written: File exists; --force writes over it")
@@ -173,13 +181,11 @@ def init(
     _write(file, config)
     for path, content in zip(beside, others.values(), strict=True):
         _write(path, content, mode=0o755)
-    elsewhere = beside and file.resolve().parent != Path(HOME)
     also = f", and the programs it runs: {', '.join(map(str, beside))}" if beside else ""
-    move = f" It expects them in {HOME}." if elsewhere else ""
     session.answer(
         {"file": str(file), "recipe": recipe, "programs": [str(path) for path in beside]},
         lambda: console.say(
-            f"Written to {file}{also}.{move} Next: `{session.command(f'agent check --config {file}')}`."
+            f"Written to {file}{also}. Next: `{session.command(f'agent check --config {file}')}`."
         ),
     )
 

@@ -42,18 +42,16 @@ def stories(
 def show(report: "AgentReport") -> None:
     """Say what happened when."""
     console.say()
-    if report.killed:
-        console.say("With the agent killed half-way:")
-    else:
-        if report.killing:
-            console.say("The agent was not killed: no handler had begun, so that nothing was half-way.")
-        console.say("What happened, after the announcement:")
+    if report.killing and not report.killed:
+        console.say("The agent was not killed: no handler had begun, so that nothing was half-way.")
+    whose = "With the agent killed half-way" if report.killed else "What happened"
+    console.say(f"{whose}, in the service's time since the scenario began:")
     for story in report.stories:
         console.say(f"{story.machine}, {story.type}")
         for moment in story.moments:
             console.say(f"{words.span(moment.at):>10}  {moment.what}")
     for line in (*report.failures, *report.remarks):
-        console.say(f"  {line}")
+        console.fold(line, indent="  ", hanging="    ")
     console.say("Not as it should be." if report.failures else "As it should be.")
 
 

@@ -1,18 +1,22 @@
 """What an agent is doing: asked of itself, or read in its journal."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import typer
 
 from forewarn.agent.config import Settings
-from forewarn.agent.journal import read
+from forewarn.agent.journal import lock_of, read
 from forewarn.agent.status import of_cases
 from forewarn.cli import console, words
 from forewarn.clock import SystemClock
+from forewarn.sdk import platform
 
 TIMEOUT_SECONDS = 5.0
+# Beside a handler's name there should be room left for what became of it.
+WIDEST_HEAD = 36
+# How an attempt stands, in words; the journal has shorter ones.
+STATES = {"again": "to be tried again", "never": "failed"}
 
 
 def asked(settings: Settings) -> dict[str, Any] | None:
@@ -23,48 +27,91 @@ def asked(settings: Settings) -> dict[str, Any] | None:
     try:
         shown = f"[{host}]" if ":" in host else host
         answer = httpx.get(f"http://{shown}:{port}/status", timeout=TIMEOUT_SECONDS, trust_env=False)
-        return dict(answer.raise_for_status().json())
-    except (httpx.HTTPError, ValueError):
+        return {"running": True, **answer.raise_for_status().json()}
+    except (httpx.HTTPError, ValueError, TypeError):
         return None
 
 
 def from_journal(settings: Settings) -> dict[str, Any]:
-    """Read what an agent that cannot be asked has written down."""
-    told = {"journal": str(settings.journal.absolute()), "has_run": True}
+    """Read what an agent that cannot be asked has written down; its lock says whether it runs."""
+    journal, now = settings.journal, SystemClock().now()
+    told = {"journal": str(journal.absolute()), "has_run": True, "listens": settings.listen is not None}
     try:
-        cases = read(settings.journal.read_bytes())[1]
+        told["running"] = platform.is_held(lock_of(journal))
+        cases = read(journal.read_bytes())[1]
     except FileNotFoundError:
         return {**told, "has_run": False, "events": []}
     except OSError as error:
-        console.complain(f"journal {settings.journal} cannot be read: {error.strerror}")
+        console.complain(f"journal {journal} cannot be read: {error.strerror}")
         raise typer.Exit(1) from None
-    return {**told, "events": of_cases(cases, now=SystemClock().now())}
+    events = of_cases(cases, now=now, seconds_left=lambda event: event.seconds_left(now))
+    return {**told, "events": events}
 
 
 def show(told: dict[str, Any]) -> None:
     """Print it, for a person."""
+    console.fold(_head(told))
+    for event in told["events"]:
+        console.say()
+        _show_event(event, runs=told["running"])
+
+
+def _head(told: dict[str, Any]) -> str:
+    events = told["events"]
     if not told.get("has_run", True):
-        console.say(f"No agent has run with this config here: there is no journal {told['journal']}.")
-        return
-    if "journal" in told:
-        console.say(f"The agent cannot be asked (it does not run, or has no `listen`); by {told['journal']}:")
-    else:
+        journal = told["journal"]
+        if told["running"]:
+            return (
+                f"The agent runs, and has not learnt yet who this machine is: there is no journal {journal}."
+            )
+        return f"No agent has run with this config here: there is no journal {journal}."
+    nothing = "" if events else " No event for this machine."
+    if "journal" not in told:
         trouble = f" The endpoint gives no document: {told['trouble']}" if told["trouble"] else ""
-        console.say(
-            f"{told['machine'] or 'This machine'}: running for {words.span(told['for_seconds'])}, "
-            f"{'draining' if told['draining'] else 'ready for work'}.{trouble}"
-        )
-    layout = console.Layout(columns=("event", "status", "doing", "for", "handler", "state", "took", "why"))
-    rows = [row for event in told["events"] for row in _rows(event)]
-    console.table(layout, rows, empty="No event for this machine.")
+        running = f"running for {words.span(told['for_seconds'])}"
+        ready = "draining" if told["draining"] else "ready for work"
+        return f"{told['machine'] or 'This machine'}: {running}, {ready}.{trouble}{nothing}"
+    if told["running"]:
+        why = "does not answer at its `listen`" if told["listens"] else "has no `listen` to be asked at"
+        return f"The agent runs, but {why}; by its journal {told['journal']}:{nothing}"
+    what = events[0]["type"] if len(events) == 1 else f"{len(events)} events"
+    left = (
+        f"this machine is still prepared for {what}, and nobody brings it back before the agent is started."
+        if events
+        else "nothing is prepared."
+    )
+    return f"The agent does not run: {left} By its journal {told['journal']}{':' if events else '.'}"
 
 
-def _rows(event: dict[str, Any]) -> Iterator[tuple[object, ...]]:
-    head = (event["type"], event["status"], event["doing"], words.span(event["for_seconds"]))
-    if not event["handlers"]:
-        yield (*head, None, None, None, None)
+def _show_event(event: dict[str, Any], *, runs: bool) -> None:
+    since = words.span(event["for_seconds"])
+    doing = event["doing"] if runs else f"was {event['doing']}"
+    console.fold(f"{event['type']} {console.short(event['id'])}: {_stands(event)}")
+    console.say(f"  {doing}, first seen {since} ago")
+    width = max((len(each["handler"]) for each in event["handlers"]), default=0)
     for each in event["handlers"]:
-        state = each["state"] if each["attempt"] == 1 else f"{each['state']} ({each['attempt']}.)"
-        took = words.span(each["for_seconds"])
-        yield (*head, f"{each['handler']} {each['side']}", state, took, each["why"])
-        head = ("", "", "", "")
+        head = f"  {each['handler']:{width}}  {each['side']}  "
+        console.fold(_attempt(each, runs=runs), indent=head, hanging=" " * min(len(head), WIDEST_HEAD))
+
+
+def _stands(event: dict[str, Any]) -> str:
+    """Say how far the event itself is."""
+    left = event.get("seconds_left")
+    if event["left"] is not None:
+        return "has left the list"
+    if event["status"] != "Scheduled":
+        return str(event["status"])
+    if left is None:
+        return "Scheduled, may start at any time"
+    return f"Scheduled, starts in {words.span(left)}" if left else "Scheduled, may start now"
+
+
+def _attempt(each: dict[str, Any], *, runs: bool) -> str:
+    took, number = words.span(each["for_seconds"]), each["attempt"]
+    count = f", attempt {number}" if number > 1 else ""
+    if each["state"] == "running":
+        process = f" (pid {each['pid']})" if each["pid"] is not None else ""
+        told = f"running for {took}" if runs else f"begun {took} ago, its end is not written down"
+        return told + process + count
+    why = f": {each['why']}" if each["why"] else ""
+    return f"{STATES.get(each['state'], each['state'])} after {took}{count}{why}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from forewarn.wire.text import on_one_line
 
 if TYPE_CHECKING:
+    from rich.table import Table
     from rich.text import Text
 
 # Wider than any table: what goes into a pipe must be whole.
@@ -48,6 +49,24 @@ def say(text: str = "") -> None:
     print(text, flush=True)
 
 
+def fold(text: str, *, indent: str = "", hanging: str | None = None) -> None:
+    """Print a text, broken between words where the terminal ends; a pipe gets it on one line."""
+    indent = on_one_line(indent)
+    line = indent + on_one_line(text)
+    if is_terminal():
+        import textwrap
+
+        line = textwrap.fill(
+            on_one_line(text),
+            width=shutil.get_terminal_size().columns,
+            initial_indent=indent,
+            subsequent_indent=indent if hanging is None else hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    say(line)
+
+
 def complain(text: str) -> None:
     """Print what went wrong, beside the output."""
     first, *rest = text.splitlines() or [""]
@@ -72,13 +91,19 @@ class Layout:
 
 def table(layout: Layout, rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print a table, or a line if there is nothing in it."""
+    given = list(rows)
+    if given:
+        _print(drawn_table(layout, given))
+    else:
+        say(empty)
+
+
+def drawn_table(layout: Layout, rows: Iterable[Sequence[object]]) -> "Table":
+    """Draw a table, as wide as the terminal is now."""
     from rich import box
     from rich.table import Table
 
     cells = [[_cell(value) for value in row] for row in rows]
-    if not cells:
-        say(empty)
-        return
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     kept = _fitting(layout, cells) if is_terminal() else layout.columns
     for column in kept:
@@ -86,7 +111,7 @@ def table(layout: Layout, rows: Iterable[Sequence[object]], *, empty: str) -> No
     places = [layout.columns.index(column) for column in kept]
     for row in cells:
         drawn.add_row(*(row[place] for place in places))
-    _print(drawn)
+    return drawn
 
 
 def _fitting(layout: Layout, cells: "list[list[Text]]") -> tuple[str, ...]:

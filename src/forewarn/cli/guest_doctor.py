@@ -20,6 +20,11 @@ HTTP_PORT = 80
 AGENT = re.compile(r"\bforewarn(\.agent| agent)\b")
 # Less is a matter of whole seconds in the answer's Date.
 SKEW = timedelta(seconds=2)
+NOWHERE = "no metadata endpoint was found in this machine"
+NEXT = (
+    "Say where it is, with --endpoint http://HOST:PORT or FOREWARN_ENDPOINT. If you run the server: it must "
+    "be reached at 169.254.169.254 from this machine, or DHCP option 245 must name it."
+)
 FINDINGS = console.Layout(columns=("LOOKED AT", "FOUND"), wraps=("FOUND",))
 
 
@@ -92,7 +97,7 @@ def _located(endpoint: str | None) -> Report:
     try:
         return Report(findings=discovery.findings, url=discovery.url)
     except NoEndpoint:
-        return Report(findings=discovery.findings, trouble="no metadata endpoint was found in this machine")
+        return Report(findings=discovery.findings, trouble=f"{NOWHERE}\n{NEXT}")
 
 
 def _asked(client: GuestClient, report: Report) -> Report:

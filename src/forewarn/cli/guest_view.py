@@ -2,9 +2,11 @@
 
 import json
 import sys
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from forewarn.cli import console, words
+from forewarn.clock import monotonic
 from forewarn.core.words import EventStatus
 
 if TYPE_CHECKING:
@@ -22,8 +24,8 @@ LAYOUT = console.Layout(
     spare=("DESCRIPTION", "SOURCE", "LASTS"),
 )
 NOTHING = "No events: nothing is going to happen to this machine's group."
+NOTHING_THEN = "There were no events then; what comes now is not known."
 REDRAWN = 4  # times a second
-DRAWN_COLUMNS = 5  # up to the countdown; the rest is in `guest events`
 
 
 def as_json(document: "Document", client: "GuestClient") -> dict[str, Any]:
@@ -122,29 +124,29 @@ class _Drawing:
         from rich.console import Group
         from rich.text import Text
 
-        head = f"{self._client.url}, {self._client.server_now():%H:%M:%S} UTC"
+        if self._trouble is None or self.document is None:
+            head = f"{self._client.url}, {self._client.server_now():%H:%M:%S} UTC"
+        else:
+            head = f"{self._client.url}, last known at {self._last_known():%H:%M:%S} UTC"
         parts: list[RenderableType] = [Text(head, style="dim"), self._events()]
         if self._trouble is not None:
             parts.append(Text(self._trouble, style="bold red"))
         return Group(*parts)
 
+    def _last_known(self) -> datetime:
+        """Say when the endpoint last answered, in its own time."""
+        answered = self._client.last_answered
+        ago = 0.0 if answered is None else monotonic() - answered
+        return self._client.server_now() - timedelta(seconds=ago)
+
     def _events(self) -> "RenderableType":
-        from rich import box
-        from rich.table import Table
         from rich.text import Text
 
         if self.document is None:
             return Text("Asking; the first answer may take two minutes …")
         if not self.document.events:
-            return Text(NOTHING)
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for column in LAYOUT.columns[:DRAWN_COLUMNS]:
-            table.add_column(column, no_wrap=column not in LAYOUT.wraps)
-        for event in self.document.events:
-            row = _row(event, self._client)[:DRAWN_COLUMNS]
-            cells = [", ".join(each) if isinstance(each, list) else str(each) for each in row]
-            table.add_row(*(Text(cell, style=console.STYLES.get(cell, "")) for cell in cells))
-        return table
+            return Text(NOTHING if self._trouble is None else NOTHING_THEN)
+        return console.drawn_table(LAYOUT, [_row(event, self._client) for event in self.document.events])
 
 
 def _complain(trouble: "Unavailable | None") -> None:

@@ -57,14 +57,25 @@ class _Watch(threading.Thread):
                 self._end(clear=False, why=str(error))
 
     def _watch(self) -> None:
-        with GuestClient.discover() if self._endpoint is None else GuestClient(self._endpoint) as client:
-            machine = self._machine or self._own_name(client)
+        with self._client() as client:
+            machine = self._machine
+            asked = machine is not None
+            # Who this machine is, is asked once something answers: what does not is noted by the watch.
             for document in client.watch(trouble=self._note):
+                if not asked:
+                    machine, asked = self._own_name(client), True
                 waiting = self._mine(document, machine)
                 if not waiting:
                     self._end(clear=True, why="No event of this machine is listed.")
                     return
                 self.why = f"still listed: {', '.join(waiting)}"
+
+    def _client(self) -> GuestClient:
+        """Reach the endpoint; one that is nowhere is looked for again from outside, where it is noted."""
+        if self._endpoint is not None:
+            return GuestClient(self._endpoint)
+        with GuestClient.discover(persistence=0) as found:
+            return GuestClient(found.url)
 
     def _own_name(self, client: GuestClient) -> str | None:
         """Ask who this machine is; if nobody says, every event counts as its own."""

@@ -34,7 +34,7 @@ from forewarn.rehearsal.scenario import Scenario
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Something that happened, in seconds from the announcement, by the service's time."""
+    """Something that happened, in seconds since the scenario began, by the service's time."""
 
     at: float
     what: str
@@ -145,14 +145,15 @@ def _failures(entries: Sequence[Entry]) -> Iterator[str]:
 
 def remarks(entries: Sequence[Entry], sight: Sight, speed: float) -> Iterator[str]:
     """Tell what makes a rehearsal say less than it seems to: the event came too fast for the agent."""
-    if not sight.named or sight.notice <= 0:
-        return
+    if not sight.named or sight.notice <= 0 or sight.started == sight.announced:
+        return  # it was not told to be ready for that
     seen = [entry.event for entry in entries if isinstance(entry, TakenUp)]
     if not seen or seen[0].started:
         how = "was seen only after it had started" if seen else "was over before it was seen"
         yield (
-            f"the {sight.type} {how}. Its notice of {sight.notice:g} s passes in {sight.notice / speed:.1f} s"
-            f" at {speed:g} times the speed: a lower --speed shows whether it is enough"
+            f"the {sight.type} {how}. Its notice of {sight.notice:.0f} s passes in"
+            f" {sight.notice / speed:.1f} s at {speed:g} times the speed:"
+            " a lower --speed shows whether it is enough"
         )
 
 
@@ -160,18 +161,23 @@ def _moments(
     entries: Sequence[Entry], sight: Sight, speed: float, crash: datetime | None
 ) -> Iterator[Moment]:
     (seen,) = [entry.at for entry in entries if isinstance(entry, TakenUp)][:1]
-    seen_after = 0.0 if sight.seen is None else sight.seen - sight.announced
+    seen_at = sight.announced if sight.seen is None else sight.seen
 
     def moment(at: datetime, what: str) -> Moment:
-        return Moment(at=seen_after + (at - seen).total_seconds() * speed, what=what)
+        return Moment(at=seen_at + (at - seen).total_seconds() * speed, what=what)
 
-    if sight.started is not None:
-        yield Moment(at=sight.started - sight.announced, what="the event starts")
+    yield Moment(at=sight.announced, what="the event is announced")
     if crash is not None:
         yield moment(crash, "the agent is killed, and started again")
     for entry in entries:
-        if not isinstance(entry, Changed | Running | Owed):
+        if isinstance(entry, Approved) and sight.approved is not None:
+            yield Moment(
+                at=sight.approved, what=_told(entry)
+            )  # as the service heard it, before it acted on it
+        elif not isinstance(entry, Changed | Running | Owed):
             yield moment(entry.at, _told(entry))
+    if sight.started is not None:  # after the approval, which may be of the same moment
+        yield Moment(at=sight.started, what="the event starts")
 
 
 def _told(entry: TakenUp | Begun | Ended | Approved | Left | Over) -> str:

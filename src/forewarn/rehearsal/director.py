@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from forewarn.clock import monotonic
-from forewarn.control.ledger import Account, Ledger, Note
+from forewarn.control.ledger import Account, Ledger
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.faults import Fault
 from forewarn.rehearsal.report import EventFacts
@@ -52,6 +52,14 @@ class Venue(Protocol):
         ...
 
 
+class Telling(Protocol):
+    """Whoever is told what happens: now, or at a moment of the service's time."""
+
+    def __call__(self, who: str, what: str, at: datetime | None = None, /) -> None:
+        """Be told."""
+        ...
+
+
 class Director:
     """Runs one scenario."""
 
@@ -63,7 +71,7 @@ class Director:
         stage: Stage,
         ledger: Ledger,
         exits: Mapping[str, int],
-        note: Note,
+        note: Telling,
     ) -> None:
         """Take with which codes programs have ended that were run as guests; it goes on changing."""
         self._exits = exits
@@ -208,10 +216,10 @@ class Director:
         self._events[event["id"]] = event
         what = f"{event['type']} of {', '.join(first['resources'])}"
         if known is None:
-            self._note(SERVICE, f"{what} is announced")
+            self._note(SERVICE, f"{what} is announced", _moment(event["announced_at"]))
         for key, said in (("started_at", "is started"), ("ended_at", f"is over: {event['why']}")):
             if event[key] is not None and (known is None or known[key] is None):
-                self._note(SERVICE, f"{what} {said}")
+                self._note(SERVICE, f"{what} {said}", _moment(event[key]))
 
     async def _epilogue(self) -> None:
         """Let every guest that polls see the end."""
@@ -230,7 +238,7 @@ def _is_on(step: Step, elapsed: timedelta) -> bool:
 
 
 def _facts(event: dict[str, Any], first: dict[str, Any]) -> EventFacts:
-    approvals = [_time(approval["at"]) for approval in event["approvals"]]
+    approvals = {approval["by"]: _moment(approval["at"]) for approval in event["approvals"]}
     return EventFacts(
         id=event["id"],
         type=event["type"],
@@ -240,7 +248,8 @@ def _facts(event: dict[str, Any], first: dict[str, Any]) -> EventFacts:
         started=_time(event["started_at"]),
         ended=_time(event["ended_at"]),
         why=event["why"],
-        approved=min((each for each in approvals if each), default=None),
+        approved=min(approvals.values(), default=None),
+        approvals=approvals,
     )
 
 

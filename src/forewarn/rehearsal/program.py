@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -173,9 +173,11 @@ class _Play:
             self._ledger.admit(machine)
         self._ledger.attend(self.note)
 
-    def note(self, who: str, what: str) -> None:
-        """Tell the audience what has happened."""
-        self._audience.noted(self._stage.elapsed(), who, what)
+    def note(self, who: str, what: str, at: datetime | None = None) -> None:
+        """Tell the audience what has happened: now, or at a moment of the service's time."""
+        began = self._stage.began
+        elapsed = self._stage.elapsed() if at is None or began is None else max(at - began, timedelta())
+        self._audience.noted(elapsed, who, what)
 
     def ended(self, machine: str, code: int) -> None:
         """Be told that a program that was run as a guest is over."""

@@ -1,7 +1,7 @@
 """What each guest did and when, and whether that is what was expected of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,11 +22,12 @@ class EventFacts:
     ended: datetime | None = None
     why: str | None = None
     approved: datetime | None = None  # by the first who did
+    approvals: Mapping[str, datetime] = field(default_factory=dict)  # by whom, and when
 
     @property
     def approvable(self) -> bool:
-        """Whether guests had any notice."""
-        return self.not_before > self.announced
+        """Whether guests had any notice; what is announced as it starts gives none, but whole seconds."""
+        return self.not_before > self.announced and self.started != self.announced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +110,16 @@ def _guest(account: Account, events: Sequence[EventFacts], began: datetime) -> G
 
 def _sight(account: Account, event: EventFacts, began: datetime) -> Sight:
     freed = event.approved or event.started
+    approved = account.approved.get(event.id)
+    if approved is not None:  # and answered; the service has acted on it by then
+        approved = event.approvals.get(account.machine, approved)
     return Sight(
         event=event.id,
         type=event.type,
         named=account.machine in event.machines,
         announced=(event.announced - began).total_seconds(),
         seen=_since(began, account.seen.get(event.id)),
-        approved=_since(began, account.approved.get(event.id)),
+        approved=_since(began, approved),
         started=_since(began, event.started),
         ended=_since(began, event.ended),
         notice=(event.not_before - event.announced).total_seconds(),

@@ -32,6 +32,15 @@ _PERMANENT: Mapping[int, str] = {
     "that lets only some users reach it, and for a proxy before it",
     HTTPStatus.METHOD_NOT_ALLOWED: "what answers is no metadata endpoint: it knows no such request",
 }
+# A 404 that stays, by its words (Azure's and ours), or by its form, which is that of our other face.
+VERSION_UNKNOWN = "invalid version"
+_NO_SUCH_VERSION = (
+    "the endpoint does not offer this api-version: ask with another; /metadata/versions lists all"
+)
+_OTHER_FACE = (
+    "what answers is no metadata endpoint but an API for operators: guests ask at another port of the "
+    "server, 8169 unless its settings name another"
+)
 _PASSING: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "the endpoint does not know this machine, or not yet",
     HTTPStatus.GONE: "the endpoint is being updated",
@@ -96,9 +105,10 @@ def check(answer: Answer) -> None:
 
 def fault(answer: Answer) -> GuestError:
     """Say what an answer that is no success means, and whether it passes."""
-    said = f". It says: {_said(answer.body)}" if answer.body.strip() else ""
-    if answer.status in _PERMANENT:
-        return Refused(f"{answer.status}: {_PERMANENT[answer.status]}{said}")
+    own = _own_words(answer.body)
+    said = f". It says: {own}" if own else ""
+    if why := _PERMANENT.get(answer.status) or _never_found(answer, own):
+        return Refused(f"{answer.status}: {why}{said}")
     why = _PASSING.get(answer.status)
     return Unavailable(
         f"{answer.status}: {why or 'the endpoint cannot answer now'}{said}",
@@ -106,17 +116,31 @@ def fault(answer: Answer) -> GuestError:
     )
 
 
-def _said(body: bytes) -> str:
+def _never_found(answer: Answer, own: str) -> str | None:
+    """Say why a 404 will stay one, if it will."""
+    if answer.status != HTTPStatus.NOT_FOUND:
+        return None
+    if VERSION_UNKNOWN in own.lower():
+        return _NO_SUCH_VERSION
+    return _OTHER_FACE if isinstance(_error_in(answer.body), dict) else None
+
+
+def _own_words(body: bytes) -> str:
     """Find the endpoint's own words in the body of an error."""
+    said = _error_in(body)
+    if isinstance(said, dict):
+        said = said.get("message")
+    if isinstance(said, str):
+        return glimpse(said.encode(errors="replace"), length=ERROR_LENGTH)
+    return glimpse(body) if body.strip() else ""
+
+
+def _error_in(body: bytes) -> object:
+    """Read what a body names as its error; None if it names none."""
     try:
-        said = json.loads(body)["error"]
+        return json.loads(body)["error"]
     except (ValueError, RecursionError, KeyError, TypeError):
-        return glimpse(body)
-    return (
-        glimpse(said.encode(errors="replace"), length=ERROR_LENGTH)
-        if isinstance(said, str)
-        else glimpse(body)
-    )
+        return None
 
 
 def retry_after(header: str | None) -> float | None:

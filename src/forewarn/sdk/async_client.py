@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
 from forewarn.sdk import transport
@@ -39,19 +39,23 @@ class AsyncGuestClient(Endpoint):
         self._connections = Connections(self.url)  # never through a proxy
 
     @classmethod
-    async def discover(
+    def discover(
         cls,
         *,
         persistence: float = PERSISTENCE_SECONDS,
         around: Surroundings | None = None,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
         monotonic: Callable[[], float] = monotonic,
-    ) -> "AsyncGuestClient":
-        """Find the endpoint of this machine; see `GuestClient.discover`."""
-        usual = (around or surroundings()).default_url
-        async with cls(usual, persistence=persistence, pause=pause, monotonic=monotonic) as scout:
-            found = await scout.look(around)
-        return cls(found.url, persistence=persistence, pause=pause, monotonic=monotonic)
+    ) -> "Discovering":
+        """Find the endpoint of this machine; see `GuestClient.discover`. For `await` and for `async with`."""
+
+        async def discovered() -> AsyncGuestClient:
+            usual = (around or surroundings()).default_url
+            async with cls(usual, persistence=persistence, pause=pause, monotonic=monotonic) as scout:
+                found = await scout.look(around)
+            return cls(found.url, persistence=persistence, pause=pause, monotonic=monotonic)
+
+        return Discovering(discovered())
 
     async def look(self, around: Surroundings | None = None) -> Discovery:
         """Look for an endpoint, and say what was found where."""
@@ -112,3 +116,36 @@ class AsyncGuestClient(Endpoint):
         except transport.NoAnswer as error:
             return transport.silence(str(error), self.url, sent=sent, received=self._monotonic())
         return Answer(status=status, headers=headers, body=body, sent=sent, received=self._monotonic())
+
+
+class Discovering(Coroutine[Any, Any, AsyncGuestClient]):
+    """A client to be awaited, or entered at once: whoever knows `GuestClient.discover` expects the latter."""
+
+    def __init__(self, discovered: Coroutine[Any, Any, AsyncGuestClient]) -> None:
+        self._discovered = discovered
+        self._client: AsyncGuestClient | None = None
+
+    def __await__(self) -> Generator[Any, Any, AsyncGuestClient]:
+        return self._discovered.__await__()
+
+    def send(self, value: Any) -> Any:
+        """Go on, as a coroutine does."""
+        return self._discovered.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Go on with an error, as a coroutine does."""
+        return self._discovered.throw(*error)
+
+    def close(self) -> None:
+        """End, as a coroutine does."""
+        self._discovered.close()
+
+    async def __aenter__(self) -> AsyncGuestClient:
+        self._client = await self._discovered
+        return self._client
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            await self._client.aclose()

@@ -236,8 +236,19 @@ def _why(error: httpx.HTTPError) -> str:
     """Say in words why nobody answered."""
     match error:
         case httpx.ConnectTimeout() | httpx.ConnectError():
-            return transport.nobody(str(error))
+            cause = _cause(error)
+            why = (isinstance(cause, OSError) and cause.strerror) or str(error)
+            return (
+                transport.unknown_name(why) if isinstance(cause, socket.gaierror) else transport.nobody(why)
+            )
         case httpx.TimeoutException():
             return transport.TOO_LATE
         case _:
             return str(error) or type(error).__name__
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Find the system's error behind the library's, which hides it."""
+    while behind := error.__cause__ or error.__context__:
+        error = behind
+    return error

@@ -5,6 +5,7 @@ times as much as this. So here is what a metadata endpoint needs, and no more; h
 """
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
@@ -106,6 +107,8 @@ class Connections:
                 _, made = await loop.create_connection(_Connection, self._host, self._port, ssl=self._tls)
         except TimeoutError:
             raise NoAnswer(transport.nobody()) from None
+        except socket.gaierror as error:
+            raise NoAnswer(transport.unknown_name(error.strerror or str(error))) from None
         except OSError as error:
             raise NoAnswer(transport.nobody(error.strerror or str(error))) from None
         return made

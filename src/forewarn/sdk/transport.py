@@ -60,6 +60,11 @@ def nobody(why: str = "") -> str:
     return f"nothing listens there ({why})" if why else "nothing listens there"
 
 
+def unknown_name(why: str) -> str:
+    """Say that nobody knows where the host of that name is."""
+    return f"no host of that name can be found ({why})"
+
+
 def silence(why: str, url: str, *, sent: float, received: float) -> Silence:
     """Say in words that nobody answered."""
     return Silence(why=f"no metadata endpoint answers at {url}: {why}", sent=sent, received=received)

@@ -169,6 +169,18 @@ def hold_file(path: Path) -> IO[bytes] | None:
         return file
 
 
+def is_held(path: Path) -> bool:
+    """Say whether a process holds a file; several may ask at once."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def sync_folder(folder: Path) -> None:
     """Make a new name in a folder last."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

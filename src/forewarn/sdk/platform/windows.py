@@ -112,6 +112,21 @@ def hold_file(path: Path) -> IO[bytes] | None:
         return file
 
 
+def is_held(path: Path) -> bool:
+    """Say whether a process holds a file."""
+    locks: Any = import_module("msvcrt")
+    try:
+        with path.open("rb") as file:
+            try:
+                locks.locking(file.fileno(), locks.LK_NBLCK, 1)
+            except OSError:
+                return True
+            locks.locking(file.fileno(), locks.LK_UNLCK, 1)
+    except FileNotFoundError:
+        pass
+    return False
+
+
 def sync_folder(folder: Path) -> None:
     """Do nothing: the system sees to it that a new name lasts."""
 
