@@ -198,6 +198,36 @@ def test_a_dry_run_says_what_it_would_do(service: Program, tmp_path: Path) -> No
         assert lines_of(tmp_path / "ran") == []
 
 
+def test_a_dry_run_takes_nothing_from_the_machine_and_says_that_it_is_one(
+    service: Program, tmp_path: Path
+) -> None:
+    port = free_port()
+    with agent_of(service, "web-0", tmp_path, "--dry-run", more=f'listen = "127.0.0.1:{port}"') as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.out.wait_for("would have approved the event")
+        assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+        shown = run(tmp_path, "agent", "status", "--config", agent.config).stdout
+        assert "in a dry run: it does nothing" in re.sub(r"\s+", " ", shown)
+        assert "draining" not in shown
+        url = f"http://127.0.0.1:{port_of(service, 'web-0')}"
+        told = json.loads(run(tmp_path, "guest", "doctor", "--endpoint", url, "--json").stdout)
+        assert (told["agents"], told["dry_runs"]) == ([], [agent.process.pid]), told["other_pollers"]
+        shown = run(tmp_path, "guest", "doctor", "--endpoint", url).stdout
+        assert "nobody here: the agent is in a dry run" in re.sub(r"\s+", " ", shown)
+
+
+def test_a_check_knows_the_agent_that_runs_already(service: Program, tmp_path: Path) -> None:
+    port = free_port()
+    with agent_of(service, "web-0", tmp_path, more=f'listen = "127.0.0.1:{port}"') as agent:
+        ran = run(tmp_path, "agent", "check", "--config", agent.config, "--json")
+        told = json.loads(ran.stdout)
+        assert (ran.returncode, told["problems"]) == (0, [])
+        assert [remark.split(" ", 3)[:3] for remark in told["remarks"]] == [
+            ["an", "agent", "runs"],
+            ["listen:", f"127.0.0.1:{port}", "cannot"],
+        ]
+
+
 def test_a_dry_run_leaves_the_programs_of_the_agent_beside_it_alone(service: Program, tmp_path: Path) -> None:
     (tmp_path / "hold").touch()
     agent_of(service, "web-0", tmp_path)
