@@ -27,7 +27,7 @@ PREPARE, RECOVER = Side.PREPARE, Side.RECOVER
 
 
 def handler(name: str, does: Doing, **more: Any) -> Handler:
-    return Handler(name=name, kind="test", does=does, **{"retry": 0.0, **more})
+    return Handler(name=name, does=does, **{"kind": "test", "retry": 0.0, **more})
 
 
 def play(scene: Coroutine[Any, Any, None]) -> None:
@@ -459,7 +459,7 @@ def test_a_handler_that_left_the_config_is_told_of(tmp_path: Path) -> None:
         stage.agent.reload(Stage(tmp_path).config)
         await stage.show()
         assert any("drain: recover failed: it is no longer in the config" in line for line in stage.warned)
-        assert "the event is done with, but not all is as before: drain failed" in stage.warned
+        assert "the event is done with, but drain could not recover" in stage.warned
         assert "recovered: the event is done with" not in stage.said
         assert stage.journal.cases == {}
         await stage.stop()
@@ -601,6 +601,24 @@ def test_a_recovery_that_has_to_be_tried_again_keeps_no_other_from_coming_back(t
     play(scene())
 
 
+def test_what_only_tells_keeps_nobody_from_coming_back_however_slow_it_is(tmp_path: Path) -> None:
+    async def scene() -> None:
+        mail, drain = Doing(), Doing()
+        stage = Stage(tmp_path, handler("drain", drain), handler("mail", mail, kind="notify"))
+        stage.start()
+        await stage.show(event())
+        mail.gate.clear()
+        await stage.show()
+        assert (mail.running, drain.calls[-1]) == (1, (RECOVER, "A", 1))
+        assert "A" in stage.journal.cases
+        mail.gate.set()
+        await settled()
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())
+
+
 def test_what_is_not_back_yet_drains_still(tmp_path: Path) -> None:
     async def scene() -> None:
         balancer = Doing(lambda task: Ready() if task.side is PREPARE else Again("away"))
@@ -614,13 +632,13 @@ def test_what_is_not_back_yet_drains_still(tmp_path: Path) -> None:
     play(scene())
 
 
-@pytest.mark.parametrize(("drains", "seconds"), [(True, 24 * 3600), (False, 300)])
+@pytest.mark.parametrize(("kind", "seconds"), [("exec", 24 * 3600), ("notify", 300)])
 def test_a_recovery_is_given_up_in_the_end_over_restarts_too(
-    tmp_path: Path, drains: bool, seconds: float
+    tmp_path: Path, kind: str, seconds: float
 ) -> None:
     async def scene() -> None:
         does = Doing(lambda task: Ready() if task.side is PREPARE else Again("away"))
-        stage = Stage(tmp_path, handler("drain", does, drains=drains, retry=1.0))
+        stage = Stage(tmp_path, handler("drain", does, kind=kind, retry=1.0))
         stage.start()
         await stage.show(event())
         await stage.show()
@@ -633,8 +651,8 @@ def test_a_recovery_is_given_up_in_the_end_over_restarts_too(
         stage.now += timedelta(seconds=2)
         stage.agent.reload(stage.config)
         await settled()
-        assert f"drain: recover failed: away, and it was tried for {seconds} s" in " ".join(stage.warned)
-        assert "the event is done with, but not all is as before: drain failed" in stage.warned
+        assert f"drain: recover failed: away, and the {seconds} s for that are over" in " ".join(stage.warned)
+        assert "the event is done with, but drain could not recover" in stage.warned
         assert "recovered: the event is done with" not in stage.said
         assert stage.journal.cases == {}
         await stage.stop()

@@ -74,7 +74,7 @@ class Errand:
         failed = await Recovery(self._id, self._desk, self._work, self._pause).run()
         self._desk.memory.write(Over(event=self._id, at=self._desk.now()))
         if failed:
-            self._voice.warn(f"the event is done with, but not all is as before: {', '.join(failed)} failed")
+            self._voice.warn(f"the event is done with, but {', '.join(failed)} could not recover")
         else:
             self._voice.say("recovered: the event is done with")
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from forewarn.agent.handlers.kinds import QUIET
 from forewarn.agent.handling import Handling
 from forewarn.agent.when import When
 
@@ -44,7 +45,12 @@ class Handler:
     @property
     def patience(self) -> float:
         """Say how long a recovery is tried again: what only tells is not worth more than its timeout."""
-        return PATIENCE if self.drains else self.timeout
+        return self.timeout if self.only_tells else PATIENCE
+
+    @property
+    def only_tells(self) -> bool:
+        """Whether it changes nothing in this machine."""
+        return self.kind in QUIET
 
     def pause(self, wanted: float | None, *, tries: int = 1) -> float:
         """Say how long to wait before another attempt: as the handler wants, else longer after each try."""

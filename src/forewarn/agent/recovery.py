@@ -1,6 +1,7 @@
 """Coming back from one event: what was prepared for it is undone, the last first.
 
-A recovery that asks to be tried again keeps nobody waiting: the others go on, and it is come back to.
+A recovery that asks to be tried again keeps nobody waiting: the others go on, and it is come back to. Nor
+does one that only tells.
 """
 
 import asyncio
@@ -30,12 +31,13 @@ class Recovery:
     async def run(self) -> list[str]:
         """See it through; returns who could not recover."""
         await self._end_unfinished()
-        # Whoever has to be tried again is, beside the others who have to.
-        async with asyncio.TaskGroup() as again:
+        async with asyncio.TaskGroup() as aside:
             for name in self._order():
-                after = await self._try(name, tries=1)
-                if after is not None:
-                    again.create_task(self._persist(name, after))
+                handler = self._desk.config.handler(name)
+                if handler is not None and handler.only_tells:
+                    aside.create_task(self._persist(name))  # whoever listens may be slow
+                elif (after := await self._try(name, tries=1)) is not None:
+                    aside.create_task(self._persist(name, after))
         return [name for name in self._case.touched() if self._ending(name) is Ending.NEVER]
 
     @property
@@ -55,10 +57,12 @@ class Recovery:
         known = self._case.attempt(Side.RECOVER, name)
         return None if known is None else known.ending
 
-    async def _persist(self, name: str, after: float | None) -> None:
-        tries = 1
-        while after is not None:
-            await self._pause(after)
+    async def _persist(self, name: str, after: float | None = None) -> None:
+        """Try until nothing is left to be tried; after so long, if it was tried already."""
+        tries = 0 if after is None else 1
+        while tries == 0 or after is not None:
+            if after is not None:
+                await self._pause(after)
             tries += 1
             after = await self._try(name, tries=tries)
 
@@ -84,7 +88,7 @@ class Recovery:
         passed = 0.0 if known is None else (self._desk.now() - known.first).total_seconds()
         if passed + after < patience:
             return outcome
-        return Never(f"{outcome.why}, and it was tried for {patience:g} s: it has to be undone by hand")
+        return Never(f"{outcome.why}, and the {patience:g} s for that are over before another try")
 
     def _is_spared(self, name: str) -> bool:
         """Write down as ended what another event still needs, or nobody knows how to undo."""
