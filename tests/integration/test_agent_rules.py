@@ -199,7 +199,7 @@ def made(
         handlers.append(
             Handler(
                 name=f"h{number}",
-                kind="test",
+                kind="notify" if number == 1 else "test",  # which recovers beside the others
                 does=does,
                 when=When(types=types),
                 retry=0.0,

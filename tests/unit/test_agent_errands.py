@@ -677,6 +677,24 @@ def test_a_handler_does_one_thing_at_a_time(tmp_path: Path) -> None:
     play(scene())
 
 
+def test_after_a_restart_whoever_was_at_work_has_the_turn(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Again("not yet", 3600.0))
+        stage = Stage(tmp_path, handler("drain", does, timeout=7200.0))
+        stage.start()
+        await stage.show(event("A"))
+        does.gate.clear()
+        await stage.show(event("A"), event("B"))
+        assert does.calls == [(PREPARE, "A", 1), (PREPARE, "B", 1)]
+        await stage.stop()
+        stage.start()
+        await stage.show(event("A"), event("B"))
+        assert does.calls[2:] == [(PREPARE, "B", 2)]
+        await stage.stop()
+
+    play(scene())
+
+
 def test_whoever_leaves_before_its_turn_has_nothing_to_undo(tmp_path: Path) -> None:
     async def scene() -> None:
         does = Doing()
