@@ -160,6 +160,7 @@ class Service:
             store=noting,
             clock=self.clock,
             playhouse=Playhouse(board),
+            cancel=self.plane.cancel_order,
             monotonic=lambda: self.real,
             new_id=self.ids,
         )

@@ -151,10 +151,11 @@ def test_a_rehearsal_is_shown_with_its_faults_and_guests(api: Api) -> None:
             "calls": None,
             "delay_seconds": 120.0,
             "notice_seconds": 30.0,
+            "on": True,
         }
     ]
     assert [each["machine"] for each in shown["guests"]] == ["lab-0", "lab-1"]
-    assert api("DELETE", PATH).json()["rehearsal"] == shown
+    assert api("DELETE", PATH).json() == {"rehearsal": shown, "called_off": []}
     assert api("DELETE", PATH).status_code == 404
 
 
@@ -249,6 +250,22 @@ def test_faults_end_in_time_while_the_store_is_away_and_it_is_recorded_later(
     service.tick()
     assert [by for by, _ in ends(service)] == ["forewarn"]
     service.close()
+
+
+def test_what_a_rehearsal_has_ordered_and_nobody_watches_any_more_is_called_off(
+    service: Service, api: Api
+) -> None:
+    service.poll("lab-0")
+    before = api("POST", "/v1/machines/lab-1/freeze", json=REHEARSAL).json()["order"]["id"]
+    service.advance(minutes=1)
+    api("PUT", PATH, json=PLAYED)
+    mine = api("POST", "/v1/machines/lab-0/restart", json=REHEARSAL).json()["order"]["id"]
+    other = api("POST", "/v1/machines/shop-0/freeze").json()["order"]["id"]
+    service.real += 31
+    service.tick()
+    states = [api("GET", f"/v1/orders/{id_}").json()["order"]["state"] for id_ in (before, mine, other)]
+    assert states[1] == "cancelled"
+    assert "cancelled" not in (states[0], states[2])
 
 
 def test_a_rehearsal_ends_when_its_project_is_not_for_it_any_more(service: Service, api: Api) -> None:

@@ -65,6 +65,7 @@ def event(**more: Any) -> dict[str, Any]:
         "resources": ["web-0"],
         "notices": [],
         "approvals": [],
+        "started_at": None,
         "ended_at": None,
         **more,
     }

@@ -29,7 +29,7 @@ PATH = "/v1/projects/{name}/rehearsal"
 async def show_rehearsal(name: Name, service: Service) -> JSONResponse:
     """Show what is being played in a project, and what the guests have done so far."""
     project = _project(name)
-    return _shown(await service.run(lambda: service.rehearsals.show(project)))
+    return JSONResponse(_shown(await service.run(lambda: service.rehearsals.show(project))))
 
 
 @router.put(
@@ -47,16 +47,21 @@ async def play_rehearsal(name: Name, body: RehearsalBody, service: Service, call
         machines=tuple(body.machines),
         faults=tuple(_fault(each, f"faults.{place}") for place, each in enumerate(body.faults)),
     )
-    return _shown(await service.run(lambda: service.rehearsals.play(project, wanted, by=caller)))
+    return JSONResponse(
+        _shown(await service.run(lambda: service.rehearsals.play(project, wanted, by=caller)))
+    )
 
 
-@router.delete(PATH, summary="End a rehearsal", response_model=shapes.OneRehearsal, responses=documented(404))
+@router.delete(
+    PATH, summary="End a rehearsal", response_model=shapes.EndedRehearsal, responses=documented(404)
+)
 async def end_rehearsal(
     name: Name, query: Annotated[RehearsalQuery, Query()], service: Service, caller: Caller
 ) -> JSONResponse:
-    """Answer all guests as ever again; orders that the scenario has placed go on."""
+    """Answer all guests as ever again, and call off what was ordered and has not begun."""
     project = _project(name)
-    return _shown(await service.run(lambda: service.rehearsals.end(project, only=query.id, by=caller)))
+    ended = await service.run(lambda: service.rehearsals.end(project, only=query.id, by=caller))
+    return JSONResponse({**_shown(ended), "called_off": list(ended.called_off)})
 
 
 def _project(name: str) -> ProjectName:
@@ -83,16 +88,16 @@ def _moment(text: str | None, where: str) -> datetime | None:
         raise Invalid(f"{where}: {refusal}") from None
 
 
-def _shown(view: RehearsalView) -> JSONResponse:
+def _shown(view: RehearsalView) -> dict[str, Any]:
     shown = {
         "id": view.rehearsal.id,
         "scenario": view.rehearsal.scenario,
         "by": view.by,
         "begun_at": time(view.begun_at),
-        "faults": [operator.fault(fault) for fault in view.rehearsal.faults],
+        "faults": [{**operator.fault(each), "on": each.on(view.now)} for each in view.rehearsal.faults],
         "guests": [_guest(account) for account in view.accounts],
     }
-    return JSONResponse({"rehearsal": shown})
+    return {"rehearsal": shown}
 
 
 def _guest(account: Account) -> dict[str, Any]:

@@ -112,6 +112,7 @@ class Fault(Shape):
     calls: int | None
     delay_seconds: float
     notice_seconds: float
+    on: bool  # now
 
 
 class RehearsingGuest(Shape):
@@ -387,6 +388,12 @@ class OneRehearsal(Shape):
     """What is being played."""
 
     rehearsal: Rehearsal
+
+
+class EndedRehearsal(OneRehearsal):
+    """What was played, and the orders that were called off with it."""
+
+    called_off: list[str]
 
 
 class OneProject(Shape):

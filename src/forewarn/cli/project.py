@@ -48,10 +48,13 @@ def rehearsal(
     """Show what is rehearsed in a project: who plays it, what guests meet, and what they did."""
     path = f"/v1/projects/{name}/rehearsal"
     answer = session.client.call("DELETE" if end else "GET", path)
-    session.answer(answer, lambda: _show_rehearsal(answer["rehearsal"]))
+    session.answer(answer, lambda: _show_rehearsal(answer["rehearsal"], answer.get("called_off")))
 
 
-def _show_rehearsal(shown: dict[str, Any]) -> None:
+def _show_rehearsal(shown: dict[str, Any], called_off: list[str] | None) -> None:
+    if called_off is not None:
+        orders = f" Called off: {words.listing(called_off)}." if called_off else ""
+        console.say(f"Ended. All guests are answered as ever.{orders}")
     faults = [_fault(each) for each in shown["faults"]]
     console.details(
         [
@@ -71,7 +74,7 @@ def _guest(guest: dict[str, Any]) -> tuple[object, ...]:
 
 def _fault(fault: dict[str, Any]) -> str:
     whose = f" for {', '.join(fault['machines'])}" if fault["machines"] else ""
-    return f"{fault['kind']}{whose}"
+    return f"{fault['kind']}{whose}{' (on now)' if fault['on'] else ''}"
 
 
 def _row(project: dict[str, Any]) -> tuple[object, ...]:

@@ -69,6 +69,8 @@ class Ledger:
         ids = tuple(event for event, _ in events)
         for gone in set(account.lists) - set(ids):
             self._note(machine, f"sees that event {gone[:8]} is gone")
+        for again in set(ids) - set(account.lists):
+            self._note(machine, f"sees event {again[:8]} again")
         account.lists = ids
 
     def shown(self, machine: str, event: str, what: str, *, at: datetime) -> None:

@@ -4,11 +4,14 @@ They are kept in memory alone. What is lost with a restart is only that answers 
 rehearses says it again; what nobody says again ends by itself, so that no guest is misled for long.
 """
 
+import itertools
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from forewarn.control.ledger import Account
 from forewarn.control.naming import check_project
@@ -17,9 +20,9 @@ from forewarn.control.scope import ProjectStore
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.faults import Fault
-from forewarn.core.model import Project
+from forewarn.core.model import Order, Project
 from forewarn.core.rehearsals import how_to_mark
-from forewarn.core.words import Kind, MachineId, MachineName, ProjectName
+from forewarn.core.words import Kind, MachineId, MachineName, OrderId, OrderState, ProjectName
 
 # For whoever rehearses to say that it goes on; real seconds.
 LEASE = 30.0
@@ -27,8 +30,19 @@ LEASE = 30.0
 REMEMBERED = 1000
 # As many as a record names, of faults and of the machines of each.
 NAMED = 5
+# Orders that are looked through for those of a rehearsal, newest first.
+LOOKED_AT = 1000
+NOT_BEGUN = (OrderState.QUEUED, OrderState.ANNOUNCED)
 # Who says so in the records when nobody did.
 FOREWARN = "forewarn"
+
+
+class Cancel(Protocol):
+    """Calls an order off."""
+
+    def __call__(self, order: OrderId, /, *, by: str) -> object:
+        """Call it off; Conflict if it has begun."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +62,9 @@ class RehearsalView:
     rehearsal: Rehearsal
     by: str
     begun_at: datetime
+    now: datetime
     accounts: Sequence[Account]
+    called_off: Sequence[OrderId] = ()  # what had been ordered and not begun, once it is ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +73,24 @@ class _Open:
     by: str
     begun_at: datetime
     renewed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    project: ProjectName
+    was: _Open
+    by: str
+    why: str
+
+    @property
+    def reason(self) -> str:
+        scenario = self.was.rehearsal.scenario
+        return f"{scenario}: {self.why}" if self.why else scenario
+
+    def ordered(self, order: Order) -> bool:
+        """Whether an order was part of it."""
+        same = order.terms.rehearsal == self.was.rehearsal.scenario and order.by == self.was.by
+        return same and order.created_at >= self.was.begun_at
 
 
 class Rehearsals:
@@ -68,9 +102,12 @@ class Rehearsals:
         store: Store,
         clock: Clock,
         playhouse: Playhouse,
+        cancel: Cancel,
         monotonic: Callable[[], float],
         new_id: Callable[[], str],
     ) -> None:
+        """Take what calls an order off."""
+        self._cancel = cancel
         self._store: Store = store
         self._project: ProjectName | None = None
         self._clock = clock
@@ -80,7 +117,7 @@ class Rehearsals:
         self._open: dict[ProjectName, _Open] = {}
         # What people have ended, and who: it must not be begun again by whoever has not heard of it.
         self._over: deque[tuple[str, str]] = deque(maxlen=REMEMBERED)
-        self._unrecorded: list[tuple[ProjectName, str, str]] = []
+        self._unsettled: deque[_Ended] = deque()
 
     def within(self, project: ProjectName | None) -> "Rehearsals":
         """Give the same for the people of a project; None: for operators."""
@@ -125,8 +162,7 @@ class Rehearsals:
             raise NotFound(f"another rehearsal is played in project {project} now")
         self._over.append((ended.rehearsal.id, by))
         self._end(project, by=by)
-        self._record_ends()
-        return ended
+        return replace(ended, called_off=self._settle())
 
     def review(self) -> None:
         """End what nobody goes on with, and what is played where it may not be any more."""
@@ -134,30 +170,42 @@ class Rehearsals:
         for project, each in tuple(self._open.items()):
             if self._monotonic() - each.renewed > LEASE:
                 self._end(project, by=FOREWARN, why=f"{each.by} has not been heard of for {LEASE:g} s")
-        self._record_ends()
+        self._settle()
         if not self._open:
             return
         with self._store.read() as snapshot:
             marked = {project.name for project in snapshot.projects() if project.rehearsal}
         for project in self._open.keys() - marked:
             self._end(project, by=FOREWARN, why="the project is not for rehearsals any more")
-        self._record_ends()
+        self._settle()
 
     def _end(self, project: ProjectName, *, by: str, why: str = "") -> None:
-        """Let guests be told the truth, whatever becomes of the record."""
+        """Let guests be told the truth; the rest takes the store, which may be away."""
         self._playhouse.close(project)
-        scenario = self._open.pop(project).rehearsal.scenario
-        self._unrecorded.append((project, by, f"{scenario}: {why}" if why else scenario))
+        self._unsettled.append(_Ended(project=project, was=self._open.pop(project), by=by, why=why))
 
-    def _record_ends(self) -> None:
-        if not self._unrecorded:
-            return
-        with self._store.write() as tx:
-            draft = Draft(tx.around(), now=self._clock.now(), new_id=self._new_id)
-            for project, by, reason in self._unrecorded:
-                draft.record(Kind.REHEARSAL_ENDED, _find(tx, project), by=by, reason=reason)
-            tx.save(draft.changes())
-        self._unrecorded.clear()
+    def _settle(self) -> list[OrderId]:
+        """Call off what has been ordered and not begun, and record the ends."""
+        called_off: list[OrderId] = []
+        while self._unsettled:
+            ended = self._unsettled[0]
+            called_off += self._called_off(ended)
+            with self._store.write() as tx:
+                draft = Draft(tx.around(), now=self._clock.now(), new_id=self._new_id)
+                draft.record(Kind.REHEARSAL_ENDED, _find(tx, ended.project), by=ended.by, reason=ended.reason)
+                tx.save(draft.changes())
+            self._unsettled.popleft()
+        return called_off
+
+    def _called_off(self, ended: _Ended) -> Iterator[OrderId]:
+        """Nobody watches any more what its orders would do to guests that believe them."""
+        with self._store.read() as snapshot:
+            pages = [snapshot.orders(state=state, after=None, limit=LOOKED_AT)[0] for state in NOT_BEGUN]
+        for order in itertools.chain(*pages):
+            if ended.ordered(order):
+                with suppress(Conflict):  # it has begun since
+                    self._cancel(order.id, by=ended.by)
+                    yield order.id
 
     def _checked(self, declared: Project, wanted: Rehearsal) -> _Open | None:
         """Return what is played already, if this may go on with it; refuse what may not be played."""
@@ -194,6 +242,7 @@ class Rehearsals:
             rehearsal=known.rehearsal,
             by=known.by,
             begun_at=known.begun_at,
+            now=self._clock.now(),
             accounts=self._playhouse.accounts(project),
         )
 

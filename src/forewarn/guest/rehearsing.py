@@ -22,6 +22,13 @@ Asked: TypeAlias = Poll | Approve | Defer
 OK = 200
 NOT_MODIFIED = 304
 PLAIN = "text/plain"
+# What is wrong with a document that is as it should be but for what it tells.
+MISLEADING = {
+    FaultKind.VANISHED: "a document without its events",
+    FaultKind.BORN_STARTED: "a document without what is only scheduled",
+    FaultKind.SHORT_NOTICE: "a document without what has long notice",
+    FaultKind.INCARNATION_RESTART: "an incarnation that restarts",
+}
 
 
 class Ordinary(Protocol):
@@ -119,24 +126,28 @@ class Rehearsing:
             return answers.content(b"")
         instead = role.telling.tell(seat.audience.document, met, now=self._now())
         answer = self._ordinary.tell(seat, poll) if instead is None else self._tell(seat, poll, instead)
-        return self._witnessed(seat, poll, answer, instead or seat.audience.document, met)
-
-    def _witnessed(
-        self, seat: Seat, poll: Poll, answer: Answer, document: Document, met: Sequence[Fault]
-    ) -> Answer:
-        """Write down what is told, and spoil how it is labelled."""
-        role, now = seat.role, self._now()
-        if role is None:
-            return answer
         if answer.status == OK:
             known = VERSIONS[poll.version].types
-            shown = [_named(event) for event in document.events if event.type in known]
-            role.ledger.told(role.machine, shown, now=now)
+            shown = (instead or seat.audience.document).events
+            told = [_named(event) for event in shown if event.type in known]
+            role.ledger.told(role.machine, told, now=self._now())
             if any(fault.kind is FaultKind.TEXT for fault in met):
-                role.ledger.spoiled(role.machine, PLAIN)
-                return answers.relabelled(answer, PLAIN)
-        role.ledger.sound(role.machine, now=now)
+                answer = answers.relabelled(answer, PLAIN)
+        self._judge(role, seat.audience.document, met)
         return answer
+
+    def _judge(self, role: Role, document: Document, met: Sequence[Fault]) -> None:
+        """Write down whether what was told is as it should be."""
+        now = self._now()
+        for fault in met:
+            hides = any(fault.hides(event, now) for event in document.events)
+            if fault.kind is FaultKind.TEXT:
+                role.ledger.spoiled(role.machine, PLAIN)
+                return
+            if hides or fault.kind is FaultKind.INCARNATION_RESTART:
+                role.ledger.spoiled(role.machine, MISLEADING[fault.kind])
+                return
+        role.ledger.sound(role.machine, now=now)
 
     def _tell(self, seat: Seat, poll: Poll, document: Document) -> Answer:
         """Answer with another document than there is; only what it shows counts as sent."""

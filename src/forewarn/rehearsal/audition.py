@@ -6,12 +6,14 @@ from typing import Any
 
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.rehearsals import how_to_mark
-from forewarn.core.words import Priority
+from forewarn.core.words import Action, Priority
 from forewarn.rehearsal.casting import cast, evicted, hosts_of, machines_on, roles
 from forewarn.rehearsal.operator import Operator
-from forewarn.rehearsal.scenario import EVENTS, Scenario
+from forewarn.rehearsal.scenario import EVENTS, OrderStep, Scenario
 
 PAGE = 1000
+# What the user of a project may order; the rest, and all that is done to hosts, is for operators.
+USERS_ACTIONS = frozenset({Action.RESTART, Action.REDEPLOY, Action.TERMINATE, Action.START})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,7 @@ async def audition(
 ) -> Company:
     """Find who plays whom, by name where nothing else is said; refused unless all are for rehearsals."""
     _check(scenario, players)
+    await _check_rights(server, scenario)
     chosen = await _project(server, project)
     found = {
         role: await _machine(server, players.get(role, role), role=role, project=chosen)
@@ -50,6 +53,18 @@ def _check(scenario: Scenario, players: Mapping[str, str]) -> None:
     for role in players:
         if role not in scenario.machines:
             raise NotFound(f"{scenario.name} has no machine {role}, only {', '.join(scenario.machines)}")
+
+
+async def _check_rights(server: Operator, scenario: Scenario) -> None:
+    """Refuse at once what would be refused when the order is due."""
+    orders = [step.does for step in scenario.steps if isinstance(step.does, OrderStep)]
+    for order in orders:
+        if order.host or order.action not in USERS_ACTIONS:
+            try:
+                await server.call("GET", "/v1/tokens")  # whoever may not do this is no operator
+            except Conflict:
+                raise Conflict(f"{scenario.name} orders {order}, which takes an operator's token") from None
+            return
 
 
 def _check_once(names: Mapping[str, str]) -> None:

@@ -52,11 +52,11 @@ class Venue(Protocol):
         ...
 
 
-class Telling(Protocol):
-    """Whoever is told what happens: now, or at a moment of the service's time."""
+class Tell(Protocol):
+    """Tells whoever watches what somebody did: now, or when it was."""
 
-    def __call__(self, who: str, what: str, at: datetime | None = None, /) -> None:
-        """Be told."""
+    def __call__(self, who: str, what: str, /, *, at: datetime | None = None) -> None:
+        """Tell it."""
         ...
 
 
@@ -71,7 +71,7 @@ class Director:
         stage: Stage,
         ledger: Ledger,
         exits: Mapping[str, int],
-        note: Telling,
+        note: Tell,
     ) -> None:
         """Take with which codes programs have ended that were run as guests; it goes on changing."""
         self._exits = exits
@@ -100,6 +100,7 @@ class Director:
                 await self._do(waiting.pop(0))
             await self._look()
             await asyncio.sleep(self._venue.look_every)
+        await self._keep_up()  # somebody else may have ended it, and its orders with it
         await self._epilogue()
 
     async def call_off(self) -> None:
@@ -215,11 +216,10 @@ class Director:
         first = self._first.setdefault(event["id"], event)
         self._events[event["id"]] = event
         what = f"{event['type']} of {', '.join(first['resources'])}"
-        if known is None:
-            self._note(SERVICE, f"{what} is announced", _moment(event["announced_at"]))
-        for key, said in (("started_at", "is started"), ("ended_at", f"is over: {event['why']}")):
+        over = f"is over: {event['why']}"
+        for key, said in (("announced_at", "is announced"), ("started_at", "is started"), ("ended_at", over)):
             if event[key] is not None and (known is None or known[key] is None):
-                self._note(SERVICE, f"{what} {said}", _moment(event[key]))
+                self._note(SERVICE, f"{what} {said}", at=_moment(event[key]))
 
     async def _epilogue(self) -> None:
         """Let every guest that polls see the end."""
@@ -238,7 +238,7 @@ def _is_on(step: Step, elapsed: timedelta) -> bool:
 
 
 def _facts(event: dict[str, Any], first: dict[str, Any]) -> EventFacts:
-    approvals = {approval["by"]: _moment(approval["at"]) for approval in event["approvals"]}
+    approvals = [_time(approval["at"]) for approval in event["approvals"]]
     return EventFacts(
         id=event["id"],
         type=event["type"],
@@ -248,8 +248,7 @@ def _facts(event: dict[str, Any], first: dict[str, Any]) -> EventFacts:
         started=_time(event["started_at"]),
         ended=_time(event["ended_at"]),
         why=event["why"],
-        approved=min(approvals.values(), default=None),
-        approvals=approvals,
+        approved=min((each for each in approvals if each), default=None),
     )
 
 

@@ -173,10 +173,10 @@ class _Play:
             self._ledger.admit(machine)
         self._ledger.attend(self.note)
 
-    def note(self, who: str, what: str, at: datetime | None = None) -> None:
-        """Tell the audience what has happened: now, or at a moment of the service's time."""
+    def note(self, who: str, what: str, *, at: datetime | None = None) -> None:
+        """Tell the audience what has happened, now or when it was."""
         began = self._stage.began
-        elapsed = self._stage.elapsed() if at is None or began is None else max(at - began, timedelta())
+        elapsed = self._stage.elapsed() if at is None or began is None else at - began
         self._audience.noted(elapsed, who, what)
 
     def ended(self, machine: str, code: int) -> None:

@@ -12,7 +12,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.faults import Fault, FaultKind
 from forewarn.core.fleet import FleetSpec
 from forewarn.core.policy import HOST_ACTIONS, MACHINE_ACTIONS
-from forewarn.core.words import Action, Work
+from forewarn.core.words import Action, Priority, Work
 from forewarn.rehearsal.scenario import (
     CancelStep,
     Expectation,
@@ -202,7 +202,15 @@ def _order(table: Mapping[str, object], where: str, fleet: FleetSpec) -> OrderSt
         raise Invalid(f'{where}.host: expected a host of the fleet, got "{given["host"]}"')
     if "machine" in given:
         _known(fleet, [given["machine"]], f"{where}.machine")
+        if given["action"] is Action.EVICT:
+            _check_spot(fleet, given["machine"], f"{where}.machine")
     return OrderStep(**given)
+
+
+def _check_spot(fleet: FleetSpec, name: str, where: str) -> None:
+    (machine,) = (each for each in fleet.machines if each.name == name)
+    if machine.priority is not Priority.SPOT:
+        raise Invalid(f'{where}: only machines with priority "spot" are evicted, and {name} is none')
 
 
 def _fault(table: Mapping[str, object], where: str, fleet: FleetSpec) -> FaultStep:

@@ -146,11 +146,12 @@ def _time(text: str | None) -> datetime | None:
 def witness(ledger: Ledger, events: Iterable[Mapping[str, Any]]) -> None:
     """Write down what the server says that guests were sent, and approved."""
     for event in events:
-        status, names = event["status"], ", ".join(event["resources"])
-        what = f"{event['type']} of {names} ({status}, event {event['id'][:8]})"
+        names, started = ", ".join(event["resources"]), _time(event["started_at"])
         for notice in event["notices"]:
             if notice["machine"] in ledger.accounts and notice["sent_at"] is not None:
                 at = datetime.fromisoformat(notice["sent_at"])
+                status = "Started" if started is not None and at >= started else "Scheduled"
+                what = f"{event['type']} of {names} ({status}, event {event['id'][:8]})"
                 ledger.shown(notice["machine"], event["id"], what, at=at)
         if event["ended_at"] is not None:
             ledger.over(event["id"])

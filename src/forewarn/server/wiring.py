@@ -152,6 +152,7 @@ def wire(core: Core) -> Parts:
         store=core.noting,
         clock=core.clock,
         playhouse=Plays(guest.playhouse, asyncio.get_running_loop()),
+        cancel=core.plane.cancel_order,
         monotonic=monotonic,
         new_id=new_id,
     )
