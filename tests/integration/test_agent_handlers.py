@@ -550,14 +550,21 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert asked(two) == Never(f"{path} is not executable: `chmod +x {path}`")
 
 
-@pytest.mark.parametrize(("agent", "said"), [(0, False), (12345, True)])
+@pytest.mark.parametrize(
+    ("agent", "user", "said"),
+    [
+        (0, "nobody", None),
+        (12345, "nobody", "run the agent as root, or run it as nobody and leave `user` out"),
+        (12345, "root", "run the agent as root"),
+    ],
+)
 def test_that_only_root_can_run_programs_as_others_is_said(
-    monkeypatch: pytest.MonkeyPatch, agent: int, said: bool
+    monkeypatch: pytest.MonkeyPatch, agent: int, user: str, said: str | None
 ) -> None:
-    (one,) = handlers(toml(name="drain", kind="exec", prepare=["/bin/true"], user="nobody"))
+    (one,) = handlers(toml(name="drain", kind="exec", prepare=["/bin/true"], user=user))
     monkeypatch.setattr(os, "geteuid", lambda: agent)
-    why = "user: only root can run programs as nobody: run the agent as root, or as nobody without this field"
-    assert (why in one.does.problems()) is said
+    told = [why for why in one.does.problems() if why.startswith("user: ")]
+    assert told == ([f"user: only root can run programs as {user}: {said}"] if said else [])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs as others")

@@ -400,3 +400,18 @@ def test_the_agent_loads_nothing_of_the_server() -> None:
     code = "import sys; import forewarn.agent.program, forewarn.cli.main; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {name.partition(".")[0] for name in ran.stdout.split()} & set(heavy)
+
+
+def test_the_log_says_in_which_zone_it_counts_and_approves_before_the_event_starts(
+    service: Program, tmp_path: Path
+) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.out.wait_for("Reboot is Started")
+        said = agent.out.lines
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ ", line) for line in said), said
+    approving, started = (
+        next(number for number, line in enumerate(said) if what in line)
+        for what in ("approving: it may start from now on", "Reboot is Started")
+    )
+    assert approving < started

@@ -115,6 +115,22 @@ def test_a_program_must_say_what_to_approve(face: Face) -> None:
     assert answer("approve", "--yes") == {"approved": [REBOOT.id]}
 
 
+def test_where_the_endpoint_is_may_be_said_before_the_verb(
+    face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREWARN_ENDPOINT", "127.0.0.1:1")
+    assert "No events" in run("--endpoint", url_of(face), "events").stdout
+    assert "No events" in run("--endpoint", "127.0.0.1:1", "events", "--endpoint", url_of(face)).stdout
+
+
+@pytest.mark.parametrize("words", [["guest"], ["guest", "events"], ["agent", "status"], ["agent", "init"]])
+def test_the_help_of_what_asks_no_server_has_no_options_about_one(words: list[str]) -> None:
+    shown = CliRunner().invoke(app, [*words, "--help"]).stdout
+    assert "--json" in shown
+    for option in ("--server", "--token", "--project"):
+        assert option not in shown
+
+
 def test_a_server_is_not_asked(face: Face) -> None:
     assert "--endpoint URL" in run("events", "--server", "http://127.0.0.1:1", code=1).stderr
 

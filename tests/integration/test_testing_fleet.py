@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from forewarn.core.errors import Invalid
 from forewarn.testing import Conflict, Fleet, Machine
 from forewarn.testing.fleet import opened_fleet
 
@@ -95,6 +96,11 @@ def test_a_machine_nobody_polls_from_is_told_even_after_days(fleet: Fleet) -> No
     vm = fleet.machine("web-0")
     fleet.advance(days=3)
     assert vm.restart().status == "Scheduled"
+
+
+def test_the_clock_is_never_turned_back(fleet: Fleet) -> None:
+    with pytest.raises(Invalid, match="a clock is never turned back, got -900 s"):
+        fleet.advance(minutes=-15)
 
 
 def test_an_evicted_machine_can_be_started_again(fleet: Fleet) -> None:

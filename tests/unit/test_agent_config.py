@@ -164,7 +164,7 @@ HANDLER = '\n[[handlers]]\nname = "a"\nkind = "log"\n\n[[handlers]]\nname = "b"\
         ),
         (HANDLER + 'kind = "notify"', 'handlers[1] "b": expected either to (mail addresses) or url'),
         (HANDLER + 'kind = "process"', 'handlers[1] "b": expected either unit or pid-file'),
-        ("handlers = 3", "line 1: handlers: expected a list, got 3"),
+        ("handlers = 3", "line 1: handlers: expected a list, as [[handlers]] before each handler, got 3"),
     ],
 )
 def test_a_bad_config_names_line_field_and_what_was_expected(text: str, said: str) -> None:
@@ -180,6 +180,13 @@ def test_a_field_inside_a_line_is_found_by_what_is_around_it() -> None:
     assert line_of("[a]\nb = { c = 1 }\n[[x.y]]\n[[x.y]]\nz = 1", ("a", "b", "c")) == 2
     assert line_of("[[x]]\n[[x]]\n[[x.y]]\nz = 1", ("x", 1, "y", 0, "z")) == 4
     assert line_of("", ("a",)) is None
+    assert line_of("[a]\n\n[[x]]\n[[x]]", ("x",)) == 3
+    assert line_of("[a]\n\n[x.y]", ("x",)) == 3
+
+
+def test_a_table_that_there_is_not_is_refused_with_its_line() -> None:
+    assert refusal('[agent]\n\n[[handler]]\nname = "a"').startswith("agent.toml line 3: handler: ")
+    assert "line 1: handlers: expected a list, as [[handlers]] before each handler" in refusal("[handlers]\n")
 
 
 def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:

@@ -169,9 +169,12 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
     [
         ([], "expected a table, got a list"),
         ({"machine": []}, "machine: there is no such field; did you mean machines?"),
-        ({"machines": {}}, "machines: expected a list, got a table"),
-        ({"machines": ["web-0"]}, 'machines[0]: expected a table, got "web-0"'),
-        ({"hosts": ["a"]}, "hosts: expected a table, got a list"),
+        ({"machines": {}}, "machines: expected a list, as [[machines]] before each machine, got a table"),
+        (
+            {"machines": ["web-0"]},
+            'machines[0]: expected a table, as [[machines]] with name = "web-0" below it, got "web-0"',
+        ),
+        ({"hosts": ["a"]}, "hosts: expected a table, as [hosts.host-1], got a list"),
         ({"hosts": {"a b": {}}}, f'hosts.a b: {NAME}"a b"'),
         ({"hosts": {"a": {"rack": 1}}}, "hosts.a: rack: there is no such field; expected an empty table"),
         (

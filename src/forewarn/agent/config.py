@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,10 @@ def _seconds(least: timedelta, most: timedelta) -> Reader:
     return lambda value: span(value).total_seconds()
 
 
-_TOP: Readers = {"agent": fields.table, "handlers": fields.sequence}
+_TOP: Readers = {
+    "agent": partial(fields.table, written="[agent]"),
+    "handlers": partial(fields.sequence, written="[[handlers]] before each handler"),
+}
 _AGENT: Readers = {
     "endpoint": endpoints,
     "machine": machine,

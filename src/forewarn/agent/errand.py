@@ -198,6 +198,8 @@ class Errand:
         if self._desk.dry:
             self._say_once("would have approved the event")
             return None
+        # Said before it is sent: the document that shows it Started may be faster than the answer.
+        self._say_once("approving: it may start from now on")
         outcome = await self._unless_gone(self._sent())
         match outcome:
             case Ready():

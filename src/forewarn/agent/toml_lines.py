@@ -23,8 +23,12 @@ def line_of(text: str, path: Path) -> int | None:
     """Find the line of a field, or else of the nearest thing around it; None if nothing of it is there."""
     places = dict(_places(text))
     for length in range(len(path), 0, -1):
-        if path[:length] in places:
-            return places[path[:length]]
+        sought = path[:length]
+        # A list of tables has no line of its own but that of its first, nor has a table that is only written
+        # through what it holds.
+        inside = (line for place, line in places.items() if place[:length] == sought)
+        if found := places.get(sought) or next(inside, None):
+            return found
     return None
 
 

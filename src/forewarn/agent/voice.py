@@ -65,7 +65,7 @@ class Form(logging.Formatter):
         told = "".join(f" {name}={_bare(value)}" for name, value in shown.items())
         level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
         # On one line, whatever an endpoint or a program has said: nobody shall write lines of ours.
-        return on_one_line(f"{at:%Y-%m-%d %H:%M:%S} {level}{message}{told}") + trace
+        return on_one_line(f"{at:%Y-%m-%d %H:%M:%SZ} {level}{message}{told}") + trace
 
     def _hidden(self, value: Any) -> Any:
         return hidden(value, self._secrets) if isinstance(value, str) else value

@@ -9,7 +9,7 @@ import typer
 
 from forewarn.cli import console
 from forewarn.cli.commands import Commands
-from forewarn.cli.session import Session, with_session
+from forewarn.cli.session import Session, within_machine
 
 if TYPE_CHECKING:
     from forewarn.agent.config import Config
@@ -91,7 +91,7 @@ def _run(**options: Any) -> None:
 
 
 @app.command("check")
-@with_session
+@within_machine
 def check(session: Session, config: ConfigFile = None) -> None:
     """Validate a config, and say what it would do for each type of event."""
     from dataclasses import asdict
@@ -141,7 +141,7 @@ def _show_lines(head: str, lines: list[str]) -> None:
 
 
 @app.command("status")
-@with_session
+@within_machine
 def status(session: Session, config: ConfigFile = None) -> None:
     """Show what the agent is doing, and for how long."""
     from forewarn.agent.config import load_settings
@@ -156,7 +156,7 @@ def status(session: Session, config: ConfigFile = None) -> None:
 
 
 @app.command("init")
-@with_session
+@within_machine
 def init(
     session: Session,
     file: Annotated[
@@ -209,7 +209,7 @@ def _write(path: Path, content: str, *, mode: int | None = None) -> None:
 
 
 @app.command("rehearse")
-@with_session
+@within_machine
 def rehearse(
     session: Session,
     scenario: Annotated[

@@ -8,13 +8,12 @@ import typer
 
 from forewarn.cli import console
 from forewarn.cli.client import Refused, Unreachable
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Json, Session, noun, remember, within_machine
 
 if TYPE_CHECKING:
     from forewarn.sdk.client import GuestClient
     from forewarn.sdk.documents import Document, Event
 
-app = noun("Inside a machine: what it is told, and approving it.")
 
 # What does not pass by then, a person should hear of; the first call may still take two minutes.
 PERSISTENCE_SECONDS = 10.0
@@ -51,8 +50,19 @@ Limit = Annotated[
 ]
 
 
+def before_the_verb(ctx: typer.Context, endpoint: Endpoint = None, json: Json = None) -> None:
+    """Keep the options that stand before a verb."""
+    remember(ctx, json=json)
+    if endpoint is not None:
+        # What stands after the verb counts more.
+        ctx.default_map = {str(ctx.invoked_subcommand): {"endpoint": endpoint}}
+
+
+app = noun("Inside a machine: what it is told, and approving it.", callback=before_the_verb)
+
+
 @app.command()
-@with_session
+@within_machine
 def events(session: Session, endpoint: Endpoint = None) -> None:
     """Show what this machine is told, with countdowns."""
     from forewarn.cli import guest_view
@@ -63,7 +73,7 @@ def events(session: Session, endpoint: Endpoint = None) -> None:
 
 
 @app.command()
-@with_session
+@within_machine
 def watch(session: Session, endpoint: Endpoint = None) -> None:
     """Show what this machine is told, as it changes, until interrupted."""
     from forewarn.cli import guest_view
@@ -78,7 +88,7 @@ def watch(session: Session, endpoint: Endpoint = None) -> None:
 
 
 @app.command()
-@with_session
+@within_machine
 def approve(session: Session, ids: Ids = None, yes: Yes = False, endpoint: Endpoint = None) -> None:
     """Let events start now."""
     from forewarn.cli import guest_view
@@ -100,7 +110,7 @@ def approve(session: Session, ids: Ids = None, yes: Yes = False, endpoint: Endpo
 
 
 @app.command()
-@with_session
+@within_machine
 def doctor(session: Session, endpoint: Endpoint = None) -> None:
     """Find out why this machine is told nothing: where the endpoint is, who I am, clocks, who polls."""
     from forewarn.cli.guest_doctor import examine, show
@@ -112,7 +122,7 @@ def doctor(session: Session, endpoint: Endpoint = None) -> None:
 
 
 @app.command()
-@with_session
+@within_machine
 def wait(
     session: Session,
     clear: Clear = False,

@@ -8,9 +8,10 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -45,6 +46,18 @@ Token = Annotated[
     typer.Option("--token", metavar="SECRET", help=WHO_HELP, show_default=False, rich_help_panel=PANEL),
 ]
 OPTIONS: dict[str, Any] = {"server": Server, "token": Token, "project": Project, "json": Json}
+
+
+def _hidden(option: Any) -> Any:
+    """Leave an option out of the help."""
+    kind, described = get_args(option)
+    described = copy(described)
+    described.hidden = True
+    return Annotated[kind, described]
+
+
+# Of commands that ask no server; given all the same, they are answered with where to ask instead.
+HIDDEN_OPTIONS = {name: kind if name == "json" else _hidden(kind) for name, kind in OPTIONS.items()}
 
 
 def as_typed() -> str:
@@ -102,16 +115,24 @@ def remember(
     ctx.obj = _merged(ctx, server, token, project, json)
 
 
-def noun(help_: str) -> Commands:
-    """Make the group of commands about one kind of thing."""
-    group = Commands(help=help_, no_args_is_help=True, callback=remember)
+def noun(help_: str, *, callback: Callable[..., None] = remember) -> Commands:
+    """Make the group of commands about one kind of thing; `callback` has the options before the verb."""
+    group = Commands(help=help_, no_args_is_help=True, callback=callback)
     group.info.short_help = help_
     return group
 
 
 def with_session(function: Callable[..., None]) -> Callable[..., None]:
     """Let a command take a Session as its first argument, and fail as a program should."""
+    return _command(function, OPTIONS)
 
+
+def within_machine(function: Callable[..., None]) -> Callable[..., None]:
+    """Do the same for a command that asks no server: its help leaves out what is said to one."""
+    return _command(function, HIDDEN_OPTIONS)
+
+
+def _command(function: Callable[..., None], options: Mapping[str, Any]) -> Callable[..., None]:
     def command(
         ctx: typer.Context, server: Server, token: Token, project: Project, json: Json, **given: Any
     ) -> None:
@@ -130,7 +151,7 @@ def with_session(function: Callable[..., None]) -> Callable[..., None]:
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in OPTIONS.items()
+        for name, kind in options.items()
     ]
     own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
     parameters = [context, *own, *shared]

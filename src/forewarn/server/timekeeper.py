@@ -45,6 +45,8 @@ class Timekeeper:
             raise Conflict(
                 f"the clock is {self._clock.kind}: only a manual one can be advanced (--clock manual)"
             )
+        if seconds < 0:
+            raise Invalid(f"seconds: a clock is never turned back, got {seconds:g} s")
         if not 0 <= seconds <= LONGEST_ADVANCE.total_seconds():
             most = lasting(LONGEST_ADVANCE.total_seconds())
             raise Invalid(f"seconds: expected at most {most}, got {lasting(seconds)}")

@@ -112,11 +112,11 @@ def tags(value: object) -> dict[str, str]:
     return dict(value)
 
 
-def table(value: object, where: str = "") -> Mapping[str, object]:
-    """Read a table."""
+def table(value: object, where: str = "", *, written: str = "") -> Mapping[str, object]:
+    """Read a table; a refusal shows how one is written, if that is said."""
     if not isinstance(value, Mapping):
-        prefix = f"{where}: " if where else ""
-        raise Invalid(f"{prefix}expected a table, got {shown(value)}")
+        prefix, example = f"{where}: " if where else "", f", as {written}" if written else ""
+        raise Invalid(f"{prefix}expected a table{example}, got {shown(value)}")
     return value
 
 
@@ -149,10 +149,11 @@ def _span(value: object) -> timedelta | None:
     return timedelta(seconds=sum(int(count) * UNITS[unit] for count, unit in parts))
 
 
-def sequence(value: object) -> Sequence[object]:
-    """Read a list."""
+def sequence(value: object, *, written: str = "") -> Sequence[object]:
+    """Read a list; a refusal shows how one is written, if that is said."""
     if not isinstance(value, list | tuple):
-        raise Invalid(f"expected a list, got {shown(value)}")
+        example = f", as {written}" if written else ""
+        raise Invalid(f"expected a list{example}, got {shown(value)}")
     return value
 
 

@@ -7,6 +7,7 @@ can find the line.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from forewarn.core import fleet
@@ -30,10 +31,10 @@ from forewarn.wire.projects import read_project, write_project
 _GROUP_KINDS = tuple(kind for kind in GroupKind if kind is not GroupKind.STANDALONE)
 
 _FLEET: Readers = {
-    "projects": fields.table,
-    "groups": fields.table,
-    "hosts": fields.table,
-    "machines": fields.sequence,
+    "projects": partial(fields.table, written="[projects.default]"),
+    "groups": partial(fields.table, written="[groups.web]"),
+    "hosts": partial(fields.table, written="[hosts.host-1]"),
+    "machines": partial(fields.sequence, written="[[machines]] before each machine"),
 }
 
 _GROUP: Readers = {
@@ -178,7 +179,7 @@ def _groups(declared: Mapping[str, object]) -> dict[str, GroupSpec]:
 
 def _group(name: str, value: object) -> GroupSpec:
     where = f"groups.{fields.named(name, f'groups.{name}')}"
-    given = fields.read(fields.table(value, where), _GROUP, f"{where}: ")
+    given = fields.read(fields.table(value, where, written=f"[{where}]"), _GROUP, f"{where}: ")
     if "policy" in given:
         given["policy"] = GroupPolicy(**fields.read(given["policy"], _POLICY, f"{where}: policy."))
     if "kind" not in given:
@@ -189,7 +190,7 @@ def _group(name: str, value: object) -> GroupSpec:
 def _hosts(declared: Mapping[str, object]) -> tuple[HostName, ...]:
     for name, value in declared.items():
         where = f"hosts.{fields.named(name, f'hosts.{name}')}"
-        fields.read(fields.table(value, where), _HOST, f"{where}: ")
+        fields.read(fields.table(value, where, written=f"[{where}]"), _HOST, f"{where}: ")
     return tuple(HostName(name) for name in declared)
 
 
@@ -198,7 +199,7 @@ def _machines(declared: Sequence[object], groups: Mapping[str, GroupSpec]) -> tu
 
 
 def _machine(value: object, place: int, groups: Mapping[str, GroupSpec]) -> MachineSpec:
-    body = fields.table(value, f"machines[{place}]")
+    body = fields.table(value, f"machines[{place}]", written='[[machines]] with name = "web-0" below it')
     name = body.get("name")
     where = f'machines[{place}] "{name}"' if isinstance(name, str) else f"machines[{place}]"
     given = fields.read(body, _MACHINE, f"{where}: ")

@@ -110,7 +110,8 @@ def cannot_become(user: str) -> str | None:
         return f"there is no user {user} in this machine"
     if os.geteuid() in {0, known.pw_uid}:
         return None
-    return f"only root can run programs as {user}: run the agent as root, or as {user} without this field"
+    or_so = "" if known.pw_uid == 0 else f", or run it as {user} and leave `user` out"
+    return f"only root can run programs as {user}: run the agent as root{or_so}"
 
 
 def identity_of(user: str) -> dict[str, Any]:
