@@ -30,8 +30,9 @@ def look(agent: Settings) -> Premises:
 
 
 def _is_held(journal: Path) -> bool:
+    lock = lock_of(journal)
     try:
-        return platform.is_held(lock_of(journal))
+        return lock.exists() and platform.is_held(lock)
     except OSError:
         return False
 
