@@ -32,8 +32,9 @@ _PERMANENT: Mapping[int, str] = {
     "that lets only some users reach it, and for a proxy before it",
     HTTPStatus.METHOD_NOT_ALLOWED: "what answers is no metadata endpoint: it knows no such request",
 }
-# A 404 that stays, by its words (Azure's and ours), or by its form, which is that of our other face.
+# A 404 that stays, by its words: Azure's and ours, and those of our other face.
 VERSION_UNKNOWN = "invalid version"
+LISTS_ITS_CALLS = "/openapi.json"
 _NO_SUCH_VERSION = (
     "the endpoint does not offer this api-version: ask with another; /metadata/versions lists all"
 )
@@ -122,7 +123,7 @@ def _never_found(answer: Answer, own: str) -> str | None:
         return None
     if VERSION_UNKNOWN in own.lower():
         return _NO_SUCH_VERSION
-    return _OTHER_FACE if isinstance(_error_in(answer.body), dict) else None
+    return _OTHER_FACE if LISTS_ITS_CALLS in own else None
 
 
 def _own_words(body: bytes) -> str:
