@@ -238,7 +238,7 @@ def _is_on(step: Step, elapsed: timedelta) -> bool:
 
 
 def _facts(event: dict[str, Any], first: dict[str, Any]) -> EventFacts:
-    approvals = [_time(approval["at"]) for approval in event["approvals"]]
+    approvals = {approval["by"]: _moment(approval["at"]) for approval in event["approvals"]}
     return EventFacts(
         id=event["id"],
         type=event["type"],
@@ -248,7 +248,8 @@ def _facts(event: dict[str, Any], first: dict[str, Any]) -> EventFacts:
         started=_time(event["started_at"]),
         ended=_time(event["ended_at"]),
         why=event["why"],
-        approved=min((each for each in approvals if each), default=None),
+        approved=min(approvals.values(), default=None),
+        approvals=approvals,
     )
 
 
