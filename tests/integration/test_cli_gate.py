@@ -1,7 +1,6 @@
 """The gate: somebody's own command runs when the guests have been told and are ready."""
 
 import json
-import signal
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -142,19 +141,6 @@ def test_an_order_that_was_retried_is_done_by_nobody_and_that_is_said(
     assert unasked.exit_code == 1
     assert "perhaps in other hands: say --yes" in unasked.stderr
     assert invoke(url, "gate", "order", order, "--yes", "--", "true").exit_code == 0
-
-
-def test_a_gate_that_is_interrupted_at_work_says_how_to_go_on(program: Program, tmp_path: Path) -> None:
-    with program:
-        work = "touch begun; exec sleep 60"
-        gated = gate(program, tmp_path, "machine", "db", "--action", "freeze", "--", "sh", "-c", work)
-        until(lambda: approve_everything(program), what="the event")
-        until(lambda: (tmp_path / "begun").exists(), what="the command to be run")
-        gated.send_signal(signal.SIGINT)
-        out, err = gated.communicate(timeout=60)
-        (order,) = program.all("orders")
-        assert f"Order {order['id']} goes on" in err
-        assert f"gate order {order['id']} --yes -- COMMAND" in out
 
 
 def test_an_order_taken_up_again_keeps_its_own_limit_of_silence(failed: tuple[str, str]) -> None:

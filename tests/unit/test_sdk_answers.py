@@ -64,7 +64,7 @@ def test_what_stays_is_refused_with_what_to_do(status: int) -> None:
     [
         (b'{ "error": "Not found. Invalid version requested" }', "does not offer this api-version"),
         (
-            b'{"error":{"code":"NotFound","message":"there is nothing at /x; /openapi.json lists what there is"}}',
+            b'{"error":{"code":"NotFound","message":"nothing at /x; /openapi.json lists what there is"}}',
             "no metadata endpoint but an API for operators",
         ),
     ],

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,12 @@ def complain(text: str) -> None:
     """Print what went wrong, beside the output."""
     first, *rest = text.splitlines() or [""]
     print(f"forewarn: {first}", *rest, sep="\n", file=sys.stderr)
+
+
+def mention(text: str) -> None:
+    """Print something beside the output that is not worth dying of: a closed terminal takes no more words."""
+    with suppress(OSError):
+        complain(text)
 
 
 def print_json(value: object) -> None:

@@ -5,39 +5,23 @@ and completes or fails the order by the command's exit code. An order whose work
 gone, is taken up again by its id.
 """
 
-import os
-import shlex
 import shutil
-import subprocess
 import sys
-import threading
 from typing import Annotated, Any, Literal
 
 import typer
 
 from forewarn.cli import console, words
-from forewarn.cli.client import Refused, Unreachable
+from forewarn.cli.client import Refused
 from forewarn.cli.complete import names
 from forewarn.cli.durations import Deadline, Heartbeat, Takes, seconds_or_none
 from forewarn.cli.find import whole_id
+from forewarn.cli.gate_run import Gate, under_way
+from forewarn.cli.interrupts import Interrupts
+from forewarn.cli.placed import show_no_event
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Announce, wait for the guests, then run your own command.")
-
-# As often as a guest polls.
-LOOK_EVERY = 1.0
-# As long as a server lets an external driver be silent, unless it is told otherwise.
-DEFAULT_SILENCE = 600.0
-# So long an event stays listed after its start, unless a server is told otherwise.
-DEFAULT_LINGER = 90
-# Well within the limit after which silence is a failure.
-BEATS_IN_LIMIT = 4
-
-REPORTS = {
-    "complete": "when it is done",
-    "fail": "if it failed",
-    "heartbeat": "now and then: silence for {silence} is a failure",
-}
 
 EXTERNAL = "external"
 
@@ -84,7 +68,10 @@ def host(
     _check(command, wait=wait)
     body = {"action": action, **_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
     body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
-    _run(session, session.client.post(f"/v1/hosts/{name}/maintenance", body)["order"], command)
+    with Interrupts() as interrupts:
+        placed = session.client.post(f"/v1/hosts/{name}/maintenance", body)
+        _told(placed["order"])
+        Gate(session, interrupts, placed["order"], command).run()
 
 
 @app.command()
@@ -101,8 +88,11 @@ def machine(
     """Gate work on one machine."""
     _check(command, wait=wait)
     body = _terms(reason, heartbeat)
-    answer = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)
-    _run(session, answer["order"], command)
+    with Interrupts() as interrupts:
+        placed = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)
+        _told(placed["order"])
+        show_no_event(placed)
+        Gate(session, interrupts, placed["order"], command).run()
 
 
 @app.command()
@@ -118,11 +108,13 @@ def order(session: Session, id_: Id, command: Command = None, wait: Wait = False
         )
     if found["ended_at"] is not None:
         raise Refused(f"order {found['id']} is over ({found['state']}): order the work anew")
-    if found["state"] == "failed":
-        found = session.client.post(f"{path}/retry")["order"]
-    elif running := _under_way(found):
+    if found["state"] != "failed" and (running := under_way(found)):
         _ask(found, running, yes=yes)
-    _run(session, found, command)
+    with Interrupts() as interrupts:
+        if found["state"] == "failed":
+            found = session.client.post(f"{path}/retry")["order"]
+        _told(found)
+        Gate(session, interrupts, found, command).run()
 
 
 def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
@@ -130,8 +122,8 @@ def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
     return {"driver": EXTERNAL, "reason": reason, "heartbeat_seconds": silence}
 
 
-def _under_way(order: dict[str, Any]) -> list[str]:
-    return [step["machine"] for step in order["steps"] if step["state"] == "running"]
+def _told(order: dict[str, Any]) -> None:
+    console.say(f"Order {order['id']}:")
 
 
 def _ask(order: dict[str, Any], machines: list[str], *, yes: bool) -> None:
@@ -151,140 +143,3 @@ def _check(command: list[str] | None, *, wait: bool) -> None:
         raise typer.BadParameter("nothing to run: give a command after --, or --wait")
     if command and shutil.which(command[0]) is None:
         raise typer.BadParameter(f"{command[0]} cannot be run: there is no such program here")
-
-
-def _run(session: Session, order: dict[str, Any], command: list[str] | None) -> None:
-    """See an order through."""
-    silence = order["heartbeat_seconds"] or DEFAULT_SILENCE
-    console.say(f"Order {order['id']}:")
-    try:
-        while (machines := _wait(session, order["id"])) is not None:
-            if not command:
-                console.say(f"The work may begin on {words.listing(machines)}. Report how it goes:")
-                for report, when in REPORTS.items():
-                    when = when.format(silence=words.span(silence))
-                    console.say(f"  {session.command(f'order {report} ' + order['id'])}   # {when}")
-                return
-            _carry_out(session, order["id"], command, machines, silence=silence)
-    except KeyboardInterrupt:
-        _call_off(session, order["id"])
-        raise typer.Exit(1) from None
-    _show_notice(session, order["id"])
-
-
-def _wait(session: Session, order: str) -> list[str] | None:
-    """Wait until work may begin, and return on which machines; None if all of it is done.
-
-    A host that carries two update domains of a group is done in two parts. Each change of who is awaited is
-    told once.
-    """
-    said: list[str] = []
-    pause = threading.Event()
-    while True:
-        seen = session.client.get(f"/v1/orders/{order}")
-        steps, state = seen["order"]["steps"], seen["order"]["state"]
-        if state in ("cancelled", "failed"):
-            console.complain(
-                f"Order {order} is {state}: {seen['order']['why'] or 'see forewarn order show'}."
-            )
-            raise typer.Exit(1)
-        if running := _under_way(seen["order"]):
-            return running
-        if state == "done" or not any(step["state"] == "waiting" for step in steps):
-            return None
-        lines = _progress(seen)
-        for line in lines:
-            if line not in said:
-                console.say(f"  {line}")
-        said = lines
-        pause.wait(LOOK_EVERY)
-
-
-def _progress(seen: dict[str, Any]) -> list[str]:
-    lines = []
-    for event in seen["events"]:
-        if event["ended_at"] is not None:
-            continue
-        names = words.listing(event["resources"])
-        if event["status"] == "Started":
-            lines.append(f"{event['type']} of {names}: {_lingers('done')}")
-        elif event["approved"]:
-            by = words.listing([each["by"] for each in event["approvals"]])
-            lines.append(f"{event['type']} of {names}: approved by {by}")
-        else:
-            awaited = words.listing(event["awaited"])
-            lines.append(
-                f"{event['type']} of {names}: awaits {awaited}, until {words.at(event['not_before'])}"
-            )
-    if not lines:
-        lines = [f"{each['what']}: {each['reason']}" for each in seen["order"]["waiting"]]
-    return lines
-
-
-def _lingers(state: str) -> str:
-    return f"{state}; guests see it as over {DEFAULT_LINGER} s after it started, so that slow ones notice"
-
-
-def _carry_out(
-    session: Session, order: str, command: list[str], machines: list[str], *, silence: float
-) -> None:
-    """Run the command, and report how it ended; a failure ends this program with the command's code."""
-    console.say(f"The work may begin on {words.listing(machines)}: {' '.join(command)}")
-    stop = threading.Event()
-    beats = threading.Thread(target=_beat, args=(session, order, silence, stop), daemon=True)
-    beats.start()
-    try:
-        environment = os.environ | {"FOREWARN_ORDER": order, "FOREWARN_MACHINES": ",".join(machines)}
-        code = subprocess.run(command, check=False, env=environment).returncode  # noqa: S603 - their runbook
-        problem = f"{command[0]} ended with code {code}"
-    except OSError as error:
-        code, problem = 1, f"{command[0]} cannot be run: {error.strerror}"
-    finally:
-        stop.set()
-        beats.join()
-    if code == 0:
-        session.client.post(f"/v1/orders/{order}/complete")
-        console.say(f"Done with {words.listing(machines)}.")
-        return
-    session.client.post(f"/v1/orders/{order}/fail", {"reason": problem})
-    console.complain(
-        f"{problem}: order {order} has failed, and its events stay listed.\n"
-        f"Try again with `{session.command(f'gate order {order} -- {shlex.join(command)}')}`, "
-        f"or give up with `{session.command('order abandon ' + order)}`."
-    )
-    raise typer.Exit(code)
-
-
-def _beat(session: Session, order: str, silence: float, stop: threading.Event) -> None:
-    """Say now and then that the work goes on; a lost beat does no harm while the next one comes."""
-    while not stop.wait(silence / BEATS_IN_LIMIT):
-        try:
-            session.client.post(f"/v1/orders/{order}/heartbeat")
-        except (Refused, Unreachable):
-            continue
-
-
-def _show_notice(session: Session, order: str) -> None:
-    """Tell what was promised and what was given."""
-    for event in session.client.get(f"/v1/orders/{order}")["events"]:
-        promised = words.between(event["announced_at"], event["not_before"])
-        given = words.between(event["announced_at"], event["started_at"])
-        early = " (approved early)" if event["approved"] else ""
-        console.say(
-            f"  {words.listing(event['resources'])}: promised {promised}, started after {given}{early}"
-        )
-        if event["ended_at"] is None:
-            console.say(f"    {_lingers('still listed')}")
-
-
-def _call_off(session: Session, order: str) -> None:
-    try:
-        session.client.post(f"/v1/orders/{order}/cancel")
-        console.complain(f"Called off: order {order} is cancelled.")
-    except Refused as refusal:
-        console.complain(f"Order {order} goes on: {refusal}")
-        if _under_way(session.client.get(f"/v1/orders/{order}")["order"]):
-            again = session.command(f"gate order {order} --yes -- COMMAND")
-            console.say("Nobody does its work now.")
-            console.say(f"  Take it up again:  {again}")
-            console.say(f"  Or report it:      {session.command(f'order complete {order}')}, or order fail")

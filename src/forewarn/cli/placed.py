@@ -17,13 +17,18 @@ def show_order_on_machine(session: Session, answer: dict[str, Any]) -> None:
     if event is None:
         if waits:
             show_waiting(order)
-        elif answer["reason"]:
-            console.say(f"  No event: {answer['reason']}.")
+        show_no_event(answer)
         _next(session, follow=order)
     else:
         now = session.client.get("/v1/clock")["now"]
         console.say(f"  {_told(event, now)}")
         _next(session, event=event, follow=order)
+
+
+def show_no_event(answer: dict[str, Any]) -> None:
+    """Tell why nobody is ever told of an order on one machine, if that is so."""
+    if answer["event"] is None and answer["reason"] and not answer["order"]["waiting"]:
+        console.say(f"  No event: {answer['reason']}.")
 
 
 def show_order_on_host(session: Session, answer: dict[str, Any]) -> None:

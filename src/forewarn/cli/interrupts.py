@@ -1,0 +1,62 @@
+"""Ctrl-C, SIGTERM and SIGHUP, heard only where something can be done about them."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+HELD_BACK = b"forewarn: interrupted: what has been asked of the server is seen through first\n"
+
+
+class Interrupts:
+    """Takes the signals that end a program until the block ends: one stops it where it may be stopped.
+
+    One that comes elsewhere is held back, and any after the first changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._came: int | None = None
+        self._heeded = False
+        self._former: dict[int, Any] = {}
+
+    def __enter__(self) -> "Interrupts":
+        for number in SIGNALS:
+            # What whoever started this had it ignore, as nohup does, stays ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._former[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, former in self._former.items():
+            signal.signal(number, former)
+
+    @property
+    def came(self) -> int | None:
+        """The signal that came first, if one has come."""
+        return self._came
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Let an interrupt end the block with KeyboardInterrupt, also one that came before."""
+        before, self._heeded = self._heeded, True
+        try:
+            if self._came is not None:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._heeded = before
+
+    def _take(self, number: int, _: FrameType | None) -> None:
+        if self._came is not None:
+            return
+        self._came = number
+        if self._heeded:
+            raise KeyboardInterrupt
+        # Not print, which this may have come in the middle of.
+        os.write(2, HELD_BACK)

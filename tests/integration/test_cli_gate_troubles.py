@@ -1,0 +1,302 @@
+"""The gate in trouble: a server that is away, and people who end it in the middle."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tests.harness import Service, sqlite_url
+from tests.process import (
+    FOREWARN,
+    PATIENCE,
+    Output,
+    Program,
+    ending,
+    free_port,
+    operator_client,
+    run,
+    sample_fleet,
+    started,
+    until,
+)
+from tests.served import app_of, sample, serving
+
+WEB_0 = "127.0.1.10"
+FREEZE = ("machine", "db", "--action", "freeze")
+# Works until it is told that it has done enough.
+WORK = (
+    "--",
+    "sh",
+    "-c",
+    "echo $$ > begun.new; mv begun.new begun; until [ -e go ]; do sleep 0.05; done; exit $(cat go)",
+)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    """Give a server that is found at the same place when it is started again."""
+    place = f"127.0.0.1:{free_port()}"
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path), operator=place) as program:
+        yield program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gated:
+    """A gate that runs, and what it says."""
+
+    process: "subprocess.Popen[str]"
+    out: Output
+    err: Output
+
+    def code(self) -> int:
+        """Wait for its end."""
+        code = self.process.wait(PATIENCE)
+        self.out.finish()
+        self.err.finish()
+        return code
+
+
+@contextmanager
+def gated(server: str, folder: Path, *words: str) -> Iterator[Gated]:
+    with ending(started([FOREWARN, "--server", server, "gate", *words], folder)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        yield Gated(process=process, out=Output(process.stdout), err=Output(process.stderr))
+
+
+def the_order(program: Program) -> dict[str, Any]:
+    (order,) = program.all("orders")
+    return order
+
+
+def approve(program: Program) -> None:
+    (event,) = program.all("events")
+    program.post(f"/v1/events/{event['id']}/approve")
+
+
+def begin(program: Program, folder: Path, gate: Gated) -> int:
+    """Let the work begin; returns the id of the command's process."""
+    gate.out.wait_for("awaits db")
+    approve(program)
+    begun = folder / "begun"
+    until(begun.exists, what="the command to be run")
+    return int(begun.read_text())
+
+
+def is_gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+# A server that is away
+
+
+def test_a_gate_waits_for_a_server_that_is_away(program: Program, tmp_path: Path) -> None:
+    with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
+        gate.out.wait_for("awaits db")
+        program.kill()
+        gate.err.wait_for("reconnecting: No server answers")
+        program.start()
+        gate.err.wait_for("connected again")
+        approve(program)
+        assert gate.code() == 0
+        assert len(gate.err.lines) == 2
+        assert {step["state"] for step in the_order(program)["steps"]} == {"done"}
+
+
+def test_the_commands_end_is_reported_when_the_server_is_back(program: Program, tmp_path: Path) -> None:
+    with gated(program.operators, tmp_path, *FREEZE, *WORK) as gate:
+        begin(program, tmp_path, gate)
+        program.kill()
+        (tmp_path / "go").write_text("0")
+        gate.err.wait_for("reconnecting: ")
+        program.start()
+        assert gate.code() == 0
+        gate.out.wait_for("Done with db.")
+        assert {step["state"] for step in the_order(program)["steps"]} == {"done"}
+
+
+@pytest.mark.parametrize(("code", "report"), [(0, "complete"), (7, "fail")])
+def test_an_end_that_could_not_be_reported_is_told_with_how_to_report_it(
+    program: Program, tmp_path: Path, code: int, report: str
+) -> None:
+    with gated(program.operators, tmp_path, *FREEZE, "--heartbeat", "1", *WORK) as gate:
+        begin(program, tmp_path, gate)
+        id_ = the_order(program)["id"]
+        program.kill()
+        (tmp_path / "go").write_text(str(code))
+        assert gate.code() == 3
+        gate.err.wait_for(f"sh ended with code {code}, but that could not be reported: No server answers")
+        assert f"order {report} {id_}" in gate.err.lines[-1]
+        assert "once the server is back" in gate.err.lines[-1]
+
+
+def test_a_gate_that_cannot_call_off_says_what_is_left_to_do(program: Program, tmp_path: Path) -> None:
+    with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
+        gate.out.wait_for("awaits db")
+        id_ = the_order(program)["id"]
+        program.kill()
+        gate.process.send_signal(signal.SIGTERM)
+        assert gate.code() == 3
+        gate.err.wait_for(f"Order {id_} could not be called off")
+        assert f"order cancel {id_}` once the server is back" in gate.err.lines[-1]
+
+
+# Somebody ends it
+
+ENDS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+
+
+@ENDS
+def test_a_gate_that_is_ended_while_it_waits_calls_its_order_off(
+    program: Program, tmp_path: Path, number: signal.Signals
+) -> None:
+    with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
+        gate.out.wait_for("awaits db")
+        gate.process.send_signal(number)
+        assert gate.code() == 1
+        order = the_order(program)
+        assert order["state"] == "cancelled"
+        gate.err.wait_for(f"Called off: order {order['id']} is cancelled.")
+
+
+@ENDS
+def test_a_gate_that_is_ended_at_work_ends_its_command_and_says_how_to_go_on(
+    program: Program, tmp_path: Path, number: signal.Signals
+) -> None:
+    with gated(program.operators, tmp_path, *FREEZE, *WORK) as gate:
+        command = begin(program, tmp_path, gate)
+        gate.process.send_signal(number)
+        assert gate.code() == 1
+        assert is_gone(command)
+        order = the_order(program)
+        assert order["state"] == "started"
+        gate.err.wait_for(f"Order {order['id']} goes on: sh was interrupted, and ended with code -15")
+        gate.out.wait_for(f"gate order {order['id']} --yes -- COMMAND")
+        gate.out.wait_for(f"order complete {order['id']}")
+
+
+class Slow:
+    """Holds requests to one path back until the test lets them through."""
+
+    def __init__(self, app: ASGIApp, *, path: str) -> None:
+        self._app = app
+        self._path = path
+        self.reached, self.through = threading.Event(), threading.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"].endswith(self._path):
+            self.reached.set()
+            await asyncio.to_thread(self.through.wait, PATIENCE)
+        await self._app(scope, receive, send)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(sample())
+    yield service
+    service.close()
+
+
+def states(url: str) -> list[str]:
+    with operator_client(url) as client:
+        return [order["state"] for order in client.get("/v1/orders").json()["orders"]]
+
+
+def test_an_interrupt_while_the_order_is_placed_is_held_back_and_cancels_it(
+    service: Service, tmp_path: Path
+) -> None:
+    slow = Slow(app_of(service), path="/freeze")
+    with serving(slow) as url, gated(url, tmp_path, *FREEZE, "--", "touch", "ran") as gate:
+        assert slow.reached.wait(PATIENCE)
+        gate.process.send_signal(signal.SIGINT)
+        gate.err.wait_for("interrupted: ")
+        slow.through.set()
+        assert gate.code() == 1
+        gate.err.wait_for("Called off: ")
+        assert states(url) == ["cancelled"]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_further_interrupts_do_not_keep_an_order_from_being_called_off(
+    service: Service, tmp_path: Path
+) -> None:
+    slow = Slow(app_of(service), path="/cancel")
+    with serving(slow) as url, gated(url, tmp_path, *FREEZE, "--", "true") as gate:
+        gate.out.wait_for("awaits db")
+        gate.process.send_signal(signal.SIGINT)
+        gate.err.wait_for("Calling off order ")
+        assert slow.reached.wait(PATIENCE)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            gate.process.send_signal(number)
+        slow.through.set()
+        assert gate.code() == 1
+        gate.err.wait_for("Called off: ")
+        assert states(url) == ["cancelled"]
+
+
+def test_a_report_that_was_heard_but_not_answered_is_not_an_error(service: Service, tmp_path: Path) -> None:
+    app, heard = app_of(service), threading.Event()
+
+    async def forgetful(scope: Scope, receive: Receive, send: Send) -> None:
+        if not scope["path"].endswith("/complete") or heard.is_set():
+            await app(scope, receive, send)
+            return
+        heard.set()
+        await app(scope, receive, nowhere)
+        await JSONResponse({"error": {"message": "going away"}}, status_code=503)(scope, receive, send)
+
+    async def nowhere(_: Message) -> None:
+        pass
+
+    emergency = ("host", "host-1", "--action", "freeze", "--emergency", "coolant leak")
+    with serving(forgetful) as url, gated(url, tmp_path, *emergency, "--", "true") as gate:
+        assert gate.code() == 0, gate.err.text
+        assert gate.err.lines == ["forewarn: reconnecting: going away", "forewarn: connected again"]
+        gate.out.wait_for("Done with ")
+
+
+# Notice
+
+
+def test_a_machine_that_never_polled_is_named_while_it_is_awaited_and_in_the_end(
+    program: Program, tmp_path: Path
+) -> None:
+    with gated(program.operators, tmp_path, *FREEZE, "--", "true") as gate:
+        gate.out.wait_for("awaits db (never polled), until ")
+        program.advance(900)
+        assert gate.code() == 0
+        gate.out.wait_for("db: promised 15 m, delivered to nobody (never polled), started after 15 m")
+
+
+def test_what_notice_a_machine_got_is_told_beside_what_was_promised(program: Program, tmp_path: Path) -> None:
+    with gated(program.operators, tmp_path, "machine", "web-0", "--action", "freeze", "--", "true") as gate:
+        gate.out.wait_for("awaits web-0")
+        program.advance(60)
+        assert program.guest(WEB_0).document()["Events"]
+        program.advance(840)
+        assert gate.code() == 0
+        gate.out.wait_for("web-0: promised 15 m, delivered 14 m (late: web-0), started after 15 m")
+
+
+def test_a_machine_that_is_given_no_notice_is_said_to_get_none(program: Program, tmp_path: Path) -> None:
+    words = ("gate", "machine", "db", "--action", "restart", "--", "false")
+    ran = run(tmp_path, "--server", program.operators, *words)
+    assert ran.returncode == 1
+    assert "  No event: the feature is not enabled" in ran.stdout
+    assert "has failed." in ran.stderr
+    assert "events" not in ran.stderr
