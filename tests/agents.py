@@ -78,6 +78,7 @@ class Doing:
         self.answer = answer
         self.calls: list[tuple[Side, str, int]] = []
         self.running = 0
+        self.most_at_once = 0
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -90,6 +91,7 @@ class Doing:
     async def _do(self, task: Task) -> Outcome:
         self.calls.append((task.side, task.event.id, task.attempt))
         self.running += 1
+        self.most_at_once = max(self.most_at_once, self.running)
         try:
             await self.gate.wait()
             return self.answer(task)
@@ -114,6 +116,7 @@ class Stage:
         self.now = NOW
         self.monotonic = 1000.0
         self.said: list[str] = []
+        self.warned: list[str] = []  # of that, what is not as it should be
         self.entries: list[Entry] = []
         self.at_a_line: Callable[[], None] = lambda: None  # called before and after each line of the journal
         self._incarnation = 0
@@ -128,7 +131,7 @@ class Stage:
             memory=_Noting(self.journal, self.entries, lambda: self.at_a_line()),
             endpoint=self.endpoint,
             runs=Runs(self.folder / "runs"),
-            voice=_Ear(self.said),
+            voice=_Ear(self.said, self.warned),
             now=lambda: self.now,
             monotonic=lambda: self.monotonic,
         )
@@ -171,9 +174,10 @@ class _Noting:
 class _Ear(Voice):
     """Hears what is said."""
 
-    def __init__(self, said: list[str]) -> None:
+    def __init__(self, said: list[str], warned: list[str]) -> None:
         super().__init__()
         self._said = said
+        self._warned = warned
 
     def about(self, **fields: Any) -> Voice:
         return self
@@ -183,6 +187,7 @@ class _Ear(Voice):
 
     def warn(self, message: str, **fields: Any) -> None:
         self._said.append(message)
+        self._warned.append(message)
 
 
 async def settled() -> None:

@@ -3,14 +3,17 @@
 import json
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from forewarn.agent.entries import TakenUp
+from forewarn.agent.config import parse
+from forewarn.agent.entries import Begun, Ended, Ending, Entry, Left, TakenUp
+from forewarn.agent.handling import Side
 from forewarn.cli import words
-from forewarn.rehearsal.agents import remarks
+from forewarn.rehearsal.agents import failures_of, remarks
 from forewarn.rehearsal.report import Sight
 from forewarn.sdk.documents import Event
 from tests.agents import NOW, event, started
@@ -92,6 +95,37 @@ def test_a_check_says_what_stands_in_the_way(tmp_path: Path) -> None:
     told = json.loads(run(tmp_path, "agent", "check", "--config", path, "--json").stdout)
     assert len(told["problems"]) == 1
     assert [each["type"] for each in told["types"]][:2] == ["Freeze", "Reboot"]
+
+
+def test_a_check_finds_what_the_agent_would_refuse_to_start_with(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        own = f'journal = "{tmp_path}/file/own.journal"\nlisten = "127.0.0.1:{port}"'
+        path = write(tmp_path, CONFIG.replace('journal = "{folder}/own.journal"', own))
+        ran = run(tmp_path, "agent", "check", "--config", path, "--json")
+        assert ran.returncode == 1
+        assert json.loads(ran.stdout)["problems"] == [
+            f"journal: {tmp_path}/file/own.journal cannot be written: {tmp_path}/file is no folder",
+            f"listen: 127.0.0.1:{port} cannot be opened: Address already in use",
+        ]
+
+
+def test_a_check_names_what_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path, CONFIG.partition("[[handlers]]")[0])
+    (tmp_path / "hooks").mkdir()
+    for name in ("drain.sh", "forgot-chmod"):
+        (tmp_path / "hooks" / name).write_text("#!/bin/sh\n")
+    (tmp_path / "hooks" / "drain.sh").chmod(0o755)
+    table = f'[[handlers]]\nname = "all"\nkind = "exec"\nhooks = "{tmp_path}/hooks"\n'
+    path.write_text(path.read_text() + table)
+    ran = run(tmp_path, "agent", "check", "--config", path)
+    assert ran.returncode == 0
+    shown = re.sub(r"\s+", " ", ran.stdout)
+    assert "all/drain.sh: runs" in shown
+    assert f"all: {tmp_path}/hooks/forgot-chmod is left out: it is not executable" in shown
 
 
 def test_a_config_that_is_nowhere_says_what_to_do(tmp_path: Path) -> None:
@@ -202,7 +236,38 @@ def test_a_rehearsal_in_which_a_handler_fails_says_so(tmp_path: Path) -> None:
     ran = run(tmp_path, *command)
     assert ran.returncode == 1
     assert "web-0: drain could not prepare: exit code 4" in ran.stdout
+    undo = f"web-0: drain could not recover: exit code 4. Undo it by hand: its recovery runs {tmp_path}/hook"
+    assert undo in ran.stdout
     assert "Not as it should be." in ran.stdout
+
+
+def test_what_a_rehearsal_leaves_behind_is_named_with_how_to_undo_it() -> None:
+    config = parse(
+        """
+        [[handlers]]
+        name = "drain"
+        kind = "exec"
+        recover = ["/etc/forewarn/undrain"]
+        [[handlers]]
+        name = "tell"
+        kind = "log"
+        """,
+        environment={},
+    )
+    share = {"event": "A", "side": Side.PREPARE}
+    entries: list[Entry] = [TakenUp(event=event(), at=NOW)]
+    for name in ("drain", "tell"):
+        entries.append(Begun(**share, handler=name, attempt=1, at=NOW))  # type: ignore[arg-type]
+    back = {"event": "A", "side": Side.RECOVER, "handler": "tell"}
+    entries += [
+        Left(event="A", at=NOW, why="it is over"),
+        Begun(**back, attempt=1, at=NOW),  # type: ignore[arg-type]
+        Ended(**back, ending=Ending.READY, at=NOW),  # type: ignore[arg-type]
+    ]
+    assert list(failures_of(entries, config)) == [
+        "it has not come back from the Reboot",
+        "drain has prepared and not recovered. Undo it by hand: its recovery runs /etc/forewarn/undrain",
+    ]
 
 
 def test_without_the_server_a_rehearsal_says_what_is_missing(tmp_path: Path) -> None:

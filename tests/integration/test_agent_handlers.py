@@ -19,6 +19,7 @@ import pytest
 from forewarn.agent.config import parse
 from forewarn.agent.handler import Handler
 from forewarn.agent.handling import EVERYTHING, Again, Command, Never, Outcome, Ready, Side, Task
+from forewarn.agent.output import Output
 from forewarn.sdk import platform
 from tests.agents import MACHINE, Stage, event, settled
 from tests.mail_server import mail_server
@@ -155,6 +156,72 @@ def test_the_exit_code_is_the_outcome(tmp_path: Path, body: str, said: str) -> N
         await over(stage)
 
     play(scene())
+
+
+def test_a_failure_is_told_with_what_the_program_has_said_last(tmp_path: Path) -> None:
+    async def scene() -> None:
+        body = 'echo "one moment"; printf "cannot \\033reach hunter22: %01000d\\n\\n" 0 >&2; exit 1'
+        table = toml(
+            name="drain",
+            kind="exec",
+            prepare=[script(tmp_path, body)],
+            environment={"PASSWORD": "hunter22"},
+        )
+        stage = Stage(tmp_path, *handlers(table))
+        stage.config = parse(table, environment={})
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: any("not approved" in line for line in stage.said))
+        attempt = stage.journal.cases["A"].attempt(Side.PREPARE, "drain")
+        assert attempt is not None
+        assert attempt.why.startswith("exit code 1: cannot  reach ***: 000")
+        assert len(attempt.why) < 250
+        await over(stage)
+
+    play(scene())
+
+
+@pytest.mark.parametrize(
+    ("words", "last"), [("echo; echo this is why", "this is why"), ("echo", "a line that nobody reads")]
+)
+def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_told(
+    tmp_path: Path, words: str, last: str
+) -> None:
+    async def scene() -> None:
+        said = f"yes 'a line that nobody reads' | head -c 30000000; touch {tmp_path}/said; "
+        wait = f"while ! test -e {tmp_path}/go; do sleep 0.02; done; "
+        hook = script(tmp_path, said + wait + f"{words}; exit 1")
+        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        stage.start()
+        await stage.show(event())
+        await awaited(lambda: (tmp_path / "said").exists())
+        (output,) = (tmp_path / "runs").glob("*.output")
+        await awaited(lambda: output.stat().st_size < 5_000_000)
+        (tmp_path / "go").touch()
+        await awaited(lambda: any("prepare failed" in line for line in stage.said))
+        assert f"drain: prepare failed: exit code 1: {last}" in stage.said, stage.said[-4:]
+        told = [line for line in stage.said if line.startswith("drain | ")]
+        assert len(told) == 1002
+        (left_out,) = [int(line.split()[2].strip("(")) for line in told if "left out" in line]
+        assert 29_900_000 < left_out < 30_000_000
+        assert told[-1] == f"drain | {last}"
+        await over(stage)
+
+    play(scene())
+
+
+@pytest.mark.parametrize("said", [b"x" * 200_000, b"\n" * 5000, b"a\r\nb\n" * 10, b"", b"\xff\xfe\n"])
+def test_whatever_a_program_says_is_read_to_its_end_once(tmp_path: Path, said: bytes) -> None:
+    path, heard = tmp_path / "output", list[str]()
+    path.write_bytes(said)
+    output = Output(path)
+    output.listen(heard.append)
+    output.listen(heard.append)
+    output.finish(heard.append, cut=0, last="")
+    assert len(heard) <= 1002
+    assert all(len(line) <= 2000 for line in heard)
+    if len(said) < 1000:
+        assert heard == said.decode(errors="replace").splitlines()
 
 
 def test_exit_code_75_means_try_again(tmp_path: Path) -> None:

@@ -164,6 +164,30 @@ def test_a_bad_config_keeps_the_old_one(service: Program, tmp_path: Path) -> Non
         assert lines_of(tmp_path / "ran") == ["prepare Reboot 1"]
 
 
+@pytest.mark.parametrize(
+    ("handlers", "why"),
+    [
+        ("", "is no config: it has neither [agent] nor [[handlers]]"),
+        (
+            "[agent]\n",
+            "the new one has no handler 'tell', which has prepared for a Reboot and has to recover",
+        ),
+    ],
+)
+def test_a_config_without_whoever_has_to_recover_is_not_taken(
+    service: Program, tmp_path: Path, handlers: str, why: str
+) -> None:
+    with agent_of(service, "web-0", tmp_path) as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.wait_for(Approved)
+        agent.configure(handlers)
+        agent.signal(signal.SIGHUP)
+        assert why in agent.out.wait_for("the config stays as it was: ")
+        service.advance(900)
+        agent.wait_for(Over)
+        assert lines_of(tmp_path / "ran") == ["prepare Reboot 1", "recover Reboot 1"]
+
+
 def test_a_dry_run_says_what_it_would_do(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path, "--dry-run") as agent:
         service.post("/v1/machines/web-0/restart")
@@ -172,6 +196,36 @@ def test_a_dry_run_says_what_it_would_do(service: Program, tmp_path: Path) -> No
         assert not agent.journal.exists()
         assert not service.get("/v1/events")["events"][0]["approved"]
         assert lines_of(tmp_path / "ran") == []
+
+
+def test_a_dry_run_takes_nothing_from_the_machine_and_says_that_it_is_one(
+    service: Program, tmp_path: Path
+) -> None:
+    port = free_port()
+    with agent_of(service, "web-0", tmp_path, "--dry-run", more=f'listen = "127.0.0.1:{port}"') as agent:
+        service.post("/v1/machines/web-0/restart")
+        agent.out.wait_for("would have approved the event")
+        assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+        shown = run(tmp_path, "agent", "status", "--config", agent.config).stdout
+        assert "in a dry run: it does nothing" in re.sub(r"\s+", " ", shown)
+        assert "draining" not in shown
+        url = f"http://127.0.0.1:{port_of(service, 'web-0')}"
+        told = json.loads(run(tmp_path, "guest", "doctor", "--endpoint", url, "--json").stdout)
+        assert (told["agents"], told["dry_runs"]) == ([], [agent.process.pid]), told["other_pollers"]
+        shown = run(tmp_path, "guest", "doctor", "--endpoint", url).stdout
+        assert "nobody here: the agent is in a dry run" in re.sub(r"\s+", " ", shown)
+
+
+def test_a_check_knows_the_agent_that_runs_already(service: Program, tmp_path: Path) -> None:
+    port = free_port()
+    with agent_of(service, "web-0", tmp_path, more=f'listen = "127.0.0.1:{port}"') as agent:
+        ran = run(tmp_path, "agent", "check", "--config", agent.config, "--json")
+        told = json.loads(ran.stdout)
+        assert (ran.returncode, told["problems"]) == (0, [])
+        assert [remark.split(" ", 3)[:3] for remark in told["remarks"]] == [
+            ["an", "agent", "runs"],
+            ["listen:", f"127.0.0.1:{port}", "cannot"],
+        ]
 
 
 def test_a_dry_run_leaves_the_programs_of_the_agent_beside_it_alone(service: Program, tmp_path: Path) -> None:
@@ -306,10 +360,19 @@ def test_a_journal_of_a_copied_disk_is_not_taken_for_ones_own(service: Program, 
     with agent_of(service, "web-0", tmp_path) as agent:
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(Approved)
+        (tmp_path / "hold").touch()
+        service.advance(900)
+        agent.wait_for(Begun, side=Side.RECOVER)
+        until(lambda: len(lines_of(tmp_path / "ran")) == 2, what="the hook to run")
         agent.kill()
+        (tmp_path / "go").touch()
+        ran = lines_of(tmp_path / "ran")
         agent.configure(config(service, "web-1"))
         agent.start()
         agent.out.wait_for("is of another machine")
+        assert "going on with what was begun" not in agent.out.text
+        assert "recover" not in agent.out.text
+        assert lines_of(tmp_path / "ran") == ran
         assert agent.is_clear()
 
 

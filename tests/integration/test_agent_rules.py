@@ -1,7 +1,7 @@
 """What always holds for an agent, over random histories of documents, failures, restarts and torn journals.
 
 Every event that was taken up is come back from exactly once; nothing is approved before its handlers said
-that they are ready; what has ended by the journal is not run again.
+that they are ready; what has ended by the journal is not run again; a handler does one thing at a time.
 """
 
 import asyncio
@@ -199,7 +199,7 @@ def made(
         handlers.append(
             Handler(
                 name=f"h{number}",
-                kind="test",
+                kind="notify" if number == 1 else "test",  # which recovers beside the others
                 does=does,
                 when=When(types=types),
                 retry=0.0,
@@ -226,6 +226,7 @@ def test_every_event_is_come_back_from_once_and_approved_only_when_ready(
         assert world.stage.journal.cases == {}
         await world.stage.stop()
         check(world.stage.entries)
+        assert all(isinstance(each.does, Doing) and each.does.most_at_once <= 1 for each in world.handlers)
         if approve is Approve.NEVER:
             assert world.stage.endpoint.approved == []
 

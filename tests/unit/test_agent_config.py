@@ -6,7 +6,7 @@ import pytest
 
 from forewarn.agent import recipe
 from forewarn.agent.approval import Approve, Approver
-from forewarn.agent.config import Config, Settings, load, parse
+from forewarn.agent.config import Config, Settings, load, load_settings, parse
 from forewarn.agent.handler import OnFailure, OnRestart
 from forewarn.agent.handling import Side
 from forewarn.agent.toml_lines import line_of
@@ -54,8 +54,13 @@ def test_the_config_of_the_design_is_read() -> None:
     assert drain.does.describe(Side.RECOVER) == "runs /etc/forewarn/undrain"
 
 
-def test_an_empty_config_is_one() -> None:
-    assert read("").agent == Settings(
+@pytest.mark.parametrize("text", ["", "\n", "# forewarn agent\n"])
+def test_what_holds_nothing_is_no_config(text: str) -> None:
+    assert "is no config: it has neither [agent] nor [[handlers]]" in refusal(text)
+
+
+def test_an_empty_table_is_a_config() -> None:
+    assert read("[agent]").agent == Settings(
         approve=Approve.WHEN_READY, approver=Approver.SELF, journal=Path("agent.journal")
     )
 
@@ -255,13 +260,64 @@ def test_an_unknown_recipe_is_named() -> None:
 
 
 def test_hooks_become_a_handler_each(tmp_path: Path) -> None:
-    for name, mode in (("20-app", 0o755), ("10-drain", 0o755), ("30-off", 0o644), ("40-old.bak", 0o755)):
+    for name, mode in (("20-app.sh", 0o755), ("10-drain", 0o755), ("30-off", 0o644), ("40-old.bak", 0o755)):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(mode)
+    (tmp_path / "50-folder").mkdir()
     config = read(f'[[handlers]]\nname = "hooks"\nkind = "exec"\nhooks = "{tmp_path}"\ntimeout = 9\n')
-    assert [handler.name for handler in config.handlers] == ["hooks/10-drain", "hooks/20-app"]
+    assert [handler.name for handler in config.handlers] == ["hooks/10-drain", "hooks/20-app.sh"]
     assert [handler.timeout for handler in config.handlers] == [9, 9]
     assert config.handlers[0].does.describe(Side.RECOVER) == f"runs {tmp_path}/10-drain recover"
+    assert config.remarks == (
+        f"hooks: {tmp_path}/30-off is left out: it is not executable: `chmod +x {tmp_path}/30-off`",
+        f"hooks: {tmp_path}/40-old.bak is left out: its name is that of a copy, "
+        "as editors and package managers leave them",
+        f"hooks: {tmp_path}/50-folder is left out: it is no file",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a~", "a.dpkg-old", "a.dpkg-dist", "a.rpmsave", "a.rpmnew", ".a", "#a#", "a.swp", "a.orig", "a b"],
+)
+def test_a_folder_with_nothing_to_run_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("#!/bin/sh\n")
+    (tmp_path / name).chmod(0o755)
+    said = refusal(f'[[handlers]]\nname = "hooks"\nkind = "exec"\nhooks = "{tmp_path}"\n')
+    assert (
+        f"hooks: expected programs in {tmp_path}, but there is none: {tmp_path}/{name} is left out:" in said
+    )
+
+
+@pytest.mark.parametrize("name", ["duration", "seconds-left"])
+def test_a_handler_that_no_event_could_be_for_is_refused(name: str) -> None:
+    told = f'[[handlers]]\nname = "h"\nkind = "log"\nmin-{name} = 60\nmax-{name} = 30\n'
+    assert f"min-{name}: expected at most max-{name}, 30 s, got 60 s" in refusal(told)
+
+
+def test_a_journal_is_looked_for_from_where_the_config_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    path = Path("here/agent.toml")
+    path.write_text("[agent]\n")
+    assert load(path).agent.journal == tmp_path / "here" / "agent.journal"
+    assert load_settings(path).journal == tmp_path / "here" / "agent.journal"
+    path.write_text('[agent]\njournal = "/var/lib/forewarn/agent.journal"\n')
+    assert load(path).agent.journal == Path("/var/lib/forewarn/agent.journal")
+
+
+def test_a_pid_file_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+    table = '[[handlers]]\nname = "app"\nkind = "process"\npid-file = "{}"\n'
+    path = tmp_path / "app.pid"
+    assert read(table.format(path)).remarks == (
+        f"app: {path} does not exist: it does not run now, or the name is wrong",
+    )
+    path.touch()
+    assert read(table.format(path)).remarks == ()
+    (one,) = read(table.format(tmp_path / "no" / "app.pid")).handlers
+    assert one.does.problems() == [f"pid-file: the folder {tmp_path}/no does not exist"]
 
 
 def test_what_it_would_do_is_said_in_words() -> None:

@@ -16,6 +16,7 @@ from forewarn.agent.errand import Errand
 from forewarn.agent.handler import Handler, OnFailure
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.launch import file_name
+from forewarn.agent.status import draining
 from forewarn.agent.when import When
 from forewarn.core.words import EventType, Source
 from forewarn.sdk.documents import Event
@@ -26,7 +27,7 @@ PREPARE, RECOVER = Side.PREPARE, Side.RECOVER
 
 
 def handler(name: str, does: Doing, **more: Any) -> Handler:
-    return Handler(name=name, kind="test", does=does, **{"retry": 0.0, **more})
+    return Handler(name=name, does=does, **{"kind": "test", "retry": 0.0, **more})
 
 
 def play(scene: Coroutine[Any, Any, None]) -> None:
@@ -457,7 +458,9 @@ def test_a_handler_that_left_the_config_is_told_of(tmp_path: Path) -> None:
         await stage.show(event())
         stage.agent.reload(Stage(tmp_path).config)
         await stage.show()
-        assert any("drain: recover failed: it is no longer in the config" in line for line in stage.said)
+        assert any("drain: recover failed: it is no longer in the config" in line for line in stage.warned)
+        assert "the event is done with, but drain could not recover" in stage.warned
+        assert "recovered: the event is done with" not in stage.said
         assert stage.journal.cases == {}
         await stage.stop()
 
@@ -556,7 +559,7 @@ def test_an_approval_that_is_refused_is_told_once_and_sent_again_when_somebody_m
     play(scene())
 
 
-def test_a_recovery_is_tried_without_end_and_ever_more_seldom(
+def test_a_recovery_is_tried_again_and_ever_more_seldom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scene() -> None:
@@ -571,6 +574,157 @@ def test_a_recovery_is_tried_without_end_and_ever_more_seldom(
             while stage.journal.cases:  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0)
         assert pauses == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_recovery_that_has_to_be_tried_again_keeps_no_other_from_coming_back(tmp_path: Path) -> None:
+    async def scene() -> None:
+        mail = Doing(lambda task: Ready() if task.side is PREPARE or task.attempt == 2 else Again("nobody"))
+        drain = Doing()
+        stage = Stage(tmp_path, handler("drain", drain), handler("mail", mail, drains=False, retry=50.0))
+        stage.start()
+        await stage.show(event())
+        await stage.show()
+        assert mail.calls[-1] == (RECOVER, "A", 1)
+        assert drain.calls[-1] == (RECOVER, "A", 1)
+        assert "mail: recover will try again: nobody" in stage.warned
+        assert draining(stage.journal.cases, stage.config) == []
+        stage.agent.reload(stage.config)  # news wakes whoever waits
+        await settled()
+        assert mail.calls[-1] == (RECOVER, "A", 2)
+        assert stage.journal.cases == {}
+        assert "recovered: the event is done with" in stage.said
+        await stage.stop()
+
+    play(scene())
+
+
+def test_what_only_tells_keeps_nobody_from_coming_back_however_slow_it_is(tmp_path: Path) -> None:
+    async def scene() -> None:
+        mail, drain = Doing(), Doing()
+        stage = Stage(tmp_path, handler("drain", drain), handler("mail", mail, kind="notify"))
+        stage.start()
+        await stage.show(event())
+        mail.gate.clear()
+        await stage.show()
+        assert (mail.running, drain.calls[-1]) == (1, (RECOVER, "A", 1))
+        assert "A" in stage.journal.cases
+        mail.gate.set()
+        await settled()
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())
+
+
+def test_what_is_not_back_yet_drains_still(tmp_path: Path) -> None:
+    async def scene() -> None:
+        balancer = Doing(lambda task: Ready() if task.side is PREPARE else Again("away"))
+        stage = Stage(tmp_path, handler("balancer", balancer, retry=50.0))
+        stage.start()
+        await stage.show(event())
+        await stage.show()
+        assert draining(stage.journal.cases, stage.config) != []
+        await stage.stop()
+
+    play(scene())
+
+
+@pytest.mark.parametrize(("kind", "seconds"), [("exec", 24 * 3600), ("notify", 300)])
+def test_a_recovery_is_given_up_in_the_end_over_restarts_too(
+    tmp_path: Path, kind: str, seconds: float
+) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Ready() if task.side is PREPARE else Again("away"))
+        stage = Stage(tmp_path, handler("drain", does, kind=kind, retry=1.0))
+        stage.start()
+        await stage.show(event())
+        await stage.show()
+        stage.now += timedelta(seconds=seconds - 2)
+        await stage.stop()
+        stage.start()
+        stage.agent.go_on()
+        await settled()
+        assert list(stage.journal.cases) == ["A"]
+        stage.now += timedelta(seconds=2)
+        stage.agent.reload(stage.config)
+        await settled()
+        assert f"drain: recover failed: away, and the {seconds} s for that are over" in " ".join(stage.warned)
+        assert "the event is done with, but drain could not recover" in stage.warned
+        assert "recovered: the event is done with" not in stage.said
+        assert stage.journal.cases == {}
+        await stage.stop()
+
+    play(scene())
+
+
+def test_a_handler_does_one_thing_at_a_time(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        does.gate.clear()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event("A"), event("B"))
+        assert does.calls == [(PREPARE, "A", 1)]
+        does.gate.set()
+        await settled()
+        assert does.calls == [(PREPARE, "A", 1), (PREPARE, "B", 1)]
+        assert stage.endpoint.approved == ["A", "B"]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_after_a_restart_whoever_was_at_work_has_the_turn(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing(lambda task: Again("not yet", 3600.0))
+        stage = Stage(tmp_path, handler("drain", does, timeout=7200.0))
+        stage.start()
+        await stage.show(event("A"))
+        does.gate.clear()
+        await stage.show(event("A"), event("B"))
+        assert does.calls == [(PREPARE, "A", 1), (PREPARE, "B", 1)]
+        await stage.stop()
+        stage.start()
+        await stage.show(event("A"), event("B"))
+        assert does.calls[2:] == [(PREPARE, "B", 2)]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_whoever_leaves_before_its_turn_has_nothing_to_undo(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        does.gate.clear()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event("A"), event("B"))
+        await stage.show(event("A"))
+        assert list(stage.journal.cases) == ["A"]
+        does.gate.set()
+        await stage.show()
+        assert does.calls == [(PREPARE, "A", 1), (RECOVER, "A", 1)]
+        await stage.stop()
+
+    play(scene())
+
+
+def test_what_is_prepared_next_is_not_undone_by_whoever_left_during_its_own_turn(tmp_path: Path) -> None:
+    async def scene() -> None:
+        does = Doing()
+        does.gate.clear()
+        stage = Stage(tmp_path, handler("drain", does))
+        stage.start()
+        await stage.show(event("A"), event("B"))
+        await stage.show(event("B"))
+        does.gate.set()
+        await settled()
+        assert stage.endpoint.approved == ["B"]
+        sides = [(side, id_) for side, id_, _ in does.calls]
+        assert (RECOVER, "A") not in sides[sides.index((PREPARE, "B")) :]
         await stage.stop()
 
     play(scene())

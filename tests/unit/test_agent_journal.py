@@ -175,7 +175,23 @@ def test_a_line_that_cannot_be_read_is_skipped_and_told(tmp_path: Path) -> None:
     journal = opened(path, said=said)
     journal.close()
     assert journal.cases == replayed(LIFE[:3])
-    assert said == [f"journal {path}: line 3 cannot be read, and is skipped"]
+    (told,) = said
+    assert told.startswith(f"journal {path}: line 3 cannot be read")
+    assert b"rubbish" in (tmp_path / "agent.journal.damaged").read_bytes()
+
+
+@pytest.mark.parametrize("lost", range(len(LIFE)))
+def test_whichever_line_is_lost_what_was_begun_is_known(tmp_path: Path, lost: int) -> None:
+    path, said = tmp_path / "agent.journal", list[str]()
+    entries = LIFE[:-1]
+    lines = written(path, entries).splitlines(keepends=True)
+    lines[lost] = b"{torn\n"
+    path.write_bytes(b"".join(lines))
+    journal = opened(path, said=said)
+    journal.close()
+    (case,) = journal.cases.values()
+    assert case.touched() == replayed(entries)["A"].touched()
+    assert len(said) == 1
 
 
 def test_an_agent_that_did_not_write_down_what_it_owes_owes_everything_it_has_begun(tmp_path: Path) -> None:

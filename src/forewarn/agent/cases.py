@@ -5,7 +5,7 @@ All of it follows from the entries of the journal, one after the other; nothing 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
 from forewarn.agent.entries import (
@@ -23,7 +23,12 @@ from forewarn.agent.entries import (
     key,
 )
 from forewarn.agent.handling import EVERYTHING, Side
+from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Event
+
+# What stands in the place of what a journal does not tell any more.
+UNKNOWN = "Unknown"
+LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 class Share(NamedTuple):
@@ -74,20 +79,33 @@ class Case:
         """Return how far a handler is."""
         return self.attempts.get(Share(side, handler))
 
+    def recovered(self, handler: str) -> bool:
+        """Say whether nothing of what a handler has prepared is left to be undone."""
+        known = self.attempt(Side.RECOVER, handler)
+        return known is not None and known.settled
+
     def owes(self, handler: str) -> tuple[str, ...]:
         """Name the things that a handler has to put back."""
         return self.owed.get(handler, ())
 
+    def at_work(self) -> bool:
+        """Say whether a handler has begun with it and is not known to have ended."""
+        return any(attempt.ending is None for attempt in self.attempts.values())
+
     def touched(self) -> list[str]:
         """Name the handlers that have begun to prepare, as they did."""
-        return [share.handler for share in self.attempts if share.side is Side.PREPARE]
+        begun = (share.handler for share in self.attempts if share.side is Side.PREPARE)
+        return list(dict.fromkeys((*begun, *self.owed)))
 
 
 Cases: TypeAlias = Mapping[str, Case]
 
 
 def after(cases: Cases, entry: Entry) -> dict[str, Case]:
-    """Return what is known after an entry; one about an event that nobody knows of changes nothing."""
+    """Return what is known after an entry.
+
+    Some may be lost of a journal: what the others say is believed without them.
+    """
     changed = dict(cases)
     id_ = key(entry.event)
     match entry:
@@ -95,11 +113,17 @@ def after(cases: Cases, entry: Entry) -> dict[str, Case]:
             changed[id_] = Case(event=entry.event, since=entry.at)
         case Over():
             changed.pop(id_, None)
-        case _ if id_ in changed:
-            changed[id_] = _case_after(changed[id_], entry)
         case _:
-            pass
+            changed[id_] = _case_after(changed.get(id_) or _unknown(entry), entry)
     return changed
+
+
+def _unknown(entry: Entry) -> Case:
+    """Make a case of an event whose first line is lost: what was prepared for it is undone all the same."""
+    event = entry.event
+    if isinstance(event, str):
+        event = Event(id=event, type=UNKNOWN, status=EventStatus.SCHEDULED, resources=())
+    return Case(event=event, since=getattr(entry, "at", LONG_AGO))
 
 
 def _case_after(case: Case, entry: Changed | Begun | Running | Owed | Ended | Approved | Left) -> Case:
@@ -115,21 +139,20 @@ def _case_after(case: Case, entry: Changed | Begun | Running | Owed | Ended | Ap
             return replace(case, owed={**case.owed, entry.handler: tuple(things)})
         case Begun() | Running() | Ended():
             share = Share(entry.side, entry.handler)
-            attempt = _attempt_after(case.attempts.get(share), entry)
-            return case if attempt is None else replace(case, attempts={**case.attempts, share: attempt})
+            attempt = _attempt_after(case.attempts.get(share), entry, since=case.since)
+            return replace(case, attempts={**case.attempts, share: attempt})
 
 
-def _attempt_after(known: Attempt | None, entry: Begun | Running | Ended) -> Attempt | None:
+def _attempt_after(known: Attempt | None, entry: Begun | Running | Ended, *, since: datetime) -> Attempt:
+    if isinstance(entry, Begun):
+        first = entry.at if known is None else known.first
+        return Attempt(number=entry.attempt, begun=entry.at, first=first)
+    known = known or Attempt(number=1, begun=since, first=since)
     match entry:
-        case Begun():
-            first = entry.at if known is None else known.first
-            return Attempt(number=entry.attempt, begun=entry.at, first=first)
-        case Running() if known:
+        case Running():
             return replace(known, process=ProcessId(entry.pid, entry.started))
-        case Ended() if known:
+        case Ended():
             return replace(known, ending=entry.ending, ended=entry.at, why=entry.why)
-        case _:
-            return None
 
 
 def entries_of(cases: Cases) -> Iterator[Entry]:

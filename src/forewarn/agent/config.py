@@ -5,7 +5,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -58,6 +58,7 @@ class Config:
 
     agent: Settings
     handlers: Sequence[Handler] = ()
+    remarks: Sequence[str] = ()  # what is to be known about it, though it is sound
     secrets: frozenset[str] = frozenset()
     variables: frozenset[str] = frozenset()  # of the environment, that ${env:} names
 
@@ -68,13 +69,19 @@ class Config:
 
 def load(path: Path) -> Config:
     """Read a file; Invalid names it."""
-    return parse(_text_of(path), name=str(path), environment=os.environ)
+    config = parse(_text_of(path), name=str(path), environment=os.environ)
+    return replace(config, agent=_beside(path, config.agent))
 
 
 def load_settings(path: Path) -> Settings:
     """Read the table `[agent]` alone, for whoever has not the secrets that handlers need."""
     text, name = _text_of(path), str(path)
-    return _Reading(text, name, {}).settings(_whole(text, name))
+    return _beside(path, _Reading(text, name, {}).settings(_whole(text, name)))
+
+
+def _beside(path: Path, settings: Settings) -> Settings:
+    """Look for the journal from where the config is, whoever is asked from whichever folder."""
+    return replace(settings, journal=path.absolute().parent / settings.journal)
 
 
 def _text_of(path: Path) -> str:
@@ -186,10 +193,14 @@ class _Reading:
         self._environment = environment
         self._secrets: set[str] = set()
         self._variables: set[str] = set()
+        self._remarks: list[str] = []
         self._secretive: set[Place] = set()  # the fields that hold one
 
     def settings(self, whole: Mapping[str, object]) -> Settings:
         top = self._fields(whole, _TOP, (), "")
+        if not top:
+            # As a file is that is being written: it must not be taken for a wish to approve everything.
+            raise Invalid(f"{self._name} is no config: it has neither [agent] nor [[handlers]]")
         return Settings(**self._fields(top.get("agent", {}), _AGENT, ("agent",), "agent."))
 
     def config(self, whole: Mapping[str, object]) -> Config:
@@ -203,6 +214,7 @@ class _Reading:
         return Config(
             agent=agent,
             handlers=tuple(handlers),
+            remarks=tuple(hidden(remark, self._secrets) for remark in self._remarks),
             secrets=frozenset(self._secrets),
             variables=frozenset(self._variables),
         )
@@ -221,7 +233,10 @@ class _Reading:
         except Invalid as refusal:
             raise self._at(path, str(refusal), unless_said=where) from None
         when = When(**{key: common.pop(key) for key in list(common) if key in _WHEN})
+        if why := when.contradiction():
+            raise self._at(path, f"{where}{why}")
         name = common.pop("name")
+        self._remarks += [f"{name}: {remark}" for each in declared for remark in each.remarks]
         made = [Handler(**common, name=name + each.suffix, when=when, does=each.does) for each in declared]
         if twice := next((each.name for each in made if each.name in taken), None):
             raise self._at((*path, "name"), f"{where}name: another handler is called {twice!r} already")

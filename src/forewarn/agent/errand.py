@@ -11,11 +11,11 @@ from typing import Any
 from forewarn.agent.approval import No, Wait, Yes
 from forewarn.agent.cases import Case
 from forewarn.agent.desk import REFUSED_SECONDS, Desk
-from forewarn.agent.diff import held_by_another
-from forewarn.agent.entries import Approved, Ending, Over, Owed
+from forewarn.agent.entries import Approved, Ending, Over
 from forewarn.agent.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
 from forewarn.agent.launch import resumable
+from forewarn.agent.recovery import Recovery
 from forewarn.agent.when import Later, Now, Skip
 from forewarn.agent.work import GONE, Work
 from forewarn.core.words import EventStatus
@@ -68,8 +68,15 @@ class Errand:
             if self._version == version:
                 await self._pause(seconds)
         await self._recover()
+
+    async def _recover(self) -> None:
+        """Undo what was prepared, and say whether all of it is."""
+        failed = await Recovery(self._id, self._desk, self._work, self._pause).run()
         self._desk.memory.write(Over(event=self._id, at=self._desk.now()))
-        self._voice.say("recovered: the event is done with")
+        if failed:
+            self._voice.warn(f"the event is done with, but {', '.join(failed)} could not recover")
+        else:
+            self._voice.say("recovered: the event is done with")
 
     @property
     def _case(self) -> Case:
@@ -107,17 +114,25 @@ class Errand:
 
     async def _prepare_by(self, handler: Handler) -> None:
         """Run a handler until it is ready, has failed, or the event has left."""
-        ends = self._desk.monotonic() + handler.timeout - self._passed(handler)
-        seconds = handler.timeout
-        while self._case.left is None:
-            outcome = await self._unless_gone(self._work.attempt(handler, Side.PREPARE, seconds))
-            if isinstance(outcome, Again):
-                outcome = self._in_time(outcome, handler, ends=ends)
+        outcome = await self._unless_gone(self._persist(handler))
+        if self._case.attempt(Side.PREPARE, handler.name) is not None:  # else it left before its turn came
             self._work.end(handler.name, Side.PREPARE, outcome)
-            if not isinstance(outcome, Again):
-                return
+
+    async def _persist(self, handler: Handler) -> Outcome:
+        """Run a handler when its turn comes, as often as it asks for that in its time."""
+        ends: float | None = None
+        while self._case.left is None:
+            async with self._desk.turns.take(handler.name):
+                seconds = handler.timeout if ends is None else ends - self._desk.monotonic()
+                ends = ends or self._desk.monotonic() + handler.timeout - self._passed(handler)
+                outcome = await self._work.attempt(handler, Side.PREPARE, seconds)
+                if isinstance(outcome, Again):
+                    outcome = self._in_time(outcome, handler, ends=ends)
+                if not isinstance(outcome, Again):
+                    return outcome
+                self._work.end(handler.name, Side.PREPARE, outcome)
             await self._pause(handler.pause(outcome.after))
-            seconds = ends - self._desk.monotonic()
+        return Never(GONE)
 
     def _passed(self, handler: Handler) -> float:
         """Say how long ago a former agent has begun with a handler."""
@@ -207,54 +222,6 @@ class Errand:
         except GuestError as error:
             return Never(str(error))
         return Ready()
-
-    # Coming back
-
-    async def _recover(self) -> None:
-        """Undo what was prepared, the last first."""
-        await self._end_unfinished()
-        names = [handler.name for handler in self._desk.config.handlers]
-        touched = self._case.touched()
-        for name in sorted(
-            touched, key=lambda each: names.index(each) if each in names else -1, reverse=True
-        ):
-            known = self._case.attempt(Side.RECOVER, name)
-            if known is None or not known.settled:
-                await self._recover_one(name)
-
-    async def _recover_one(self, name: str) -> None:
-        """Undo what a handler has prepared, unless that is for another to do."""
-        tries = 0
-        while True:
-            handler = self._desk.config.handler(name)
-            if handler is None:
-                self._work.close(name, Never("it is no longer in the config: what it has prepared stays so"))
-                return
-            if other := held_by_another(self._desk.memory.cases, self._id, name):
-                self._leave_to(other, name)
-                return
-            outcome = await self._work.attempt(handler, Side.RECOVER, handler.timeout)
-            self._work.end(name, Side.RECOVER, outcome)
-            if not isinstance(outcome, Again):
-                return
-            tries += 1
-            await self._pause(handler.pause(outcome.after, tries=tries))
-
-    def _leave_to(self, other: str, name: str) -> None:
-        """Let another event put back what this one owes, when it leaves."""
-        for thing in self._case.owes(name):
-            self._desk.memory.write(Owed(event=other, handler=name, thing=thing))
-        self._work.close(name, Ready(f"left to event {other}, which still needs it"))
-
-    async def _end_unfinished(self) -> None:
-        """End what a former agent has started and nobody waits for any more."""
-        for (side, name), attempt in self._case.attempts.items():
-            if side is Side.PREPARE and not attempt.settled:
-                handler = self._desk.config.handler(name)
-                found = handler and await resumable(self._desk, self._case, handler, side)
-                if found:
-                    await found.end()
-                self._work.end(name, side, Never(GONE))
 
     # What is common to both
 

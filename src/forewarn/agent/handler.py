@@ -3,12 +3,15 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from forewarn.agent.handlers.kinds import QUIET
 from forewarn.agent.handling import Handling
 from forewarn.agent.when import When
 
-# What is tried without end is tried after pauses that double up to this.
+# What is tried for long is tried after pauses that double up to this.
 LONGEST_PAUSE = 60.0
 MOST_DOUBLINGS = 16
+# A machine without it does not do its work, and whoever can mend it may be asleep.
+PATIENCE = 24 * 3600.0
 
 
 class OnFailure(StrEnum):
@@ -38,6 +41,16 @@ class Handler:
     on_failure: OnFailure = OnFailure.HOLD
     on_restart: OnRestart = OnRestart.WAIT
     drains: bool = True  # from when it has begun this machine should get no work
+
+    @property
+    def patience(self) -> float:
+        """Say how long a recovery is tried again: what only tells is not worth more than its timeout."""
+        return self.timeout if self.only_tells else PATIENCE
+
+    @property
+    def only_tells(self) -> bool:
+        """Whether it changes nothing in this machine."""
+        return self.kind in QUIET
 
     def pause(self, wanted: float | None, *, tries: int = 1) -> float:
         """Say how long to wait before another attempt: as the handler wants, else longer after each try."""

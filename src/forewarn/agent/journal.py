@@ -96,7 +96,13 @@ class Journal:
 
     def _known(self, path: Path) -> Cases:
         whole = path.read_bytes()
-        vm_id, cases = read(whole, warn=lambda why: self._warn(f"journal {path}: {why}"))
+        faults: list[str] = []
+        vm_id, cases = read(whole, warn=faults.append)
+        if faults:
+            damaged = path.with_name(f"{path.name}.damaged")
+            damaged.write_bytes(whole)
+            for fault in faults:
+                self._warn(f"journal {path}: {fault}; the file as it was is kept as {damaged}")
         # A machine that is not told its id cannot be told from another: it keeps what it finds.
         self._vm_id = self._vm_id or vm_id or ""
         if vm_id in (None, "", self._vm_id):
@@ -159,7 +165,7 @@ def read_entries(
             else:
                 entries.append(from_json(said))
         except ValueError:
-            warn(f"line {number} cannot be read, and is skipped")
+            warn(f"line {number} cannot be read: what the others say is believed, what it said is lost")
     return vm_id, entries if owes else [*entries, *unsaid(replayed(entries))]
 
 

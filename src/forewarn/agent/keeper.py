@@ -2,8 +2,9 @@
 
 It is started as a script, by its path, and imports nothing of forewarn: it must be quick. It waits for its
 order on stdin, which comes when the agent has written down that it is there; without one it ends, and
-nothing was run. When the program is over it leaves its exit code in a file, for this agent or the next, and
-ends with that code itself: on a disk that takes no file, this agent still knows.
+nothing was run. What the program says it forgets whenever that is much, but for the last line. When the
+program is over it leaves its exit code in a file, for this agent or the next, and ends with that code
+itself: on a disk that takes no file, this agent still knows.
 """
 
 import contextlib
@@ -13,6 +14,12 @@ import signal
 import subprocess
 import sys
 from typing import Any
+
+# Far more than any log takes of it.
+MOST_BYTES = 4 * 1024 * 1024
+LAST_BYTES = 4 * 1024
+LOOK_EVERY = 0.1
+OUTPUT = 1
 
 
 def main() -> None:
@@ -37,8 +44,27 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
         process = subprocess.Popen(order["words"], stdin=subprocess.PIPE, **order["how"])  # noqa: S603 - its job
     except (OSError, ValueError, subprocess.SubprocessError, LookupError) as error:
         return {"error": f"{order['words'][0]} cannot be run: {getattr(error, 'strerror', None) or error}"}
-    process.communicate(order["input"].encode())  # whether it reads that or not
-    return {"code": process.returncode}
+    cut, last, given = 0, b"", order["input"].encode()  # whether it reads that or not
+    while process.returncode is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(given, timeout=LOOK_EVERY)
+        given = None
+        gone, line = _emptied()
+        cut, last = cut + gone, line or last
+    return {"code": process.returncode, "cut": cut, "last": last.decode(errors="replace")}
+
+
+def _emptied() -> tuple[int, bytes]:
+    """Forget what was said, if that is much; returns how much it was, and its last line."""
+    try:
+        size = os.fstat(OUTPUT).st_size
+        if size <= MOST_BYTES or not hasattr(os, "pread"):
+            return 0, b""
+        lines = os.pread(OUTPUT, LAST_BYTES, size - LAST_BYTES).split(b"\n")
+        os.ftruncate(OUTPUT, 0)
+        return size, next((line for line in reversed(lines) if line.strip()), b"")
+    except OSError:
+        return 0, b""
 
 
 def _exit_code(result: dict[str, Any]) -> int:

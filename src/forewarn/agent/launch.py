@@ -11,11 +11,14 @@ from forewarn.agent.facts import as_wire, environment_of
 from forewarn.agent.handler import Handler, OnRestart
 from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
 from forewarn.agent.runs import Exited, Lost, NotRun, Order, Run
+from forewarn.agent.voice import hidden
 from forewarn.sdk import platform
 from forewarn.sdk.documents import Event
 
 # EX_TEMPFAIL of sysexits.h: the caller is invited to try again.
 TRY_AGAIN = 75
+# As much of what a program has said last as is worth being told as the reason of its failure.
+LONGEST_REASON = 200
 
 
 class Launch:
@@ -70,7 +73,7 @@ class Launch:
             else:
                 await run.end(self._heard)
             raise
-        return _outcome(result)
+        return _outcome(result, hidden(run.last_line, self._desk.config.secrets)[:LONGEST_REASON])
 
     def _started(self, command: Command, task: Task) -> Run:
         order = Order(
@@ -95,14 +98,15 @@ class Launch:
         self._voice.say(f"{self._handler.name} | {line}")
 
 
-def _outcome(result: Exited | NotRun | Lost) -> Outcome:
+def _outcome(result: Exited | NotRun | Lost, last_line: str) -> Outcome:
+    said = f": {last_line}" if last_line else ""
     match result:
         case Exited(0):
             return Ready()
         case Exited(code) if code == TRY_AGAIN:
-            return Again(f"exit code {code}")
+            return Again(f"exit code {code}{said}")
         case Exited(code):
-            return Never(f"exit code {code}" if code >= 0 else f"ended by signal {-code}")
+            return Never((f"exit code {code}" if code >= 0 else f"ended by signal {-code}") + said)
         case NotRun(why):
             return Never(why)
         case Lost():

@@ -90,4 +90,6 @@ class Present:
         return self.awaited or (None if self.agent is None else self.agent.trouble)
 
     def _draining(self) -> list[Case]:
+        if self.dry:
+            return []  # nothing is done to this machine: it can go on working
         return status.draining(self.memory.cases, self.config)

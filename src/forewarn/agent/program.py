@@ -29,6 +29,8 @@ from forewarn.sdk.errors import GuestError
 from forewarn.sdk.instances import Instance
 
 STATUS_SECONDS = 30.0
+# For the endpoint to say who this machine is, before what a journal says is believed to be about it.
+INTRODUCTION_SECONDS = 5.0
 
 
 def run(options: Options) -> None:
@@ -116,12 +118,15 @@ class Program:
         self._voice.say(
             f"started{dry}", handlers=len(self._present.config.handlers), config=str(self._options.config)
         )
-        for problem in problems(self._present.config):
+        for problem in (*problems(self._present.config), *self._present.config.remarks):
             self._voice.warn(problem)
+        introduction = asyncio.create_task(self._introduced())
         try:
-            self._go_on()
-            await self._endpoints.find(trouble=self._waits)
-            worker = await self._at_work_as(await self._identity())
+            # A copy of a disk has another's journal; but an endpoint may be away for long.
+            await asyncio.wait([introduction], timeout=INTRODUCTION_SECONDS)
+            if not introduction.done():
+                self._go_on()
+            worker = await self._at_work_as(await introduction)
             self._voice.say(
                 "watching",
                 machine=worker.machine,
@@ -130,11 +135,18 @@ class Program:
             )
             await worker.run()
         finally:
+            introduction.cancel()
+            await asyncio.gather(introduction, return_exceptions=True)
             if self._present.agent is not None:
                 await self._present.agent.stop()
 
+    async def _introduced(self) -> Instance:
+        """Find the endpoint, and be told who this machine is."""
+        await self._endpoints.find(trouble=self._waits)
+        return await self._identity()
+
     def _go_on(self) -> None:
-        """Go on with what a former agent has begun: the endpoint may be away for long."""
+        """Go on with what a former agent has begun, by its journal alone."""
         name = self._present.config.agent.machine or self._called
         if name and self._present.memory.cases and not self._options.dry_run:
             self._voice.say(
@@ -233,8 +245,20 @@ class Program:
         except Invalid as refusal:
             self._voice.warn(f"the config stays as it was: {refusal}")
         else:
-            self._take(config)
+            self._take_if_complete(config)
         self._systemd.ready(self._present.in_words())
+
+    def _take_if_complete(self, config: Config) -> None:
+        """Take a config, unless somebody is missing in it who has to undo what it has prepared."""
+        for case in self._present.memory.cases.values():
+            for name in case.touched():
+                if config.handler(name) is None and not case.recovered(name):
+                    self._voice.warn(
+                        f"the config stays as it was: the new one has no handler {name!r}, which has "
+                        f"prepared for a {case.event.type} and has to recover; reload once that is over"
+                    )
+                    return
+        self._take(config)
 
     def _take(self, config: Config) -> None:
         old, new = self._present.config.agent, config.agent
@@ -246,5 +270,5 @@ class Program:
         if self._present.agent is not None:
             self._present.agent.reload(config)
         self._voice.say("the config was read again", handlers=len(config.handlers))
-        for problem in problems(config):
+        for problem in (*problems(config), *config.remarks):
             self._voice.warn(problem)

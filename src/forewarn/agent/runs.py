@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from forewarn.agent.cases import ProcessId
+from forewarn.agent.output import Output
 from forewarn.sdk import platform
 
 KEEPER = Path(__file__).with_name("keeper.py")
@@ -18,8 +19,6 @@ KEEPER = Path(__file__).with_name("keeper.py")
 LOOK_EVERY = 0.05
 # For a program to end when it is asked to.
 GRACE_SECONDS = 5.0
-# As much of a line as is worth a log entry.
-LONGEST_LINE = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,19 +58,22 @@ class Run:
         base: Path | None,
         process: ProcessId,
         child: "subprocess.Popen[bytes] | None" = None,
-        *,
-        told: int = 0,
     ) -> None:
         """Take where it leaves what it says and how it ended; None if it can leave nothing."""
         self.process = process
         self._base = base
         self._child = child
-        self._told = told  # how much of its output was passed on
+        self._output = None if base is None else Output(_file(base, "output"))
 
     @property
     def is_heard(self) -> bool:
         """Whether what it says is kept."""
         return self._base is not None
+
+    @property
+    def last_line(self) -> str:
+        """What it has said last, as far as it was waited for."""
+        return "" if self._output is None else self._output.last_line
 
     @property
     def runs(self) -> bool:
@@ -88,9 +90,12 @@ class Run:
     async def wait(self, hear: Callable[[str], None]) -> Exited | NotRun | Lost:
         """Wait for its end, and pass on what it says."""
         while self.runs:
-            self._listen(hear)
+            if self._output is not None:
+                self._output.listen(hear)
             await asyncio.sleep(LOOK_EVERY)
-        self._listen(hear, to_the_end=True)
+        if self._output is not None:
+            left = self._left_behind()
+            self._output.finish(hear, cut=int(left.get("cut", 0)), last=str(left.get("last", "")))
         return self._result()
 
     async def end(self, hear: Callable[[str], None] = lambda _: None) -> None:
@@ -109,31 +114,24 @@ class Run:
         if self._child is not None:
             self._child.returncode = 0  # so that nobody complains that its end was not awaited
 
-    def _listen(self, hear: Callable[[str], None], *, to_the_end: bool = False) -> None:
-        if self._base is None:
-            return
-        try:
-            with _file(self._base, "output").open("rb") as output:
-                output.seek(self._told)
-                said = output.read()
-        except OSError:
-            return
-        whole = len(said) if to_the_end else said.rfind(b"\n") + 1
-        self._told += whole
-        for line in said[:whole].splitlines():
-            hear(line.decode(errors="replace")[:LONGEST_LINE])
-
     def _result(self) -> Exited | NotRun | Lost:
-        return self._left_behind() or self._seen()
+        match self._left_behind():
+            case {"error": why}:
+                return NotRun(str(why))
+            case {"code": code}:
+                return Exited(int(code))
+            case _:
+                return self._seen()
 
-    def _left_behind(self) -> Exited | NotRun | None:
+    def _left_behind(self) -> Mapping[str, Any]:
+        """Read what the process that stays with it has left: how it ended, and what it has cut."""
         if self._base is None:
-            return None
+            return {}
         try:
-            result = json.loads(_file(self._base, "result").read_text(encoding="utf-8"))
+            result: Mapping[str, Any] = json.loads(_file(self._base, "result").read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return None
-        return NotRun(result["error"]) if "error" in result else Exited(int(result["code"]))
+            return {}
+        return result
 
     def _seen(self) -> Exited | Lost:
         """Go by how the process ended that stays with it, unless that was ended itself."""
@@ -175,7 +173,8 @@ class Runs:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         base = self._folder / name
         _remove(base)
-        return _file(base, "output").open("wb")
+        # To be appended to: what others cut off leaves no hole.
+        return _file(base, "output").open("a+b")
 
     def find(self, name: str, process: ProcessId) -> Run:
         """Find a program again that another agent has started; its output was told up to no line."""

@@ -60,7 +60,7 @@ class Agent:
 
     def go_on(self) -> None:
         """Go on with what needs no document: coming back, and waiting for programs that run already."""
-        for id_ in self._desk.memory.cases:
+        for id_ in self._in_order():
             self._care_for(id_, listed=False)
 
     def reload(self, config: Config) -> None:
@@ -106,7 +106,7 @@ class Agent:
             self._change(event)
         for id_, why in difference.leave.items():
             self._leave(id_, why)
-        for id_ in self._desk.memory.cases:
+        for id_ in self._in_order():
             self._care_for(id_)
         self._look_again(difference.look_again_in)
 
@@ -143,6 +143,11 @@ class Agent:
         self._desk.voice.say(f"{event.type} has left: {why}", event=id_, type=str(event.type))
         if errand := self._errands.get(id_):
             errand.left()
+
+    def _in_order(self) -> list[str]:
+        """Name all events, first those whose handlers were at work under a former agent: it is their turn."""
+        cases = self._desk.memory.cases
+        return sorted(cases, key=lambda id_: not cases[id_].at_work())
 
     def _care_for(self, id_: str, *, listed: bool = True) -> None:
         if known := self._errands.get(id_):

@@ -20,7 +20,11 @@ def of_cases(
 def draining(cases: Cases, config: Config) -> list[Case]:
     """Find the events for which this machine should get no work."""
     names = {handler.name for handler in config.handlers if handler.drains}
-    return [case for case in cases.values() if not names.isdisjoint(case.touched())]
+    return [
+        case
+        for case in cases.values()
+        if any(name in names and not case.recovered(name) for name in case.touched())
+    ]
 
 
 def doing(case: Case) -> str:

@@ -41,6 +41,15 @@ class When:
     min_seconds_left: float | None = None  # fewer: it would not get done, and is left out
     max_seconds_left: float | None = None  # more: it is too early, and waits
 
+    def contradiction(self) -> str | None:
+        """Say why it lets nothing through."""
+        for name in ("duration", "seconds_left"):
+            least, most = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
+            if least is not None and most is not None and least > most:
+                told = name.replace("_", "-")
+                return f"min-{told}: expected at most max-{told}, {most:g} s, got {least:g} s"
+        return None
+
     def verdict(self, event: Event, seconds_left: float | None) -> Verdict:
         """Say whether a handler is to be run for an event, with so much time left as far as is known."""
         if why := self._mismatch(event):

@@ -23,7 +23,10 @@ class Work:
         self._voice = voice
 
     async def attempt(self, handler: Handler, side: Side, seconds: float) -> Outcome:
-        """Run a handler, or wait for what a former agent has started; `end` is for the caller to say."""
+        """Run a handler whose turn it is, or wait for what a former agent has started.
+
+        How it `end`s is for the caller to say.
+        """
         case = self._desk.case(self._id)
         found = await resumable(self._desk, case, handler, side)
         known = case.attempt(side, handler.name)
@@ -42,7 +45,7 @@ class Work:
             return Ready(f"would have: {handler.does.describe(task.side) or 'nothing'}")
         act = handler.does.prepare if task.side is Side.PREPARE else handler.does.recover
         try:
-            async with self._desk.turns.take(task.side, handler.name), asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds):
                 return await act(task)
         except TimeoutError:
             return Never(f"it was not done within {handler.timeout:g} s, and was ended")
@@ -71,7 +74,11 @@ class Work:
         took = 0.0 if known is None else max(0.0, (now - known.begun).total_seconds())
         self._desk.meter.count("handlers", name, side.value, ending.value)
         self._desk.meter.count("handler_seconds", name, side.value, by=took)
-        speak = self._voice.warn if ending is Ending.NEVER and why != GONE else self._voice.say
+        first = known is None or known.number == 1
+        # A machine that does not come back at once does less than it should: that is worth a warning, once.
+        held_up = ending is Ending.AGAIN and side is Side.RECOVER and first
+        failed = ending is Ending.NEVER and why != GONE
+        speak = self._voice.warn if failed or held_up else self._voice.say
         told = f": {why}" if why else ""
         word = {Ending.READY: "ready", Ending.AGAIN: "will try again", Ending.NEVER: "failed"}[ending]
         speak(f"{name}: {side} {word}{told}", handler=name, side=side.value, ending=ending.value)

@@ -96,19 +96,22 @@ def check(session: Session, config: ConfigFile = None) -> None:
     """Validate a config, and say what it would do for each type of event."""
     from dataclasses import asdict
 
+    from forewarn.agent.premises import look
     from forewarn.agent.words import explain, problems
 
     path, found = _loaded(config)
-    explained, wrong = explain(found), problems(found)
+    premises = look(found.agent)
+    wrong, remarks = [*problems(found), *premises.problems], [*found.remarks, *premises.remarks]
+    types = [asdict(each) for each in explain(found)]
     session.answer(
-        {"config": str(path), "types": [asdict(each) for each in explained], "problems": wrong},
-        lambda: _show_check(path, found, wrong),
+        {"config": str(path), "types": types, "problems": wrong, "remarks": remarks},
+        lambda: _show_check(path, found, wrong, remarks),
     )
     if wrong:
         raise typer.Exit(1)
 
 
-def _show_check(path: Path, config: "Config", wrong: list[str]) -> None:
+def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[str]) -> None:
     from forewarn.agent.words import explain, grouped, hurry, surroundings
 
     console.say(f"{path} is sound.")
@@ -126,10 +129,15 @@ def _show_check(path: Path, config: "Config", wrong: list[str]) -> None:
                 console.fold(line, indent=f"  {side}  ", hanging=" " * 11)
         if late := hurry(alike):
             console.fold(late, indent="  but      ", hanging=" " * 11)
-    if wrong:
-        console.say("\nIn this machine stands in the way:")
-        for problem in wrong:
-            console.fold(problem, indent="  ", hanging="    ")
+    _show_lines("To be known:", remarks)
+    _show_lines("In this machine stands in the way:", wrong)
+
+
+def _show_lines(head: str, lines: list[str]) -> None:
+    if lines:
+        console.say(f"\n{head}")
+    for line in lines:
+        console.fold(line, indent="  ", hanging="    ")
 
 
 @app.command("status")

@@ -68,7 +68,8 @@ def _head(told: dict[str, Any]) -> str:
     nothing = "" if events else " No event for this machine."
     if "journal" not in told:
         trouble = f" The endpoint gives no document: {told['trouble']}" if told["trouble"] else ""
-        running = f"running for {words.span(told['for_seconds'])}"
+        dry = "in a dry run: it does nothing, and approves nothing" if told["dry_run"] else ""
+        running = f"running for {words.span(told['for_seconds'])} {dry}".rstrip()
         ready = "draining" if told["draining"] else "ready for work"
         return f"{told['machine'] or 'This machine'}: {running}, {ready}.{trouble}{nothing}"
     if told["running"]:

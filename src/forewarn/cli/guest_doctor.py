@@ -12,12 +12,13 @@ from forewarn.sdk.discovery import Finding
 from forewarn.sdk.documents import Document
 from forewarn.sdk.errors import GuestError, NoEndpoint
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.neighbours import Neighbours, neighbours
+from forewarn.sdk.neighbours import Neighbour, Neighbours, neighbours
 from forewarn.sdk.surroundings import surroundings
 
 HTTP_PORT = 80
 # As people type it, and as what that becomes.
 AGENT = re.compile(r"\bforewarn(\.agent| agent)\b")
+DRY_RUN = re.compile(r'--dry-run|"dry_run": true')
 # Less is a matter of whole seconds in the answer's Date.
 SKEW = timedelta(seconds=2)
 NOWHERE = "no metadata endpoint was found in this machine"
@@ -51,8 +52,17 @@ class Report:
     @property
     def agents(self) -> tuple[int, ...]:
         """The processes that would approve by themselves."""
+        return tuple(each.pid for each in self._agents if not DRY_RUN.search(each.command))
+
+    @property
+    def dry_runs(self) -> tuple[int, ...]:
+        """The processes that would only say so."""
+        return tuple(each.pid for each in self._agents if DRY_RUN.search(each.command))
+
+    @property
+    def _agents(self) -> list[Neighbour]:
         known = self.neighbours.known if self.neighbours is not None else ()
-        return tuple(each.pid for each in known if AGENT.search(each.command))
+        return [each for each in known if AGENT.search(each.command)]
 
     def as_json(self) -> dict[str, Any]:
         """Write it for a program."""
@@ -70,6 +80,7 @@ class Report:
             if others is None
             else [{"pid": each.pid, "command": each.command} for each in others.known],
             "agents": list(self.agents),
+            "dry_runs": list(self.dry_runs),
         }
 
 
@@ -165,4 +176,6 @@ def _others(others: Neighbours | None) -> str:
 def _approvers(report: Report) -> str:
     if report.agents:
         return f"the agent, by its own rules (pid {', '.join(map(str, report.agents))})"
+    if report.dry_runs:
+        return f"nobody here: the agent is in a dry run (pid {', '.join(map(str, report.dry_runs))})"
     return "nobody here: no agent talks to the endpoint; forewarn guest approve does it by hand"

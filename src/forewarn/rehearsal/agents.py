@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from forewarn.agent.cases import replayed
+from forewarn.agent.config import Config, load
 from forewarn.agent.entries import (
     Approved,
     Begun,
@@ -22,6 +23,8 @@ from forewarn.agent.entries import (
     TakenUp,
     key,
 )
+from forewarn.agent.handling import Side
+from forewarn.agent.voice import hidden
 from forewarn.agent.work import GONE
 from forewarn.clock import clock_of
 from forewarn.control.ledger import Account
@@ -92,7 +95,7 @@ def rehearse_agent(
         expect = replace(scenario.expect, approved=None, within=None)
         played = with_command(replace(scenario, expect=expect), command)
         report = rehearse(Wishes(scenario=played), _Audience(journals, note))
-        return _reported(report, journals, speed=clock_of(scenario.clock).speed, killing=killed)
+        return _reported(report, journals, load(config), speed=clock_of(scenario.clock).speed, killing=killed)
 
 
 def _command(config: Path, folder: Path, *, speed: float, killed: bool) -> list[str]:
@@ -105,7 +108,9 @@ def _command(config: Path, folder: Path, *, speed: float, killed: bool) -> list[
     return [sys.executable, "-m", killer.__name__, journal, *agent] if killed else agent
 
 
-def _reported(report: Report, journals: Mapping[str, Path], *, speed: float, killing: bool) -> AgentReport:
+def _reported(
+    report: Report, journals: Mapping[str, Path], config: Config, *, speed: float, killing: bool
+) -> AgentReport:
     stories: list[Story] = []
     crashes = {machine: _crash(journal) for machine, journal in journals.items()}
     failures, remarked = list(report.failures), list[str]()
@@ -113,7 +118,7 @@ def _reported(report: Report, journals: Mapping[str, Path], *, speed: float, kil
         if guest.machine not in journals:
             continue
         entries = killer.entries_of(journals[guest.machine])
-        failures += [f"{guest.machine}: {why}" for why in _failures(entries)]
+        failures += [f"{guest.machine}: {why}" for why in failures_of(entries, config)]
         crash = crashes[guest.machine]
         for sight in guest.events:
             own = [entry for entry in entries if key(entry.event) == sight.event.upper()]
@@ -135,12 +140,24 @@ def _crash(journal: Path) -> datetime | None:
     return datetime.fromisoformat(mark.read_text(encoding="ascii")) if mark.exists() else None
 
 
-def _failures(entries: Sequence[Entry]) -> Iterator[str]:
+def failures_of(entries: Sequence[Entry], config: Config) -> Iterator[str]:
+    """Tell what went wrong, and what a rehearsal leaves behind: its handlers have really run."""
     for entry in entries:
         if isinstance(entry, Ended) and entry.ending is Ending.NEVER and entry.why != GONE:
-            yield f"{entry.handler} could not {entry.side}: {entry.why}"
+            undo = f". Undo it by hand{_recovery(config, entry.handler)}" * (entry.side is Side.RECOVER)
+            yield f"{entry.handler} could not {entry.side}: {entry.why}{undo}"
     for case in replayed(entries).values():
         yield f"it has not come back from the {case.event.type}"
+        for name in case.touched():
+            if not case.recovered(name):
+                yield f"{name} has prepared and not recovered. Undo it by hand{_recovery(config, name)}"
+
+
+def _recovery(config: Config, name: str) -> str:
+    """Say what a handler would have done to come back."""
+    handler = config.handler(name)
+    told = handler.does.describe(Side.RECOVER) if handler else ""
+    return hidden(f": its recovery {told}" if told else "", config.secrets)
 
 
 def remarks(entries: Sequence[Entry], sight: Sight, speed: float) -> Iterator[str]:

@@ -5,6 +5,7 @@ The event comes in the environment and as JSON on stdin. Exit code 0 is ready, 7
 """
 
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.sdk import platform
 from forewarn.wire import fields
+
+# What editors and package managers leave beside a program, and nobody wants to be run.
+_COPY = re.compile(r"~$|^#|\.(bak|old|orig|rej|save|swp|tmp|dpkg-[a-z]+|ucf-[a-z]+|rpm[a-z]+)$")
 
 
 def command(value: object) -> tuple[str, ...]:
@@ -70,26 +74,43 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
         return [Declared(does=Exec(commands=commands, **more))]
     if commands:
         raise Invalid("hooks: expected either a folder or commands in prepare and recover, got both")
+    hooks, left_out = _hooks(options["hooks"])
     return [
         Declared(
             suffix=f"/{path.name}",
             does=Exec(commands={side: (str(path), side.value) for side in Side}, **more),
+            remarks=left_out if path is hooks[0] else (),
         )
-        for path in _hooks(options["hooks"])
+        for path in hooks
     ]
 
 
-def _hooks(folder: Path) -> list[Path]:
-    """List the programs of a folder by name, but for what package managers and editors have left there."""
+def _hooks(folder: Path) -> tuple[list[Path], list[str]]:
+    """List the programs of a folder by name, and say what else is there."""
     try:
         files = sorted(folder.iterdir())
     except OSError as error:
         raise Invalid(f"hooks: {folder} cannot be read: {error.strerror}") from None
-    return [
-        path
-        for path in files
-        if fields.is_name(path.name) and "." not in path.name and os.access(path, os.X_OK) and path.is_file()
-    ]
+    faults = {path: _no_hook(path) for path in files}
+    left_out = [f"{path} is left out: {why}" for path, why in faults.items() if why]
+    hooks = [path for path, why in faults.items() if why is None]
+    if not hooks:
+        told = "; ".join(left_out) or "it is empty"
+        raise Invalid(f"hooks: expected programs in {folder}, but there is none: {told}")
+    return hooks, left_out
+
+
+def _no_hook(path: Path) -> str | None:
+    """Say why a file is not one of the programs that a folder is for."""
+    if path.name.startswith("."):
+        return "it is hidden"
+    if _COPY.search(path.name):
+        return "its name is that of a copy, as editors and package managers leave them"
+    if not fields.is_name(path.name):
+        return f"expected a name of {fields.NAME_RULE}"
+    if not path.is_file():
+        return "it is no file"
+    return None if os.access(path, os.X_OK) else f"it is not executable: `chmod +x {path}`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

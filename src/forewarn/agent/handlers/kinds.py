@@ -1,6 +1,6 @@
 """The kinds of handlers there are: those that come with forewarn, and plug-ins."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -23,6 +23,7 @@ class Declared:
 
     suffix: str = ""  # of its name
     does: Handling
+    remarks: Sequence[str] = ()  # what is to be known about the table, though it is sound
 
 
 def known() -> list[str]:

@@ -70,7 +70,9 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
             raise Invalid("signal and start: systemd knows them; leave them out with unit")
         return [Declared(does=Unit(options["unit"]))]
     by = options.get("signal", int(signal.SIGTERM))
-    return [Declared(does=PidFile(path=options["pid_file"], signal=by, start=options.get("start")))]
+    does = PidFile(path=options["pid_file"], signal=by, start=options.get("start"))
+    absent = f"{does.path} does not exist: it does not run now, or the name is wrong"
+    return [Declared(does=does, remarks=() if does.path.exists() else (absent,))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +196,13 @@ class PidFile:
         return f"runs {' '.join(self.start)}, if it ran before" if self.start else ""
 
     def problems(self) -> Sequence[str]:
-        """Say whether the program that starts it would be refused."""
-        problem = refused(self.start[0]) if self.start else None
-        return (problem,) if problem else ()
+        """Say whether nobody can write the file, or the program that starts it would be refused."""
+        folder = self.path.parent
+        found = (
+            None if folder.is_dir() else f"pid-file: the folder {folder} does not exist",
+            refused(self.start[0]) if self.start else None,
+        )
+        return [problem for problem in found if problem]
 
     def _pid(self) -> int | None:
         try:

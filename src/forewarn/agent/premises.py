@@ -1,0 +1,66 @@
+"""Where the agent would work: what would make it refuse to start here, and what is to be known about it."""
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.agent.config import Settings
+from forewarn.agent.journal import lock_of
+from forewarn.sdk import platform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Premises:
+    """What was found."""
+
+    problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def look(agent: Settings) -> Premises:
+    """Look at the journal's folder and the port, before an agent needs them or while one has them."""
+    refused = _unwritable(agent.journal)
+    taken = _taken(agent.listen)
+    if _is_held(agent.journal):
+        # It holds the port too, most likely.
+        running = f"an agent runs with the journal {agent.journal} now: another one is refused"
+        return Premises(problems=refused, remarks=(running, *taken))
+    return Premises(problems=(*refused, *taken))
+
+
+def _is_held(journal: Path) -> bool:
+    lock = lock_of(journal)
+    try:
+        return lock.exists() and platform.is_held(lock)
+    except OSError:
+        return False
+
+
+def _unwritable(journal: Path) -> tuple[str, ...]:
+    """Say why the journal cannot be written: to a folder that is not there yet, by the one it would be in."""
+    if journal.is_dir():
+        return (f"journal: {journal} is a folder",)
+    folder = next(each for each in journal.absolute().parents if each.exists())
+    if not folder.is_dir():
+        return (f"journal: {journal} cannot be written: {folder} is no folder",)
+    if os.access(folder, os.W_OK | os.X_OK) and (not journal.exists() or os.access(journal, os.W_OK)):
+        return ()
+    return (
+        f"journal: {journal} cannot be written by the user who asks; check as the one who runs the agent",
+    )
+
+
+def _taken(listen: tuple[str, int] | None) -> tuple[str, ...]:
+    if listen is None:
+        return ()
+    host, port = listen
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            # As servers do: a connection that ended a moment ago keeps nobody out.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        return (f"listen: {host}:{port} cannot be opened: {error.strerror}",)
+    return ()
