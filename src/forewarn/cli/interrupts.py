@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# A terminal that is gone is told of by a signal on POSIX systems only.
+SIGNALS = tuple(number for number in signal.Signals if number.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 
 HELD_BACK = b"forewarn: interrupted: what has been asked of the server is seen through first\n"
 
