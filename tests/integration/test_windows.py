@@ -298,8 +298,7 @@ def test_a_rollout_over_a_blackout_goes_on_the_day_after(service: Service) -> No
 
 
 NEVER = (
-    "host-2: projects bank and shop have no window in common "
-    "with room for 5 m of work and a minute to spare"
+    "host-2: projects bank and shop have no window in common with room for 5 m of work and a minute to spare"
 )
 
 
