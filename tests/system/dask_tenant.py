@@ -22,9 +22,10 @@ def main(scheduler: str) -> None:
         say("made", made.result(timeout=PATIENCE))
 
         pause = threading.Event()
-        while "spot-0" in {worker["name"] for worker in workers(client).values()}:
+        # Looked at once each time: the scheduler may hear of a worker once more while that is leaving.
+        while "spot-0" in (names := {worker["name"] for worker in workers(client).values()}):
             pause.wait(0.1)
-        say("left", sorted(worker["name"] for worker in workers(client).values()))
+        say("left", sorted(names))
         say("kept", sum(sent.result(timeout=PATIENCE)), made.result(timeout=PATIENCE))
 
 
