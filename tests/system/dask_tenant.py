@@ -4,7 +4,7 @@ import sys
 import threading
 
 from dask_cloudprovider.azure import AzurePreemptibleWorkerPlugin
-from distributed import Client
+from distributed import Client, Scheduler
 
 PATIENCE = 60
 
@@ -15,17 +15,16 @@ def main(scheduler: str) -> None:
         client.wait_for_workers(2, timeout=PATIENCE)
         # As its documentation shows it: no arguments, so 169.254.169.254 is asked, once a second.
         client.register_plugin(AzurePreemptibleWorkerPlugin())
-        addresses = {worker["name"]: address for address, worker in workers(client).items()}
+        addresses = workers(client)
         # Data that was sent there cannot be computed again: it moves in time, or it is lost.
         (sent,) = client.scatter([list(range(1000))], workers=[addresses["spot-0"]])
         made = client.submit(sum, sent, workers=[addresses["spot-0"]], allow_other_workers=True)
         say("made", made.result(timeout=PATIENCE))
 
         pause = threading.Event()
-        # Looked at once each time: the scheduler may hear of a worker once more while that is leaving.
-        while "spot-0" in (names := {worker["name"] for worker in workers(client).values()}):
+        while "spot-0" in (present := workers(client)):
             pause.wait(0.1)
-        say("left", sorted(names))
+        say("left", sorted(present))
         say("kept", sum(sent.result(timeout=PATIENCE)), made.result(timeout=PATIENCE))
 
 
@@ -34,10 +33,18 @@ def say(*words: object) -> None:
     print(*words, flush=True)  # noqa: T201 - it reads this
 
 
-def workers(client: Client) -> dict[str, dict[str, str]]:
-    """Return the scheduler's workers by address."""
-    found: dict[str, dict[str, str]] = client.scheduler_info(n_workers=-1)["workers"]
+def workers(client: Client) -> dict[str, str]:
+    """Return where each worker is, by name.
+
+    Asked of the scheduler itself: what a client has at hand may be a part of the list.
+    """
+    found: dict[str, str] = client.run_on_scheduler(listed)
     return found
+
+
+def listed(dask_scheduler: Scheduler) -> dict[str, str]:
+    """List the workers, on the scheduler."""
+    return {str(worker.name): address for address, worker in dask_scheduler.workers.items()}
 
 
 if __name__ == "__main__":
