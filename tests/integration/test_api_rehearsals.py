@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.core.errors import Unavailable
+from forewarn.core.words import ProjectName
 from forewarn.store import database
 from forewarn.wire.fleet import read_fleet
 from tests.harness import Service, sqlite_url
@@ -266,6 +267,17 @@ def test_what_a_rehearsal_has_ordered_and_nobody_watches_any_more_is_called_off(
     states = [api("GET", f"/v1/orders/{id_}").json()["order"]["state"] for id_ in (before, mine, other)]
     assert states[1] == "cancelled"
     assert "cancelled" not in (states[0], states[2])
+
+
+def test_whoever_of_the_project_ends_it_calls_off_what_it_has_ordered_on_hosts_too(
+    service: Service, api: Api
+) -> None:
+    service.poll("lab-0")
+    api("PUT", PATH, json=PLAYED)
+    order = api("POST", "/v1/hosts/own/maintenance", json={**REHEARSAL, "action": "freeze"}).json()["order"]
+    ended = service.rehearsals.within(ProjectName("lab")).end(ProjectName("lab"), by="lea")
+    assert ended.called_off == [order["id"]]
+    assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == "cancelled"
 
 
 def test_a_rehearsal_ends_when_its_project_is_not_for_it_any_more(service: Service, api: Api) -> None:

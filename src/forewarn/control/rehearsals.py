@@ -109,6 +109,7 @@ class Rehearsals:
         """Take what calls an order off."""
         self._cancel = cancel
         self._store: Store = store
+        self._whole_store = store  # orders of a rehearsal may be on hosts, which are no project's
         self._project: ProjectName | None = None
         self._clock = clock
         self._playhouse = playhouse
@@ -190,7 +191,7 @@ class Rehearsals:
         while self._unsettled:
             ended = self._unsettled[0]
             called_off += self._called_off(ended)
-            with self._store.write() as tx:
+            with self._whole_store.write() as tx:
                 draft = Draft(tx.around(), now=self._clock.now(), new_id=self._new_id)
                 draft.record(Kind.REHEARSAL_ENDED, _find(tx, ended.project), by=ended.by, reason=ended.reason)
                 tx.save(draft.changes())
@@ -199,7 +200,7 @@ class Rehearsals:
 
     def _called_off(self, ended: _Ended) -> Iterator[OrderId]:
         """Nobody watches any more what its orders would do to guests that believe them."""
-        with self._store.read() as snapshot:
+        with self._whole_store.read() as snapshot:
             pages = [snapshot.orders(state=state, after=None, limit=LOOKED_AT)[0] for state in NOT_BEGUN]
         for order in itertools.chain(*pages):
             if ended.ordered(order):
