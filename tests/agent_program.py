@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from forewarn.agent.entries import Entry
-from forewarn.agent.journal import read, read_entries
+from forewarn.agent.journal.entries import Entry
+from forewarn.agent.journal.journal_file import read, read_entries
 from tests.process import FOREWARN, PATIENCE, Output, Program, sample_fleet, started, until
 
 HOOK = """#!/bin/sh

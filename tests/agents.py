@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent.config import Config, Settings
-from forewarn.agent.desk import Desk, Told
-from forewarn.agent.entries import Entry
-from forewarn.agent.handler import Handler
+from forewarn.agent.agent_log import Voice
+from forewarn.agent.care.agent_context import Desk, Told
+from forewarn.agent.care.watcher import Agent
 from forewarn.agent.handling import Outcome, Ready, Side, Task
-from forewarn.agent.journal import Journal
-from forewarn.agent.runs import Runs
-from forewarn.agent.runtime import Agent
-from forewarn.agent.voice import Voice
+from forewarn.agent.journal.entries import Entry
+from forewarn.agent.journal.journal_file import Journal
+from forewarn.agent.programs.runs import Runs
+from forewarn.agent.setup.agent_config import Config, Settings
+from forewarn.agent.setup.handler import Handler
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError

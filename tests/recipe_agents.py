@@ -4,7 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-from forewarn.agent import recipe
+from forewarn.agent.setup import recipe
 from tests.agent_program import AgentProgram, port_of
 from tests.process import Program, run
 

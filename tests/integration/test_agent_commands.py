@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.config import parse
-from forewarn.agent.entries import Begun, Ended, Ending, Entry, Left, TakenUp
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import Begun, Ended, Ending, Entry, Left, TakenUp
+from forewarn.agent.setup.agent_config import parse
 from forewarn.cli import words
 from forewarn.rehearsal.agents import failures_of, remarks
 from forewarn.rehearsal.report import Sight

@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 from forewarn.agent import facts
-from forewarn.agent.config import _AGENT, _HANDLER, _WHEN, parse
 from forewarn.agent.handlers import kinds
+from forewarn.agent.setup.agent_config import _AGENT, _HANDLER, _WHEN, parse
 from tests.process import FOREWARN
 
 DOCS = Path(__file__).parents[2] / "docs"

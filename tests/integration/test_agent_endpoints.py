@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from forewarn.agent import endpoints
-from forewarn.agent.endpoints import Endpoints
+from forewarn.agent.care import endpoints
+from forewarn.agent.care.endpoints import Endpoints
 from forewarn.sdk.documents import Document
 from forewarn.sdk.errors import Refused
 from tests.process import PATIENCE

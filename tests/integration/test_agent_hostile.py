@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.agent.config import parse
+from forewarn.agent.agent_log import Form, LogForm
 from forewarn.agent.facts import LONGEST_VARIABLE, environment_of
-from forewarn.agent.handler import Handler
 from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
-from forewarn.agent.systemd import Systemd
-from forewarn.agent.voice import Form, LogForm
+from forewarn.agent.reporting.systemd import Systemd
+from forewarn.agent.setup.agent_config import parse
+from forewarn.agent.setup.handler import Handler
 from forewarn.cli import console
 from forewarn.sdk.documents import Event
 from tests.agents import MACHINE, Stage, event

@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
-from forewarn.agent.entries import Approved, Begun, Ended, Ending, Over, Running, TakenUp
 from forewarn.agent.handling import Side
-from forewarn.agent.journal import Journal
+from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Over, Running, TakenUp
+from forewarn.agent.journal.journal_file import Journal
 from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, port_of, serving
 from tests.agents import NOW, event
 from tests.process import Program, free_port, run, until
@@ -397,7 +397,7 @@ def test_the_first_of_three_speaks_for_all(service: Program, tmp_path: Path) -> 
 
 def test_the_agent_loads_nothing_of_the_server() -> None:
     heavy = ("fastapi", "pydantic", "sqlalchemy", "uvloop", "uvicorn", "prometheus_client", "smtplib")
-    code = "import sys; import forewarn.agent.program, forewarn.cli.main; print(*sys.modules)"
+    code = "import sys; import forewarn.agent.daemon, forewarn.cli.main; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {name.partition(".")[0] for name in ran.stdout.split()} & set(heavy)
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.agent.handler import Handler
 from forewarn.agent.handling import Again, Outcome, Ready, Side, Task
+from forewarn.agent.setup.handler import Handler
 from tests.agents import Stage, event, settled
 
 IDS = ("A", "B", "C")

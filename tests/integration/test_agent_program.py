@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.agent.entries import Approved, Changed, Ended, Left, Over, Owed, Running, TakenUp
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import Approved, Changed, Ended, Left, Over, Owed, Running, TakenUp
 from forewarn.sdk import platform
 from tests.agent_program import NAMED, AgentProgram, agent_of, config, lines_of, port_of, serving
 from tests.process import Program, free_port, until

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.agent.approval import Approve, Approver
-from forewarn.agent.diff import SETTLING_SECONDS
-from forewarn.agent.entries import Approved, Begun, Ended, Ending, Entry, Over, TakenUp, key
-from forewarn.agent.handler import Handler, OnFailure
+from forewarn.agent.care.comparison import SETTLING_SECONDS
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
-from forewarn.agent.journal import read_entries
-from forewarn.agent.when import When
+from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Entry, Over, TakenUp, key
+from forewarn.agent.journal.journal_file import read_entries
+from forewarn.agent.setup.event_filter import When
+from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 from tests.agents import MACHINE, NOW, Doing, Stage, event, settled

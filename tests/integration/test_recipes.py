@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent import recipe
+from forewarn.agent.setup import recipe
 from tests.process import run
 from tests.recipe_agents import EXAMPLES, installed, readme, rehearsed
 

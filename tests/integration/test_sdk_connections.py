@@ -280,6 +280,6 @@ def test_an_endpoint_with_a_certificate_is_asked_if_that_is_trusted(
 
 def test_the_client_with_a_loop_needs_no_httpx() -> None:
     """It would be a third of an agent's memory."""
-    code = "import sys, forewarn.agent.program, forewarn.sdk.async_client; print('httpx' in sys.modules)"
+    code = "import sys, forewarn.agent.daemon, forewarn.sdk.async_client; print('httpx' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"

@@ -5,7 +5,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from forewarn.agent import recipe
+from forewarn.agent.setup import recipe
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.entries import Approved, Ended, Ending, Over
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
 from forewarn.sdk import platform
 from tests.agent_program import AgentProgram, lines_of, serving
 from tests.process import Program, running, until

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.agent.entries import Approved, Ended, Over
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import Approved, Ended, Over
 from tests.agent_program import serving
 from tests.process import Program, free_port, running, until
 from tests.recipe_agents import EXAMPLES, agent_with, moved, rehearsed

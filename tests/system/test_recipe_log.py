@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.entries import Approved, Over
+from forewarn.agent.journal.entries import Approved, Over
 from tests.agent_program import AgentProgram, json_lines, serving
 from tests.process import Program, until
 from tests.recipe_agents import agent_with

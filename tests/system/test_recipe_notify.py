@@ -4,8 +4,8 @@ import re
 from email import message_from_string, policy
 from pathlib import Path
 
-from forewarn.agent.entries import Approved, Ended, Over
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import Approved, Ended, Over
 from tests.agent_program import serving
 from tests.mail_server import mail_server
 from tests.process import until

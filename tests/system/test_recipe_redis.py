@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.entries import Approved, Ended, Ending, Over
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
 from tests.agent_program import serving
 from tests.process import PATIENCE, free_port, running, until
 from tests.recipe_agents import agent_with, rehearsed

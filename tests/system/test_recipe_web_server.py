@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forewarn.agent.entries import Approved, Begun, Ended, Over
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import Approved, Begun, Ended, Over
 from tests.agent_program import serving
 from tests.process import free_port, until
 from tests.recipe_agents import agent_with, rehearsed

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent import recipe
 from forewarn.agent.approval import Approve, Approver
-from forewarn.agent.config import Config, Settings, load, load_settings, parse
-from forewarn.agent.handler import OnFailure, OnRestart
 from forewarn.agent.handling import Side
-from forewarn.agent.toml_lines import line_of
-from forewarn.agent.words import explain, grouped, hurry
+from forewarn.agent.setup import recipe
+from forewarn.agent.setup.agent_config import Config, Settings, load, load_settings, parse
+from forewarn.agent.setup.handler import OnFailure, OnRestart
+from forewarn.agent.setup.summary import explain, grouped, hurry
+from forewarn.agent.setup.toml_lines import line_of
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.words import EventType, Source
 

@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from forewarn.agent.cases import Case, replayed
-from forewarn.agent.diff import SETTLING_SECONDS, Sight, compare, held_by_another, look
-from forewarn.agent.entries import Approved, Begun, Left, TakenUp
+from forewarn.agent.care.comparison import SETTLING_SECONDS, Sight, compare, held_by_another, look
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import Approved, Begun, Left, TakenUp
+from forewarn.agent.journal.tracked_events import Case, replayed
 from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Document, Event
 from tests.agents import MACHINE, NOW, event, started

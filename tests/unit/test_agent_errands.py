@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from forewarn.agent.approval import Approve, Approver
-from forewarn.agent.desk import REFUSED_SECONDS
-from forewarn.agent.diff import SETTLING_SECONDS
-from forewarn.agent.entries import Ended, Over
-from forewarn.agent.errand import Errand
-from forewarn.agent.handler import Handler, OnFailure
+from forewarn.agent.care.agent_context import REFUSED_SECONDS
+from forewarn.agent.care.comparison import SETTLING_SECONDS
+from forewarn.agent.care.event_care import Errand
+from forewarn.agent.care.launch import file_name
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
-from forewarn.agent.launch import file_name
-from forewarn.agent.status import draining
-from forewarn.agent.when import When
+from forewarn.agent.journal.entries import Ended, Over
+from forewarn.agent.reporting.status import draining
+from forewarn.agent.setup.event_filter import When
+from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventType, Source
 from forewarn.sdk.documents import Event
 from forewarn.sdk.errors import Closed, GuestError, Refused, Unavailable

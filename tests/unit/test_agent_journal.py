@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.agent.cases import entries_of, replayed
-from forewarn.agent.entries import (
+from forewarn.agent.handling import EVERYTHING, Side
+from forewarn.agent.journal.entries import (
     Approved,
     Begun,
     Changed,
@@ -25,8 +25,8 @@ from forewarn.agent.entries import (
     as_json,
     from_json,
 )
-from forewarn.agent.handling import EVERYTHING, Side
-from forewarn.agent.journal import COMPACT_BYTES, Journal, read
+from forewarn.agent.journal.journal_file import COMPACT_BYTES, Journal, read
+from forewarn.agent.journal.tracked_events import entries_of, replayed
 from forewarn.core.errors import Invalid
 from tests.agents import NOW, VM_ID, event, started
 

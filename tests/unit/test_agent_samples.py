@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.entries import Over, TakenUp
 from forewarn.agent.facts import as_wire, from_wire
-from forewarn.agent.handler import Handler
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import Over, TakenUp
+from forewarn.agent.setup.handler import Handler
 from forewarn.sdk.documents import parse_document
 from tests.agents import Doing, Stage
 

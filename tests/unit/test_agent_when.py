@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.agent.when import Later, Now, Skip, Verdict, When
+from forewarn.agent.setup.event_filter import Later, Now, Skip, Verdict, When
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 

@@ -1,1 +1,1 @@
-"""The program in a machine that runs handlers and approves. Empty so far; never imports the server."""
+"""The program in a machine that runs handlers and approves; it never imports the server."""

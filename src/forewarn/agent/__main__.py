@@ -14,9 +14,9 @@ def main(options: str) -> None:
     _spare()
     from pathlib import Path
 
-    from forewarn.agent.options import Options
-    from forewarn.agent.program import run
-    from forewarn.agent.voice import LogForm
+    from forewarn.agent.agent_log import LogForm
+    from forewarn.agent.daemon import run
+    from forewarn.agent.setup.options import Options
     from forewarn.core.errors import ForewarnError, Invalid
 
     said = json.loads(options)

@@ -12,7 +12,7 @@ from forewarn.cli.commands import Commands
 from forewarn.cli.session import Session, within_machine
 
 if TYPE_CHECKING:
-    from forewarn.agent.config import Config
+    from forewarn.agent.setup.agent_config import Config
     from forewarn.rehearsal.agents import AgentReport
 
 DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
@@ -96,8 +96,8 @@ def check(session: Session, config: ConfigFile = None) -> None:
     """Validate a config, and say what it would do for each type of event."""
     from dataclasses import asdict
 
-    from forewarn.agent.premises import look
-    from forewarn.agent.words import explain, problems
+    from forewarn.agent.setup.preflight import look
+    from forewarn.agent.setup.summary import explain, problems
 
     path, found = _loaded(config)
     premises = look(found.agent)
@@ -112,7 +112,7 @@ def check(session: Session, config: ConfigFile = None) -> None:
 
 
 def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[str]) -> None:
-    from forewarn.agent.words import explain, grouped, hurry, surroundings
+    from forewarn.agent.setup.summary import explain, grouped, hurry, surroundings
 
     console.say(f"{path} is sound.")
     for line in surroundings(config.agent):
@@ -144,7 +144,7 @@ def _show_lines(head: str, lines: list[str]) -> None:
 @within_machine
 def status(session: Session, config: ConfigFile = None) -> None:
     """Show what the agent is doing, and for how long."""
-    from forewarn.agent.config import load_settings
+    from forewarn.agent.setup.agent_config import load_settings
     from forewarn.cli.agent_status import asked, from_journal, show
 
     with _refusals():
@@ -169,7 +169,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Write a config to start from, and beside it the programs that it runs."""
-    from forewarn.agent.recipe import about, names, placed, programs
+    from forewarn.agent.setup.recipe import about, names, placed, programs
 
     if list_:
         found = [{"name": name, "about": about(name)} for name in names()]
@@ -244,7 +244,7 @@ def rehearse(
 
 
 def _loaded(path: Path | None) -> "tuple[Path, Config]":
-    from forewarn.agent.config import load
+    from forewarn.agent.setup.agent_config import load
 
     with _refusals():
         return path or DEFAULT_CONFIG, load(path or DEFAULT_CONFIG)

@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import typer
 
-from forewarn.agent.config import Settings
-from forewarn.agent.journal import lock_of, read
-from forewarn.agent.status import of_cases
+from forewarn.agent.journal.journal_file import lock_of, read
+from forewarn.agent.reporting.status import of_cases
+from forewarn.agent.setup.agent_config import Settings
 from forewarn.cli import console, words
 from forewarn.clock import SystemClock
 from forewarn.sdk import platform

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from forewarn.agent.cases import replayed
-from forewarn.agent.config import Config, load
-from forewarn.agent.entries import (
+from forewarn.agent.agent_log import hidden
+from forewarn.agent.care.attempts import GONE
+from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import (
     Approved,
     Begun,
     Changed,
@@ -23,9 +24,8 @@ from forewarn.agent.entries import (
     TakenUp,
     key,
 )
-from forewarn.agent.handling import Side
-from forewarn.agent.voice import hidden
-from forewarn.agent.work import GONE
+from forewarn.agent.journal.tracked_events import replayed
+from forewarn.agent.setup.agent_config import Config, load
 from forewarn.clock import clock_of
 from forewarn.control.ledger import Account
 from forewarn.rehearsal import killer

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from forewarn.agent.entries import Begun, Entry, Running
-from forewarn.agent.journal import read_entries
+from forewarn.agent.journal.entries import Begun, Entry, Running
+from forewarn.agent.journal.journal_file import read_entries
 from forewarn.clock import SystemClock, monotonic
 
 LOOK_EVERY = 0.02

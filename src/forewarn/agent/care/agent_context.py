@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
+from forewarn.agent.agent_log import Voice
 from forewarn.agent.approval import Rule
-from forewarn.agent.cases import Case, Cases
-from forewarn.agent.config import Config
-from forewarn.agent.entries import Entry
-from forewarn.agent.meter import Meter
-from forewarn.agent.runs import Runs
-from forewarn.agent.turns import Turns
-from forewarn.agent.voice import Voice
+from forewarn.agent.care.handler_locks import Turns
+from forewarn.agent.journal.entries import Entry
+from forewarn.agent.journal.tracked_events import Case, Cases
+from forewarn.agent.metrics import Meter
+from forewarn.agent.programs.runs import Runs
+from forewarn.agent.setup.agent_config import Config
 from forewarn.clock import monotonic
 from forewarn.sdk.documents import Event
 from forewarn.sdk.errors import GuestError

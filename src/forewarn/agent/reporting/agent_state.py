@@ -7,14 +7,14 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
-from forewarn.agent import status
-from forewarn.agent.cases import Case
-from forewarn.agent.config import Config
-from forewarn.agent.endpoints import Endpoints
-from forewarn.agent.journal import Journal, Notebook
-from forewarn.agent.meter import Meter
-from forewarn.agent.probes import Page, as_json
-from forewarn.agent.runtime import Agent
+from forewarn.agent.care.endpoints import Endpoints
+from forewarn.agent.care.watcher import Agent
+from forewarn.agent.journal.journal_file import Journal, Notebook
+from forewarn.agent.journal.tracked_events import Case
+from forewarn.agent.metrics import Meter
+from forewarn.agent.reporting import status
+from forewarn.agent.reporting.probe_server import Page, as_json
+from forewarn.agent.setup.agent_config import Config
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 

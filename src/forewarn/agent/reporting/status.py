@@ -4,9 +4,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from forewarn.agent.cases import Attempt, Case, Cases, Share
-from forewarn.agent.config import Config
 from forewarn.agent.facts import duration_of
+from forewarn.agent.journal.tracked_events import Attempt, Case, Cases, Share
+from forewarn.agent.setup.agent_config import Config
 from forewarn.sdk.documents import Event
 
 

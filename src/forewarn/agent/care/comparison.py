@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from forewarn.agent.cases import Case, Cases
-from forewarn.agent.entries import key
 from forewarn.agent.handling import Side
+from forewarn.agent.journal.entries import key
+from forewarn.agent.journal.tracked_events import Case, Cases
 from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Document, Event
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from forewarn.agent.agent_log import hidden
 from forewarn.agent.approval import Approve, Approver
-from forewarn.agent.config import Config, Settings
-from forewarn.agent.handler import Handler, OnFailure
 from forewarn.agent.handling import Side
-from forewarn.agent.voice import hidden
+from forewarn.agent.setup.agent_config import Config, Settings
+from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventType
 
 _WHOSE = {

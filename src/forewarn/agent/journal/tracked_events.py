@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
-from forewarn.agent.entries import (
+from forewarn.agent.handling import EVERYTHING, Side
+from forewarn.agent.journal.entries import (
     Approved,
     Begun,
     Changed,
@@ -22,7 +23,6 @@ from forewarn.agent.entries import (
     TakenUp,
     key,
 )
-from forewarn.agent.handling import EVERYTHING, Side
 from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Event
 

@@ -4,14 +4,14 @@ import asyncio
 import json
 from hashlib import sha256
 
-from forewarn.agent.cases import Case, ProcessId
-from forewarn.agent.desk import Desk
-from forewarn.agent.entries import Owed, Running
+from forewarn.agent.agent_log import hidden
+from forewarn.agent.care.agent_context import Desk
 from forewarn.agent.facts import as_wire, environment_of
-from forewarn.agent.handler import Handler, OnRestart
 from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
-from forewarn.agent.runs import Exited, Lost, NotRun, Order, Run
-from forewarn.agent.voice import hidden
+from forewarn.agent.journal.entries import Owed, Running
+from forewarn.agent.journal.tracked_events import Case, ProcessId
+from forewarn.agent.programs.runs import Exited, Lost, NotRun, Order, Run
+from forewarn.agent.setup.handler import Handler, OnRestart
 from forewarn.sdk import platform
 from forewarn.sdk.documents import Event
 

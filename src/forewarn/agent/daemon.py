@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent.config import Config
-from forewarn.agent.desk import Desk
-from forewarn.agent.endpoints import Endpoints
-from forewarn.agent.journal import Journal, Notebook, lock_of, machine_of, read
-from forewarn.agent.launch import file_stem
-from forewarn.agent.options import Options
-from forewarn.agent.present import Present
-from forewarn.agent.probes import Probes
-from forewarn.agent.runs import Runs
-from forewarn.agent.runtime import Agent
-from forewarn.agent.systemd import Systemd
-from forewarn.agent.voice import Voice, speak
-from forewarn.agent.words import problems
+from forewarn.agent.agent_log import Voice, speak
+from forewarn.agent.care.agent_context import Desk
+from forewarn.agent.care.endpoints import Endpoints
+from forewarn.agent.care.launch import file_stem
+from forewarn.agent.care.watcher import Agent
+from forewarn.agent.journal.journal_file import Journal, Notebook, lock_of, machine_of, read
+from forewarn.agent.programs.runs import Runs
+from forewarn.agent.reporting.agent_state import Present
+from forewarn.agent.reporting.probe_server import Probes
+from forewarn.agent.reporting.systemd import Systemd
+from forewarn.agent.setup.agent_config import Config
+from forewarn.agent.setup.options import Options
+from forewarn.agent.setup.summary import problems
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.sdk import platform

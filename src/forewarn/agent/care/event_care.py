@@ -9,15 +9,15 @@ from collections.abc import Coroutine
 from typing import Any
 
 from forewarn.agent.approval import No, Wait, Yes
-from forewarn.agent.cases import Case
-from forewarn.agent.desk import REFUSED_SECONDS, Desk
-from forewarn.agent.entries import Approved, Ending, Over
-from forewarn.agent.handler import Handler, OnFailure, OnRestart
+from forewarn.agent.care.agent_context import REFUSED_SECONDS, Desk
+from forewarn.agent.care.attempts import GONE, Work
+from forewarn.agent.care.launch import resumable
+from forewarn.agent.care.recovery import Recovery
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
-from forewarn.agent.launch import resumable
-from forewarn.agent.recovery import Recovery
-from forewarn.agent.when import Later, Now, Skip
-from forewarn.agent.work import GONE, Work
+from forewarn.agent.journal.entries import Approved, Ending, Over
+from forewarn.agent.journal.tracked_events import Case
+from forewarn.agent.setup.event_filter import Later, Now, Skip
+from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
 from forewarn.core.words import EventStatus
 from forewarn.sdk.errors import Closed, GuestError, Unavailable
 

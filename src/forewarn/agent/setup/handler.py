@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from forewarn.agent.handlers.kinds import QUIET
 from forewarn.agent.handling import Handling
-from forewarn.agent.when import When
+from forewarn.agent.setup.event_filter import When
 
 # What is tried for long is tried after pauses that double up to this.
 LONGEST_PAUSE = 60.0

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from forewarn.agent.desk import Told
+from forewarn.agent.care.agent_context import Told
 from forewarn.clock import monotonic
 from forewarn.sdk.answers import backoff
 from forewarn.sdk.async_client import AsyncGuestClient

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from forewarn.agent.cases import Cases, after, entries_of, replayed, unsaid
-from forewarn.agent.entries import Entry, as_json, from_json
+from forewarn.agent.journal.entries import Entry, as_json, from_json
+from forewarn.agent.journal.tracked_events import Cases, after, entries_of, replayed, unsaid
 from forewarn.core.errors import Invalid
 from forewarn.sdk import platform
 

@@ -5,8 +5,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.agent.config import Settings
-from forewarn.agent.journal import lock_of
+from forewarn.agent.journal.journal_file import lock_of
+from forewarn.agent.setup.agent_config import Settings
 from forewarn.sdk import platform
 
 

@@ -7,13 +7,13 @@ does one that only tells.
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from forewarn.agent.cases import Case
-from forewarn.agent.desk import Desk
-from forewarn.agent.diff import held_by_another
-from forewarn.agent.entries import Ending, Owed
+from forewarn.agent.care.agent_context import Desk
+from forewarn.agent.care.attempts import GONE, Work
+from forewarn.agent.care.comparison import held_by_another
+from forewarn.agent.care.launch import resumable
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
-from forewarn.agent.launch import resumable
-from forewarn.agent.work import GONE, Work
+from forewarn.agent.journal.entries import Ending, Owed
+from forewarn.agent.journal.tracked_events import Case
 
 NOT_IN_THE_CONFIG = "it is no longer in the config: what it has prepared stays so"
 

@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from forewarn.agent.agent_log import LogForm, hidden
 from forewarn.agent.approval import Approve, Approver
 from forewarn.agent.facts import mapped
-from forewarn.agent.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.handlers import kinds
-from forewarn.agent.toml_lines import Path as Place
-from forewarn.agent.toml_lines import line_of
+from forewarn.agent.setup.event_filter import When
+from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
+from forewarn.agent.setup.toml_lines import Path as Place
+from forewarn.agent.setup.toml_lines import line_of
 from forewarn.agent.urls import endpoint
-from forewarn.agent.voice import LogForm, hidden
-from forewarn.agent.when import When
 from forewarn.core.errors import Invalid
 from forewarn.core.words import EventType, Source
 from forewarn.wire import fields

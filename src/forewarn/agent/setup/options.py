@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent import config as configs
-from forewarn.agent.config import Config
-from forewarn.agent.voice import LogForm
+from forewarn.agent.agent_log import LogForm
+from forewarn.agent.setup import agent_config as configs
+from forewarn.agent.setup.agent_config import Config
 from forewarn.core.errors import Invalid
 from forewarn.wire.fields import Reader
 

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from forewarn.agent.desk import Desk
-from forewarn.agent.entries import Begun, Ended, Ending
-from forewarn.agent.handler import Handler
+from forewarn.agent.agent_log import Voice
+from forewarn.agent.care.agent_context import Desk
+from forewarn.agent.care.launch import Launch, resumable
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
-from forewarn.agent.launch import Launch, resumable
-from forewarn.agent.voice import Voice
+from forewarn.agent.journal.entries import Begun, Ended, Ending
+from forewarn.agent.setup.handler import Handler
 
 # For a program of a former agent to be heard out, although its time was over while nobody was there.
 LEAST_SECONDS = 1.0

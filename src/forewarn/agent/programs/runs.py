@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from forewarn.agent.cases import ProcessId
-from forewarn.agent.output import Output
+from forewarn.agent.journal.tracked_events import ProcessId
+from forewarn.agent.programs.output import Output
 from forewarn.sdk import platform
 
-KEEPER = Path(__file__).with_name("keeper.py")
+# Its path stays: an agent that runs on while its package is replaced starts programs by it.
+KEEPER = Path(__file__).parent.with_name("keeper.py")
 # How often a program is looked at. It may be another agent's child, of whose end nobody is told.
 LOOK_EVERY = 0.05
 # For a program to end when it is asked to.

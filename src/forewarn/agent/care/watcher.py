@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Protocol
 
-from forewarn.agent import diff
-from forewarn.agent.config import Config
-from forewarn.agent.desk import REFUSED_SECONDS, Desk, Endpoint, Told
-from forewarn.agent.diff import Sight
-from forewarn.agent.entries import Changed, Left, TakenUp, key
-from forewarn.agent.errand import Errand
-from forewarn.agent.launch import file_stem
+from forewarn.agent.care import comparison
+from forewarn.agent.care.agent_context import REFUSED_SECONDS, Desk, Endpoint, Told
+from forewarn.agent.care.comparison import Sight
+from forewarn.agent.care.event_care import Errand
+from forewarn.agent.care.launch import file_stem
+from forewarn.agent.journal.entries import Changed, Left, TakenUp, key
+from forewarn.agent.setup.agent_config import Config
 from forewarn.core.words import EventType
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
@@ -74,7 +74,7 @@ class Agent:
             self._troubled(None)
         self._desk.meter.count("documents")
         self._document = document
-        self._sight = diff.look(self._sight, document, now=self._desk.monotonic())
+        self._sight = comparison.look(self._sight, document, now=self._desk.monotonic())
         self._compare()
 
     def _compare(self) -> None:
@@ -94,7 +94,7 @@ class Agent:
         """Do what the present document asks for; doing it twice changes nothing."""
         if self._document is None or self._sight is None or self._desk.leaving:
             return
-        difference = diff.compare(
+        difference = comparison.compare(
             self._desk.memory.cases,
             self._document,
             machine=self._desk.machine,

@@ -1,0 +1,1 @@
+"""What the agent does about events: which it takes up, their handlers, the approval, the recovery."""

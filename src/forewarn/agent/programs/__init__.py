@@ -1,0 +1,1 @@
+"""The programs that handlers run, which outlive the agent, and what they print."""
