@@ -6,10 +6,9 @@ A rack is 100 machines on 5 hosts: 4 availability sets of 20 over all hosts, and
 from pathlib import Path
 
 from forewarn.config import Settings
-from forewarn.core import listening
 from forewarn.core.draft import Draft
-from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.machines import MachineSpec
+from forewarn.core.guests import listening
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
 from forewarn.core.words import GroupKind, GroupName, HostName, MachineName
 from forewarn.server.wiring import Core, new_id, open_core
 

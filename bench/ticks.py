@@ -13,7 +13,7 @@ from bench.report import Row
 from bench.workplace import Workplace
 from forewarn.clock import ManualClock
 from forewarn.control.engine import Engine
-from forewarn.core.orders import Mandate
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.words import Action, GroupName, MachineId
 from forewarn.server.wiring import Core, drivers, new_id
 

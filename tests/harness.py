@@ -21,13 +21,15 @@ from forewarn.control.tail import Tail
 from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.control.webhooks import Webhooks
-from forewarn.core.draft import Sent, Slice
-from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.machines import MachineSpec
-from forewarn.core.model import Event, Machine, Order, Record
-from forewarn.core.orders import Mandate
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
+from forewarn.core.model.event import Event
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.record import Record
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.slice import Sent, Slice
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.policy import EXTERNAL, Policy
-from forewarn.core.waves import Rollout
 from forewarn.core.words import Action, EventId, GroupKind, GroupName, HostName, MachineId, MachineName, Work
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
 from forewarn.api.services import ApiSettings, Services
-from forewarn.core.fleet import FleetSpec
-from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import Priority
 from tests.harness import Service, fleet, group, machine
 

@@ -1,8 +1,8 @@
 """Two tenants on one fleet, and a token of every kind."""
 
 from forewarn.core.access import Grant, Role
-from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.model import Project
+from forewarn.core.model.declaration import FleetSpec, GroupSpec
+from forewarn.core.model.project import Project
 from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
 from tests.harness import Service, machine
 

@@ -4,8 +4,15 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from forewarn.core.draft import Changes, Slice
-from forewarn.core.model import Event, Group, Host, Machine, Order, Project, Record, Resource, Stage, Step
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.project import Project
+from forewarn.core.model.record import Record
+from forewarn.core.model.slice import Slice
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

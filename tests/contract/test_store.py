@@ -9,9 +9,10 @@ import pytest
 from sqlalchemy import update
 
 from forewarn.control.ports import HistoryFilter
-from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model import Grace, Project
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.hold import Grace
+from forewarn.core.model.project import Project
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     EventStatus,

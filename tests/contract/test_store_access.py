@@ -8,7 +8,8 @@ import pytest
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.access import Role, Token
 from forewarn.core.errors import NotFound
-from forewarn.core.model import Project, Record
+from forewarn.core.model.project import Project
+from forewarn.core.model.record import Record
 from forewarn.core.words import GroupKind, GroupName, HostName, OrderState, ProjectName
 from forewarn.store.sql import SqlStore
 from forewarn.store.tokens import any_token

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.ports import HistoryFilter
-from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
-from forewarn.core.model import Grace
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.hold import Grace
 from forewarn.store.backup import backup
 from forewarn.store.lock import hold
 from forewarn.store.sql import SqlStore, open_store

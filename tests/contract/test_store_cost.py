@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import event as listening
 
 from forewarn.control.ports import HistoryFilter, RecordFilter
-from forewarn.core.model import GroupPolicy
+from forewarn.core.model.group import GroupPolicy
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.store.rooms import TO_CHOOSE_FROM
 from forewarn.store.snapshot import SqlSnapshot

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model import Project
+from forewarn.core.model.project import Project
 from forewarn.core.words import GroupKind, GroupName, OrderState, ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, event, group, host, machine, order, save, save_fleet

@@ -15,7 +15,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
 from forewarn.core.errors import Conflict, Invalid, Unavailable
-from forewarn.core.model import GroupPolicy
+from forewarn.core.model.group import GroupPolicy
 from forewarn.store import tables
 from forewarn.store.database import database_of, engines_of
 from forewarn.store.lock import hold

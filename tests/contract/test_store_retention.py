@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from forewarn.control.ports import HistoryFilter, RecordFilter
+from forewarn.core.model.rollout import Rollout
 from forewarn.core.retention import Pruning
-from forewarn.core.waves import Rollout
 from forewarn.core.words import HostName, Work
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, order, order_id, record, save

@@ -3,9 +3,12 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from forewarn.core.draft import Changes
-from forewarn.core.model import GroupPolicy, Hold, Terms, Waiting
-from forewarn.core.waves import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.order import Terms
+from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import GroupName, HostName, MachineName, MachineState, OrderId, Work
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, SECOND, event, group, host, machine, order, order_id

@@ -11,22 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forewarn.control.ports import HistoryFilter
-from forewarn.core.draft import Changes
-from forewarn.core.model import (
-    Approval,
-    Deferral,
-    Event,
-    Group,
-    GroupPolicy,
-    Machine,
-    Order,
-    Record,
-    Resource,
-    Stage,
-    Step,
-    Terms,
-    Waiting,
-)
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.event import Approval, Deferral, Event, Resource
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage, Step, Terms
+from forewarn.core.model.record import Record
+from forewarn.core.model.waiting import Waiting
 from forewarn.store.sql import SqlStore
 from forewarn.store.transaction import SqlTransaction
 from tests.contract.samples import NOW

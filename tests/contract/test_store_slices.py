@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.draft import Slice
-from forewarn.core.model import GroupPolicy, Waiting
-from forewarn.core.room import Room
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.room import Room
+from forewarn.core.model.slice import Slice
+from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import GroupName, HostName, HostState, OrderState, StageState, StepState
 from forewarn.store.rooms import TO_CHOOSE_FROM
 from forewarn.store.sql import SqlStore

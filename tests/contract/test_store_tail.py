@@ -3,7 +3,7 @@
 import pytest
 
 from forewarn.control.ports import Following, RecordFilter
-from forewarn.core.model import Record
+from forewarn.core.model.record import Record
 from forewarn.core.words import MachineName, ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import event, group, record, save

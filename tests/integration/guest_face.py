@@ -16,7 +16,9 @@ import uvloop
 from forewarn.clock import Clock, ManualClock
 from forewarn.control.ports import Delta
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model import Event, Group, Machine
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.machine import Machine
 from forewarn.core.words import EventId, GroupKind, GroupName, MachineId, MachineName, ProjectName
 from forewarn.guest.board import Board
 from forewarn.guest.listeners import Listen

@@ -16,7 +16,7 @@ from forewarn.api.app import PARTS
 from forewarn.api.door import Door
 from forewarn.core.access import Grant, Right, Role
 from forewarn.core.errors import Unavailable
-from forewarn.core.webhooks import Webhook
+from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import Action, ProjectName, Work
 from tests.harness import TEST, Service
 from tests.served import Api, app_of

@@ -11,7 +11,7 @@ import pytest
 from forewarn.api.services import ApiSettings
 from forewarn.control.webhooks import MOST_OF_A_PROJECT
 from forewarn.core.access import Grant, Role
-from forewarn.core.webhooks import TRIES_BEFORE_SAYING
+from forewarn.core.model.webhook import TRIES_BEFORE_SAYING
 from forewarn.core.words import DEFAULT_PROJECT
 from tests.follower import Follower
 from tests.harness import Service, sqlite_url

@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from forewarn.cli.main import app
-from forewarn.core.model import Event, GroupPolicy
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import GroupPolicy
 from forewarn.core.words import Action, ApprovalRule, Work
 from tests.harness import Service, fleet, group, machine, sqlite_url
 from tests.served import app_of, serving

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from forewarn.cli import history_export
 from forewarn.cli.client import Client, Refused
 from forewarn.cli.main import app
-from forewarn.core.model import Project
+from forewarn.core.model.project import Project
 from forewarn.core.retention import Pruning
 from forewarn.core.words import Action, ProjectName
 from tests.contract.samples import record, save

@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.client import Client
 from forewarn.cli.main import app
-from forewarn.core.model import Project
-from forewarn.core.windows import Calendar, Window
+from forewarn.core.model.calendar import Calendar, Window
+from forewarn.core.model.project import Project
 from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, ProjectName
 from tests.harness import Service, fleet, machine, sqlite_url
 from tests.process import FOREWARN, Output, ending, started, until

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from forewarn.clock import SystemClock
-from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import ProjectName
 from forewarn.server.delivery import NOT_PUBLIC, Delivery
 from forewarn.server.lookup import Lookup, PublicOnly, SystemLookup

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from forewarn.core.model import Event, Resource
+from forewarn.core.model.event import Event, Resource
 from forewarn.core.words import EventStatus, EventType, MachineId, MachineName
 from tests.integration.guest_face import EVENTS, START, Client, Face, event, group, machine, request, serving
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from forewarn.core.errors import Conflict
-from forewarn.core.fleet import FleetSpec
-from forewarn.core.model import GroupPolicy, Terms
-from forewarn.core.orders import Mandate
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Terms
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.policy import EXTERNAL
 from forewarn.core.words import (
     Action,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.core.errors import Conflict, Invalid, LimitReached
-from forewarn.core.model import Project
+from forewarn.core.model.project import Project
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     DEFAULT_PROJECT,

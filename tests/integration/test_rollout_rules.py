@@ -9,9 +9,9 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import invariant, precondition, rule
 
-from forewarn.core import progress, rollout
-from forewarn.core.orders import Mandate
-from forewarn.core.waves import Conditions, Rollout, RolloutState
+from forewarn.core.model.rollout import Conditions, Rollout, RolloutState
+from forewarn.core.orders.requests import Mandate
+from forewarn.core.rollouts import planning, progress
 from forewarn.core.words import HostName, Work
 from tests.integration.test_rules import HOSTS, WAITS, Histories
 
@@ -78,7 +78,7 @@ class Rolling(Histories):
         for mine in self._open():
             assert len(progress.unfinished(mine)) <= 1
             assert all(len(wave.hosts) <= mine.hosts_at_once for wave in mine.begun)
-            assert progress.unfinished(mine) or rollout.reasons(mine, now=self.service.clock.now())
+            assert progress.unfinished(mine) or planning.reasons(mine, now=self.service.clock.now())
 
     @invariant()
     def a_paused_rollout_has_nothing_announced(self) -> None:

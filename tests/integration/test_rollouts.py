@@ -12,12 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from forewarn.control.rollouts import Wish
-from forewarn.core import rollout as rules
 from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.fleet import FleetSpec
-from forewarn.core.model import Delivered, GroupPolicy
-from forewarn.core.orders import Mandate
-from forewarn.core.waves import Conditions, Rollout, RolloutState, WaveState
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.event import Delivered
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.rollout import Conditions, Rollout, RolloutState, WaveState
+from forewarn.core.orders.requests import Mandate
+from forewarn.core.rollouts import planning as rules
 from forewarn.core.words import (
     Action,
     EventStatus,

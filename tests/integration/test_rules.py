@@ -15,21 +15,18 @@ from zoneinfo import ZoneInfo
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from forewarn.control.ports import HistoryFilter, Transaction
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
-from forewarn.core.draft import Slice
 from forewarn.core.errors import ForewarnError
-from forewarn.core.model import GroupPolicy, Order, Project, Terms, Waiting
-from forewarn.core.orders import Mandate
-from forewarn.core.windows import Calendar, Window
+from forewarn.core.model.calendar import Calendar, Window
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order, Terms
+from forewarn.core.model.project import Project
+from forewarn.core.model.slice import Slice
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,

@@ -13,11 +13,13 @@ import pytest
 from forewarn.control.ordering import Placed
 from forewarn.control.rollouts import Wish
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.fleet import FleetSpec
-from forewarn.core.model import GroupPolicy, Project, Terms
-from forewarn.core.orders import Mandate
-from forewarn.core.waves import Conditions, RolloutState
-from forewarn.core.windows import Calendar, Window
+from forewarn.core.model.calendar import Calendar, Window
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Terms
+from forewarn.core.model.project import Project
+from forewarn.core.model.rollout import Conditions, RolloutState
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, ProjectName, Work
 from tests.harness import START, Service, fleet, group, machine, sqlite_url
 

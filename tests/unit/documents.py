@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forewarn.core.document import Document, document
-from forewarn.core.model import Event, Group, Resource
+from forewarn.core.guests.document import Document, document
+from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.group import Group
 from forewarn.core.words import (
     EventId,
     EventStatus,

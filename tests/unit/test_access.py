@@ -22,7 +22,7 @@ from forewarn.core.access import (
     revoke,
 )
 from forewarn.core.errors import Anonymous, Conflict, ForewarnError, Invalid, NotFound, Refused
-from forewarn.core.model import Order
+from forewarn.core.model.order import Order
 from forewarn.core.words import Action, OrderId, ProjectName, Source
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

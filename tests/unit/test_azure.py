@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.core.document import document, entity_tag, resource_names, tag
 from forewarn.core.errors import Invalid
+from forewarn.core.guests.document import document, entity_tag, resource_names, tag
 from forewarn.core.words import EventStatus, EventType, GroupName
 from forewarn.wire import azure
 from tests.unit.documents import GOLDEN, NOT_BEFORE, event, files, group

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.core.model import Approval, Event, Resource
+from forewarn.core.model.event import Approval, Event, Resource
 from forewarn.core.words import (
     ApprovedBy,
     EventId,

@@ -9,17 +9,9 @@ from hypothesis import strategies as st
 
 from forewarn.cli.toml import fleet_file
 from forewarn.core.errors import Invalid
-from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.machines import MachineSpec
-from forewarn.core.model import Project
-from forewarn.core.words import (
-    DEFAULT_PROJECT,
-    GroupKind,
-    GroupName,
-    HostName,
-    MachineName,
-    Priority,
-)
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
+from forewarn.core.model.project import Project
+from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, MachineName, Priority
 from forewarn.wire.fleet import read_fleet, read_machine, write_fleet
 
 FILE = """

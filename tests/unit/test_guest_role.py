@@ -4,10 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.control.ledger import Ledger
-from forewarn.core.document import Document
-from forewarn.core.document import document as document_of
-from forewarn.core.faults import Fault, FaultKind
-from forewarn.core.model import Event
+from forewarn.core.guests.document import Document
+from forewarn.core.guests.document import document as document_of
+from forewarn.core.model.event import Event
+from forewarn.core.rehearsal.faults import Fault, FaultKind
 from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.role import Role, Telling
 from tests.unit import documents

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forewarn.core.model import Machine
+from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupKind, GroupName, HostName, MachineId, MachineName, Priority, ProjectName
 from forewarn.wire.instance import InstanceMetadata, compute, field_named, subscription_id
 

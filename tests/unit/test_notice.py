@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.model import Approval, Delivered, Event, Order, Resource, Stage, Step
-from forewarn.core.notice import Told, delivered, impact, told
+from forewarn.core.guests.notice import Told, delivered, impact, told
+from forewarn.core.model.event import Approval, Delivered, Event, Resource
+from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.words import (
     Action,
     ApprovedBy,

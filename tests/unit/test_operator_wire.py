@@ -5,7 +5,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model import Event, Group, Machine, Order, Record, Resource
+from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.group import Group
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.record import Record
 from forewarn.core.words import (
     Action,
     EventId,

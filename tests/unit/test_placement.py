@@ -2,11 +2,14 @@
 
 from datetime import UTC, datetime
 
-from forewarn.core import placement
-from forewarn.core.budgets import Budget
-from forewarn.core.draft import Draft, Slice
-from forewarn.core.model import Group, GroupPolicy, Host, Machine
-from forewarn.core.room import Room
+from forewarn.core.draft import Draft
+from forewarn.core.model.budget import Budget
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.room import Room
+from forewarn.core.model.slice import Slice
+from forewarn.core.orders import placement
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     GroupKind,

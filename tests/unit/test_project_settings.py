@@ -8,8 +8,8 @@ import pytest
 
 from forewarn.cli.toml import fleet_file
 from forewarn.core.errors import Invalid
-from forewarn.core.model import Project
-from forewarn.core.windows import Window
+from forewarn.core.model.calendar import Window
+from forewarn.core.model.project import Project
 from forewarn.wire.fleet import read_fleet, write_fleet
 
 DECLARED = """

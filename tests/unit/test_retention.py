@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forewarn.core.model import Record
+from forewarn.core.model.record import Record
+from forewarn.core.model.rollout import Rollout, Wave
+from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.retention import Needed, removable
-from forewarn.core.waves import Rollout, Wave
-from forewarn.core.webhooks import Webhook, WebhookId
 from forewarn.core.words import HostName, Kind, OrderId, ProjectName, Work
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

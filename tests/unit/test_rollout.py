@@ -8,14 +8,16 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from forewarn.core import rollout, steering, waves
-from forewarn.core.budgets import Budget
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.forecast import forecast, on_one_host
-from forewarn.core.model import Hold, Host
+from forewarn.core.model.budget import Budget
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model.survey import Footprint, Scene
 from forewarn.core.policy import Policy
-from forewarn.core.scene import Scene, check_budgets, not_now
-from forewarn.core.waves import Footprint, Rollout, RolloutState, Wave, WaveState
+from forewarn.core.rollouts import planning, steering, waves
+from forewarn.core.rollouts.forecast import forecast, on_one_host
+from forewarn.core.rollouts.hosts import check_budgets, not_now
 from forewarn.core.words import GroupName, HostName, HostState, MachineId, MachineName, ProjectName, Work
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -54,11 +56,11 @@ def over(ground: Scene, *, at_once: int = 10, gap: timedelta = timedelta()) -> R
         by="test",
         created_at=NOW,
     )
-    return rollout.replan(wanted, ground)
+    return planning.replan(wanted, ground)
 
 
 def next_wave(plan: Rollout, ground: Scene, *, now: datetime = NOW) -> tuple[Rollout, tuple[HostName, ...]]:
-    return rollout.next_wave(plan, ground, now=now, policy=Policy())
+    return planning.next_wave(plan, ground, now=now, policy=Policy())
 
 
 def hosts_of(plan: Rollout) -> list[list[str]]:
@@ -96,9 +98,9 @@ def test_a_wave_leaves_a_group_the_healthy_machines_it_needs() -> None:
 def test_what_is_planned_is_cut_anew_only_when_it_no_longer_holds_good() -> None:
     before = scene(carries(web={0: 1}), carries(web={0: 1}))
     plan = over(before)
-    assert rollout.replan(plan, before) is plan
+    assert planning.replan(plan, before) is plan
     after = scene(carries(web={0: 1}), carries(web={1: 1}))
-    assert hosts_of(rollout.replan(plan, after)) == [["host-1"], ["host-2"]]
+    assert hosts_of(planning.replan(plan, after)) == [["host-1"], ["host-2"]]
 
 
 def test_a_budget_that_no_wave_can_meet_is_refused() -> None:
@@ -144,7 +146,7 @@ def test_a_host_that_left_the_fleet_is_forgotten() -> None:
 
 def test_later_waves_say_which_they_wait_for() -> None:
     ground = scene(carries(web={0: 1}), carries(web={1: 1}), carries(web={2: 1}))
-    reasons = rollout.reasons(over(ground), now=NOW)
+    reasons = planning.reasons(over(ground), now=NOW)
     assert [(each.what, each.reason) for each in reasons] == [
         ("host-2", "wave 2 waits for wave 1"),
         ("host-3", "wave 3 waits for wave 2"),
@@ -156,9 +158,9 @@ def test_the_gap_lasts_from_the_end_of_the_last_wave() -> None:
     plan = replace(
         over(scene(carries(), carries()), gap=timedelta(hours=1)), waves=(done, Wave(hosts=(host(2),)))
     )
-    assert not rollout.is_ready(plan, now=NOW + timedelta(minutes=59))
-    assert rollout.rest(plan, {}, now=NOW, policy=Policy()).due_at == NOW + timedelta(hours=1)
-    assert rollout.is_ready(plan, now=NOW + timedelta(hours=1))
+    assert not planning.is_ready(plan, now=NOW + timedelta(minutes=59))
+    assert planning.rest(plan, {}, now=NOW, policy=Policy()).due_at == NOW + timedelta(hours=1)
+    assert planning.is_ready(plan, now=NOW + timedelta(hours=1))
 
 
 def test_what_is_over_cannot_be_changed() -> None:
@@ -256,7 +258,7 @@ def test_what_is_chosen_keeps_every_budget_and_waits_for_other_domains(ground: S
 @given(grounds(), st.integers(1, 5))
 def test_planning_twice_changes_nothing(ground: Scene, at_once: int) -> None:
     plan = over(ground, at_once=at_once)
-    assert rollout.replan(plan, ground) == plan
+    assert planning.replan(plan, ground) == plan
     if plan.left:
         once, chosen = next_wave(plan, ground)
         assert next_wave(once, ground) == (once, chosen)
@@ -269,8 +271,8 @@ def test_every_host_that_is_not_chosen_has_a_reason(ground: Scene, at_once: int)
         return
     once, chosen = next_wave(plan, ground)
     if chosen:
-        once = rollout.begin(once, {name: f"O-{name}" for name in chosen}, ground, now=NOW)  # type: ignore[misc]
-        waiting = {wait.what for wait in rollout.reasons(once, now=NOW)}
+        once = planning.begin(once, {name: f"O-{name}" for name in chosen}, ground, now=NOW)  # type: ignore[misc]
+        waiting = {wait.what for wait in planning.reasons(once, now=NOW)}
         assert all(name in waiting for name in once.left)
     else:
         assert all(not_now(name, ground) for name in once.left)

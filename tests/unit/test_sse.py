@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from forewarn.core.model import Record
+from forewarn.core.model.record import Record
 from forewarn.core.words import Kind, MachineName
 from forewarn.wire import sse
 

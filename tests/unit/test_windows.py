@@ -8,9 +8,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from forewarn.core.admission.outlook import FOR_EVER, Outlook
+from forewarn.core.admission.timing import Timing
 from forewarn.core.errors import Invalid
-from forewarn.core.timing import Timing
-from forewarn.core.windows import ALWAYS, FOR_EVER, Calendar, Outlook, Window
+from forewarn.core.model.calendar import ALWAYS, Calendar, Window
 from forewarn.core.words import ProjectName
 
 QUARTER = timedelta(minutes=15)

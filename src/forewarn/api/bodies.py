@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from forewarn.core.access import LONGEST_LIFE, Role
-from forewarn.core.faults import SHORT_NOTICE, SLOW, FaultKind
+from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, FaultKind
 from forewarn.core.words import Kind, OrderState
 from forewarn.wire.fields import NAME, NAME_RULE, is_name
 

@@ -9,7 +9,7 @@ from forewarn.api.errors import documented
 from forewarn.api.paths import Id, hold_id
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
-from forewarn.core.orders import Mandate
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.words import HostName, ProjectName
 from forewarn.wire import operator
 

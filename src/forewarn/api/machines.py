@@ -16,7 +16,7 @@ from forewarn.api.terms import mandate_of
 from forewarn.control.ordering import Placed
 from forewarn.control.views import MachineView
 from forewarn.core.errors import Invalid
-from forewarn.core.machines import MachineSpec
+from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.policy import ONLY_IF_ENABLED
 from forewarn.core.words import Action, GroupName, HostName, ProjectName
 from forewarn.wire import fleet, operator

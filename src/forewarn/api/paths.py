@@ -7,7 +7,7 @@ from fastapi import Path
 from fastapi.responses import JSONResponse
 
 from forewarn.core.errors import NotFound
-from forewarn.core.webhooks import WebhookId
+from forewarn.core.model.webhook import WebhookId
 from forewarn.core.words import EventId, OrderId, ProjectName
 from forewarn.wire.fields import is_name
 from forewarn.wire.guid import is_guid

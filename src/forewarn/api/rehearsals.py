@@ -15,7 +15,7 @@ from forewarn.api.services import Caller, Service
 from forewarn.control.ledger import Account
 from forewarn.control.rehearsals import Rehearsal, RehearsalView
 from forewarn.core.errors import Invalid
-from forewarn.core.faults import Fault
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import ProjectName
 from forewarn.wire import operator
 from forewarn.wire.operator import read_time, time, time_or_null

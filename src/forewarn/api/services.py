@@ -15,7 +15,7 @@ from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.control.webhooks import Webhooks
 from forewarn.core import access
-from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.core.model.webhook import Webhook, WebhookId
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from datetime import date, datetime
 from pydantic import BaseModel, ConfigDict, Field
 
 from forewarn.core.access import Role
-from forewarn.core.faults import FaultKind
-from forewarn.core.waves import RolloutState, WaveState
+from forewarn.core.model.rollout import RolloutState, WaveState
+from forewarn.core.rehearsal.faults import FaultKind
 from forewarn.core.words import (
     Action,
     ApprovalRule,

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 
 from forewarn.api.bodies import HostOrderBody, MachineOrderBody, MaintenanceBody, RolloutBody
 from forewarn.core.errors import Invalid
-from forewarn.core.model import Terms
-from forewarn.core.orders import Mandate
+from forewarn.core.model.order import Terms
+from forewarn.core.model.rollout import Conditions
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.policy import EXTERNAL
-from forewarn.core.waves import Conditions
 from forewarn.wire.operator import read_time
 
 DEFAULT_DRIVER = "simulated"

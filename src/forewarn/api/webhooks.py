@@ -12,7 +12,7 @@ from forewarn.api.paths import Id, listed, project_name, webhook_id
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service, Services
 from forewarn.control.webhooks import WebhookView
-from forewarn.core.webhooks import WebhookId
+from forewarn.core.model.webhook import WebhookId
 from forewarn.wire import operator
 
 router = APIRouter(route_class=GuardedRoute, tags=["webhooks"])

@@ -5,11 +5,12 @@ from datetime import timedelta
 
 from forewarn.control.ports import Snapshot
 from forewarn.control.use_cases import UseCases
-from forewarn.core import lifecycle, orders
 from forewarn.core.access import check_change
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.model import Approval, Event, Machine
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.machine import Machine
+from forewarn.core.orders import interventions, lifecycle
 from forewarn.core.words import ApprovedBy, EventId, EventStatus, MachineId
 
 
@@ -36,7 +37,7 @@ class Answering(UseCases):
                 raise Conflict(f"event {known.id} is {known.status}, too late to cancel")
             check_change(tx.order(known.order), project=self._project)
             with self._saving(tx, tx.around(orders=[known.order])) as draft:
-                orders.cancel(draft, known.order, by=by)
+                interventions.cancel(draft, known.order, by=by)
         return draft.events[known.id]
 
     def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:

@@ -6,13 +6,16 @@ from datetime import datetime
 from typing import TypeVar
 
 from forewarn.control.ports import Activity, Snapshot, Store, Transaction
-from forewarn.core import forecast, health, lifecycle, notice, orders, progress, rollout, steering
 from forewarn.core.draft import Draft
-from forewarn.core.model import Delivered, Order, Step, Terms
-from forewarn.core.orders import Mandate
+from forewarn.core.guests import notice
+from forewarn.core.model.event import Delivered
+from forewarn.core.model.order import Order, Step, Terms
+from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.orders import interventions, lifecycle, requests
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.policy import Policy
-from forewarn.core.progress import Orders
-from forewarn.core.waves import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.rollouts import forecast, health, planning, progress, steering
+from forewarn.core.rollouts.progress import Orders
 from forewarn.core.words import Action, HostName, Kind, OrderId
 
 Item = TypeVar("Item")
@@ -49,17 +52,17 @@ class Conductor:
         wrong = _what_is_wrong(mine, orders_, quiet, now, self._policy)
         if wrong:
             return self.pause(tx, mine, by="", why=wrong, now=now)
-        if not rollout.is_ready(mine, now=now):
-            return self.save(tx, rollout.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
+        if not planning.is_ready(mine, now=now):
+            return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
         scene = tx.scene(mine.left)
-        mine, chosen = rollout.next_wave(mine, scene, now=now, policy=self._policy)
+        mine, chosen = planning.next_wave(mine, scene, now=now, policy=self._policy)
         if not chosen and mine.blocked:
-            no_way = rollout.dead_end(mine, scene, now=now, policy=self._policy)
+            no_way = planning.dead_end(mine, scene, now=now, policy=self._policy)
             return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
         if chosen:
             ends = forecast.ends_about(mine, chosen, scene, now=now, policy=self._policy)
             placed = self._place(tx, mine, chosen, now)
-            mine = rollout.begin(mine, placed, scene, now=now, ends_about=ends)
+            mine = planning.begin(mine, placed, scene, now=now, ends_about=ends)
         # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
         return self.save(tx, replace(mine, due_at=now), now)
 
@@ -105,7 +108,7 @@ class Conductor:
         for some in _chunks(announced):
             draft = Draft(tx.around(orders=some), now=now, new_id=self._new_id)
             for order in some:
-                orders.cancel(draft, order, by=by, why=why)
+                interventions.cancel(draft, order, by=by, why=why)
             tx.save(draft.changes())
 
     def save(
@@ -149,7 +152,7 @@ class Conductor:
         return placed
 
     def _order(self, draft: Draft, host: HostName, mine: Rollout, mandate: Mandate) -> Order:
-        return orders.on_host(draft, host, Action.MAINTENANCE, mandate, work=mine.work, policy=self._policy)
+        return requests.on_host(draft, host, Action.MAINTENANCE, mandate, work=mine.work, policy=self._policy)
 
 
 def with_notice(

@@ -7,11 +7,11 @@ from forewarn.control import naming
 from forewarn.control.leaving import left_behind, let_go
 from forewarn.control.ports import Snapshot
 from forewarn.control.use_cases import UseCases
-from forewarn.core import fleet, listening, machines
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.fleet import FleetSpec
-from forewarn.core.machines import MachineSpec
-from forewarn.core.model import Machine
+from forewarn.core.fleet import declaring, machines
+from forewarn.core.guests import listening
+from forewarn.core.model.declaration import FleetSpec, MachineSpec
+from forewarn.core.model.machine import Machine
 from forewarn.core.spelling import hint
 from forewarn.core.words import GroupName, Kind, ProjectName
 
@@ -70,10 +70,10 @@ class Declaring(UseCases):
         if dry_run:
             with self._store.read() as snapshot:
                 draft = self._draft(snapshot.everything())
-                return (*fleet.apply(draft, spec, by=by), *left_behind(snapshot, draft).lines())
+                return (*declaring.apply(draft, spec, by=by), *left_behind(snapshot, draft).lines())
         with self._store.write() as tx:
             with self._saving(tx, tx.everything()) as draft:
-                changes = fleet.apply(draft, spec, by=by)
+                changes = declaring.apply(draft, spec, by=by)
                 leaving = left_behind(tx, draft)
                 changes = (*changes, *leaving.lines())
                 let_go(tx, draft, leaving, by=by)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
-from forewarn.core.model import Step
+from forewarn.core.model.order import Step
 from forewarn.core.words import Action, HostName, OrderId, ProjectName, Work
 
 

@@ -15,10 +15,13 @@ from forewarn.control.ports import Activity
 from forewarn.control.rehearsals import Rehearsals
 from forewarn.control.retention import Retention
 from forewarn.control.silence import Silence
-from forewarn.core import lifecycle, listening
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
-from forewarn.core.model import Grace, Group, Order, Step
+from forewarn.core.guests import listening
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Grace
+from forewarn.core.model.order import Order, Step
+from forewarn.core.orders import lifecycle, reports
 from forewarn.core.policy import Policy, work_of
 from forewarn.core.words import GroupName, Kind, MachineId, OrderId, StepState
 
@@ -221,13 +224,13 @@ class Engine:
         order, machine = task.order, task.step.machine
         match answer:
             case Done():
-                lifecycle.step_done(draft, order, machine)
+                reports.step_done(draft, order, machine)
             case Running(look_at=look_at):
-                lifecycle.step_running(draft, order, machine, look_at=max(look_at, now + SHORTEST_WAIT))
+                reports.step_running(draft, order, machine, look_at=max(look_at, now + SHORTEST_WAIT))
             case Failed(why=why):
-                lifecycle.step_failed(draft, order, machine, why=why)
+                reports.step_failed(draft, order, machine, why=why)
             case NotBegun():
-                lifecycle.step_failed(draft, order, machine, why="the driver does not know the step")
+                reports.step_failed(draft, order, machine, why="the driver does not know the step")
 
     # Groups
 

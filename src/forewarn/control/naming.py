@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from forewarn.control.ports import HistoryFilter, Snapshot
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model import Machine
+from forewarn.core.model.machine import Machine
 from forewarn.core.spelling import hint
 from forewarn.core.words import (
     DEFAULT_PROJECT,

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
 from forewarn.control.ports import Post, Snapshot, Store, Transaction
-from forewarn.core.draft import Sent
+from forewarn.core.model.slice import Sent
 from forewarn.core.words import EventId, MachineId, ProjectName
 
 

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 from forewarn.control import naming
 from forewarn.control.use_cases import UseCases
-from forewarn.core import holds, orders
 from forewarn.core.access import check_change, check_terms
+from forewarn.core.admission import holds
+from forewarn.core.admission.timing import check_deadline
 from forewarn.core.draft import Draft
 from forewarn.core.errors import NotFound
-from forewarn.core.model import Event, Hold, Order
-from forewarn.core.orders import Mandate
-from forewarn.core.timing import check_deadline
+from forewarn.core.model.event import Event
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.order import Order
+from forewarn.core.orders import interventions, reports, requests
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.words import Action, HostName, OrderId, ProjectName, Work
 
 
@@ -37,7 +40,7 @@ class Ordering(UseCases):
             machine = naming.known_machine(tx, name, project=project, within=self._project)
             scheduled = tx.scheduled_user_orders(machine.project)
             with self._saving(tx, tx.around(machines=[machine.id])) as draft:
-                order = orders.on_machine(
+                order = requests.on_machine(
                     draft, machine.id, action, mandate, scheduled=scheduled, policy=self._policy
                 )
         return Placed(order=order, events=draft.events_of(order.id))
@@ -51,43 +54,43 @@ class Ordering(UseCases):
             if host not in around.hosts:
                 raise naming.unknown_host(tx, name)
             with self._saving(tx, around) as draft:
-                order = orders.on_host(draft, host, action, mandate, work=work, policy=self._policy)
+                order = requests.on_host(draft, host, action, mandate, work=work, policy=self._policy)
         return Placed(order=order, events=draft.events_of(order.id))
 
     def cancel_order(self, order: OrderId, *, by: str) -> Placed:
         """Call an order off."""
         with self._on_order(order) as draft:
-            ended = orders.cancel(draft, order, by=by)
+            ended = interventions.cancel(draft, order, by=by)
         return Placed(order=ended, events=())
 
     def retry_order(self, order: OrderId, *, by: str) -> Placed:
         """Carry out the failed steps of an order once more."""
         with self._on_order(order) as draft:
-            again = orders.retry(draft, order, by=by, policy=self._policy)
+            again = interventions.retry(draft, order, by=by, policy=self._policy)
         return Placed(order=again, events=draft.events_of(order))
 
     def abandon_order(self, order: OrderId, *, by: str) -> Placed:
         """Give up an order that failed."""
         with self._on_order(order) as draft:
-            ended = orders.abandon(draft, order, by=by)
+            ended = interventions.abandon(draft, order, by=by)
         return Placed(order=ended, events=())
 
     def complete_order(self, order: OrderId, *, by: str) -> Placed:
         """Take the word of whoever does the work outside that it is done."""
         with self._on_order(order) as draft:
-            after = orders.report_done(draft, order, by=by, policy=self._policy)
+            after = reports.report_done(draft, order, by=by, policy=self._policy)
         return Placed(order=after, events=draft.events_of(order))
 
     def fail_order(self, order: OrderId, *, by: str, why: str) -> Placed:
         """Take the word of whoever does the work outside that it failed."""
         with self._on_order(order) as draft:
-            after = orders.report_failed(draft, order, by=by, why=why, policy=self._policy)
+            after = reports.report_failed(draft, order, by=by, why=why, policy=self._policy)
         return Placed(order=after, events=draft.events_of(order))
 
     def heartbeat(self, order: OrderId) -> Placed:
         """Take the word of whoever does the work outside that it goes on."""
         with self._on_order(order) as draft:
-            after = orders.heartbeat(draft, order, policy=self._policy)
+            after = reports.heartbeat(draft, order, policy=self._policy)
             self._heard(order)
         return Placed(order=after, events=draft.events_of(order))
 

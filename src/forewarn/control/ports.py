@@ -12,13 +12,21 @@ from typing import Protocol
 
 from forewarn.control.ledger import Account
 from forewarn.core.access import Token
-from forewarn.core.draft import Changes, Sent, Slice
-from forewarn.core.faults import Fault
-from forewarn.core.model import Event, Grace, Group, Host, Machine, Order, Project, Record
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Grace
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.model.record import Record
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.slice import Sent, Slice
+from forewarn.core.model.survey import Scene
+from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.retention import Pruning
-from forewarn.core.scene import Scene
-from forewarn.core.waves import Rollout
-from forewarn.core.webhooks import Webhook, WebhookId
 from forewarn.core.words import (
     EventId,
     GroupName,

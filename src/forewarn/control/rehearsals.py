@@ -19,9 +19,10 @@ from forewarn.control.ports import Clock, Playhouse, Snapshot, Store, Transactio
 from forewarn.control.scope import ProjectStore
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.faults import Fault
-from forewarn.core.model import Order, Project
-from forewarn.core.rehearsals import how_to_mark
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.rehearsal.consent import how_to_mark
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import Kind, MachineId, MachineName, OrderId, OrderState, ProjectName
 
 # For whoever rehearses to say that it goes on; real seconds.

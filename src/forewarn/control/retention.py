@@ -8,7 +8,7 @@ from forewarn.control.ports import RecordFilter, Store, Transaction
 from forewarn.control.webhooks import MOST_WEBHOOKS
 from forewarn.core import retention
 from forewarn.core.draft import Draft
-from forewarn.core.model import Record
+from forewarn.core.model.record import Record
 from forewarn.core.moments import lasting
 from forewarn.core.retention import Needed, Pruning
 from forewarn.core.words import Kind

@@ -7,15 +7,16 @@ from datetime import datetime, timedelta
 from forewarn.control import naming
 from forewarn.control.conductor import Conductor, with_notice
 from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
-from forewarn.core import forecast, progress, rollout, steering
+from forewarn.core.admission.timing import check_deadline
 from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.forecast import Expected, on_one_host
-from forewarn.core.model import Waiting
-from forewarn.core.orders import MAINTENANCE_WORK
+from forewarn.core.model.rollout import DEFAULT_CONDITIONS, Conditions, Rollout, RolloutState
+from forewarn.core.model.survey import Scene
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.orders.requests import MAINTENANCE_WORK
 from forewarn.core.policy import Policy
-from forewarn.core.scene import Scene, Timings, check_budgets
-from forewarn.core.timing import check_deadline
-from forewarn.core.waves import DEFAULT_CONDITIONS, Conditions, Rollout, RolloutState
+from forewarn.core.rollouts import forecast, planning, progress, steering
+from forewarn.core.rollouts.forecast import Expected, on_one_host
+from forewarn.core.rollouts.hosts import Timings, check_budgets
 from forewarn.core.words import HostName, HostState, Kind, Work
 
 EVERY_HOST = 10_000_000
@@ -67,10 +68,10 @@ class Rollouts:
             warnings = self._warnings(snapshot, mine, scene)
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         timings = Timings(mine, scene, self._policy)
-        reasons = (rollout.why_not(host, scene, timings, now=now) for host in mine.hosts)
+        reasons = (planning.why_not(host, scene, timings, now=now) for host in mine.hosts)
         blocking = tuple(dict.fromkeys(why for some in reasons for why in some))
         mine, expected = forecast.forecast(mine, scene, now=now, policy=self._policy)
-        waiting = rollout.reasons(replace(mine, waiting=blocking), now=now)
+        waiting = planning.reasons(replace(mine, waiting=blocking), now=now)
         return Shown(rollout=mine, waiting=waiting, expected=expected, warnings=warnings)
 
     def begin(self, wish: Wish) -> Shown:
@@ -148,7 +149,7 @@ class Rollouts:
         return [self._shown(mine, now) for mine in found], more
 
     def _shown(self, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()) -> Shown:
-        return Shown(rollout=mine, waiting=rollout.reasons(mine, now=now), warnings=warnings)
+        return Shown(rollout=mine, waiting=planning.reasons(mine, now=now), warnings=warnings)
 
     def _open(self, tx: Transaction, id_: str, version: int | None) -> Rollout:
         mine = _existing(tx, id_)
@@ -157,7 +158,7 @@ class Rollouts:
 
     def _check_possible(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
         """Refuse to go on with what nobody could begin now: the fleet may have changed meanwhile."""
-        no_way = rollout.impossible(mine, tx.scene(mine.left), now=now, policy=self._policy)
+        no_way = planning.impossible(mine, tx.scene(mine.left), now=now, policy=self._policy)
         if no_way:
             raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")
 
@@ -187,7 +188,7 @@ class Rollouts:
         )
         check_budgets(mine.hosts, scene)
         Timings(mine, scene, self._policy).check(mine.hosts, now)
-        return rollout.replan(mine, scene), scene
+        return planning.replan(mine, scene), scene
 
     def _warnings(self, snapshot: Snapshot, mine: Rollout, scene: Scene) -> tuple[str, ...]:
         saved = snapshot.silent_machines(mine.hosts)

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from forewarn.control.driver import Outside
 from forewarn.control.ports import Store
-from forewarn.core import orders
 from forewarn.core.draft import Draft
+from forewarn.core.orders import reports
 from forewarn.core.policy import EXTERNAL, Policy
 from forewarn.core.words import OrderId, StepState
 
@@ -41,6 +41,6 @@ class Silence:
             draft = Draft(tx.around(orders=[order]), now=now, new_id=self._new_id)
             known = draft.orders.get(order)
             if known is not None and any(step.state is StepState.RUNNING for step in known.steps):
-                orders.report_failed(draft, order, by=FOREWARN, why=why, policy=self._policy)
+                reports.report_failed(draft, order, by=FOREWARN, why=why, policy=self._policy)
             tx.save(draft.changes())
         self._outside.forget(order)

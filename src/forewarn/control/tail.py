@@ -14,7 +14,7 @@ from itertools import takewhile
 from forewarn.control.bell import Bell
 from forewarn.control.ports import Following, RecordFilter, Store
 from forewarn.core.errors import Unavailable
-from forewarn.core.model import Record
+from forewarn.core.model.record import Record
 from forewarn.core.words import ProjectName
 
 # Enough that a reader that keeps up never needs the store; a few hundred kilobytes.

@@ -8,7 +8,8 @@ from typing import Self
 from forewarn.control.bell import Bell
 from forewarn.control.ports import Clock, Store, Transaction
 from forewarn.control.scope import ProjectStore
-from forewarn.core.draft import Draft, Slice
+from forewarn.core.draft import Draft
+from forewarn.core.model.slice import Slice
 from forewarn.core.policy import Policy
 from forewarn.core.words import OrderId, ProjectName
 

@@ -9,11 +9,19 @@ from forewarn.control.naming import check_project
 from forewarn.control.noting import NotingStore
 from forewarn.control.ports import Activity, HistoryFilter, Snapshot, Store
 from forewarn.control.scope import ProjectStore
-from forewarn.core import machines, notice
 from forewarn.core.errors import NotFound
-from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.model import Delivered, Event, Group, Hold, Host, Machine, Order, Project, Record
-from forewarn.core.notice import Told
+from forewarn.core.fleet import machines
+from forewarn.core.guests import notice
+from forewarn.core.guests.notice import Told
+from forewarn.core.model.declaration import FleetSpec, GroupSpec
+from forewarn.core.model.event import Delivered, Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.model.record import Record
 from forewarn.core.words import (
     EventId,
     GroupKind,

@@ -11,11 +11,12 @@ from forewarn.control.bell import Bell
 from forewarn.control.naming import check_project
 from forewarn.control.ports import Clock, RecordFilter, Snapshot, Store, Transaction
 from forewarn.control.scope import ProjectStore
-from forewarn.core import webhooks as rules
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.targets import is_plainly_inside
-from forewarn.core.webhooks import NEVER_PUSHED, Webhook, WebhookId
+from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import webhooks as rules
+from forewarn.core.push.targets import is_plainly_inside
+from forewarn.core.push.webhooks import NEVER_PUSHED
 from forewarn.core.words import Kind, ProjectName
 
 # Each has a task and a connection of its own.

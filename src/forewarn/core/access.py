@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from forewarn.core.errors import Anonymous, Conflict, Invalid, NotFound, Refused
-from forewarn.core.model import Order
+from forewarn.core.model.order import Order
 from forewarn.core.policy import EXTERNAL
 from forewarn.core.spelling import hint
 from forewarn.core.words import DEFAULT_PROJECT, ProjectName, Source

@@ -5,91 +5,27 @@ the end says as one value what is to be saved.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
-from forewarn.core.budgets import Budget
-from forewarn.core.model import Event, Grace, Group, Hold, Host, Machine, Order, Project, Record
-from forewarn.core.room import Room
-from forewarn.core.waves import Rollout
-from forewarn.core.webhooks import Webhook
-from forewarn.core.words import (
-    EventId,
-    GroupName,
-    HostName,
-    Kind,
-    MachineId,
-    MachineState,
-    OrderId,
-    ProjectName,
-)
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.model.record import Record
+from forewarn.core.model.room import Room
+from forewarn.core.model.slice import Slice
+from forewarn.core.model.webhook import Webhook
+from forewarn.core.words import GroupName, HostName, Kind, MachineState, OrderId
 
-# When each machine was first sent each event.
-Sent: TypeAlias = Mapping[EventId, Mapping[MachineId, datetime]]
 About: TypeAlias = Machine | Event | Order | Group | Host | Project | Webhook | None
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
-    """Part of the fleet, as saved: all that a decision about some machines, hosts or orders needs.
-
-    It holds those machines, all machines of those hosts, their hosts and groups, every open order that
-    touches them, and the listed events of those orders.
-    """
-
-    number: int  # of the newest record
-    projects: Mapping[ProjectName, Project] = field(default_factory=dict)
-    hosts: Mapping[HostName, Host] = field(default_factory=dict)
-    groups: Mapping[GroupName, Group] = field(default_factory=dict)
-    machines: Mapping[MachineId, Machine] = field(default_factory=dict)
-    orders: Mapping[OrderId, Order] = field(default_factory=dict)
-    events: Mapping[EventId, Event] = field(default_factory=dict)
-    # How many listed events each group has for each update domain, also those of orders not loaded here.
-    listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
-    # How full the emptiest sound hosts are: as many as the machines could be moved to, and some more.
-    room: Mapping[HostName, Room] = field(default_factory=dict)
-    # How many healthy machines groups need that ask for some.
-    budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
-    grace: Grace | None = None
-    holds: Mapping[str, Hold] = field(default_factory=dict)  # all that are in force, wherever they reach
-    # When machines of the loaded events were first sent them.
-    sent: Sent = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What one use case has changed: saved in one transaction, or not at all."""
-
-    now: datetime
-    number: int  # of the newest record, after these
-    projects: tuple[Project, ...] = ()
-    hosts: tuple[Host, ...] = ()
-    groups: tuple[Group, ...] = ()
-    machines: tuple[Machine, ...] = ()
-    orders: tuple[Order, ...] = ()
-    events: tuple[Event, ...] = ()
-    records: tuple[Record, ...] = ()
-    holds: tuple[Hold, ...] = ()
-    rollouts: tuple[Rollout, ...] = ()
-    removed_holds: tuple[str, ...] = ()
-    removed_projects: tuple[ProjectName, ...] = ()
-    removed_hosts: tuple[HostName, ...] = ()
-    removed_groups: tuple[GroupName, ...] = ()
-    removed_machines: tuple[MachineId, ...] = ()
-    # Groups that lost an event or gained a healthy machine: orders that wait for them are looked at again.
-    eased: frozenset[GroupName] = frozenset()
-    # Hosts that gained a machine: an order on one must give it its own notice.
-    joined: frozenset[HostName] = frozenset()
-    # All groups and hosts that anything has changed about, before and after: rollouts may wait for them.
-    stirred: frozenset[str] = frozenset()
-    # Something that concerns every open order has changed.
-    wake_all: bool = False
-    # How many more machines a kind of record has told of, for the metrics.
-    tallies: Mapping[Kind, int] = field(default_factory=dict)
 
 
 class Draft:

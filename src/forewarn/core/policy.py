@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.core.errors import Invalid
-from forewarn.core.model import Group, GroupPolicy, Order
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.order import Order
 from forewarn.core.words import Action, EventType, Source, Work
 
 # The texts of real responses: some clients tell causes apart by them.

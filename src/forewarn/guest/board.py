@@ -12,8 +12,10 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from forewarn.control.ports import Delta
-from forewarn.core.document import Document, document, entity_tag, tag
-from forewarn.core.model import Event, Group, Machine
+from forewarn.core.guests.document import Document, document, entity_tag, tag
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.machine import Machine
 from forewarn.core.words import EventId, GroupKind, GroupName, MachineId, ProjectName
 from forewarn.guest.caller import canonical
 from forewarn.guest.limits import Budget

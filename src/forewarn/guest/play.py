@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from forewarn.control.ledger import Account, Ledger
-from forewarn.core.faults import Fault
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import MachineId, ProjectName
 from forewarn.guest.board import Board
 from forewarn.guest.role import Role

@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
-from forewarn.core.document import Document, resource_names
-from forewarn.core.faults import Fault, FaultKind
-from forewarn.core.model import Event
+from forewarn.core.guests.document import Document, resource_names
+from forewarn.core.model.event import Event
+from forewarn.core.rehearsal.faults import Fault, FaultKind
 from forewarn.guest import answers
 from forewarn.guest.answers import Answer, Errors
 from forewarn.guest.board import Board, Seat

@@ -9,9 +9,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from forewarn.control.ledger import Ledger
-from forewarn.core.document import Document
-from forewarn.core.faults import Fault, FaultKind
-from forewarn.core.model import Event
+from forewarn.core.guests.document import Document
+from forewarn.core.model.event import Event
+from forewarn.core.rehearsal.faults import Fault, FaultKind
 
 FIRST_INCARNATION = 1
 

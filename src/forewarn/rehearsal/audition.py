@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.rehearsals import how_to_mark
+from forewarn.core.rehearsal.consent import how_to_mark
 from forewarn.core.words import Action, Priority
 from forewarn.rehearsal.casting import cast, evicted, hosts_of, machines_on, roles
 from forewarn.rehearsal.operator import Operator

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from forewarn.clock import monotonic
 from forewarn.control.ledger import Account, Ledger
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.faults import Fault
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.rehearsal.report import EventFacts
 from forewarn.rehearsal.scenario import CancelStep, FaultStep, OrderStep, Scenario, Start, Step
 from forewarn.rehearsal.stage import Stage

@@ -13,7 +13,7 @@ import httpx
 from forewarn.clock import monotonic
 from forewarn.control.ledger import Account, Ledger
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.faults import Fault
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.rehearsal.operator import Operator
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.wire import operator

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from forewarn.core.faults import Fault
-from forewarn.core.fleet import FleetSpec
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import Action, Work
 
 # What guests poll.

@@ -10,8 +10,8 @@ import httpx
 
 from forewarn.config import GuestSettings, Settings
 from forewarn.control.ledger import Ledger
-from forewarn.core.faults import Fault
-from forewarn.core.fleet import FleetSpec
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.rehearsal.operator import Operator
 from forewarn.rehearsal.stage import LOOK_EVERY
 from forewarn.server.wiring import Core, Parts, open_core, wire

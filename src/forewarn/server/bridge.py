@@ -8,9 +8,9 @@ from typing import TypeVar
 from forewarn.control.ledger import Account
 from forewarn.control.plane import Plane
 from forewarn.control.ports import Delta
-from forewarn.core.draft import Sent
 from forewarn.core.errors import Unavailable
-from forewarn.core.faults import Fault
+from forewarn.core.model.slice import Sent
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board import Board
 from forewarn.guest.play import Playhouse

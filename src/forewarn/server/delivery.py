@@ -9,8 +9,8 @@ from datetime import datetime
 import httpx
 
 from forewarn.control.webhooks import WHO_ALLOWS
-from forewarn.core.model import Record
-from forewarn.core.webhooks import Webhook
+from forewarn.core.model.record import Record
+from forewarn.core.model.webhook import Webhook
 from forewarn.server.lookup import Lookup
 from forewarn.wire import cloudevents
 

@@ -12,8 +12,8 @@ from forewarn.control.bell import waking
 from forewarn.control.tail import Tail
 from forewarn.control.webhooks import Webhooks, wanted_by
 from forewarn.core.errors import Unavailable
-from forewarn.core.model import Record
-from forewarn.core.webhooks import Webhook
+from forewarn.core.model.record import Record
+from forewarn.core.model.webhook import Webhook
 from forewarn.server.delivery import Delivery
 
 log = logging.getLogger(__name__)

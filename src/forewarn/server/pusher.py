@@ -14,7 +14,7 @@ from forewarn.control.bell import waking
 from forewarn.control.tail import Tail
 from forewarn.control.webhooks import Webhooks
 from forewarn.core.errors import LimitReached, Unavailable
-from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.server.delivery import Delivery
 from forewarn.server.push import STORE_RETRY, Means, Pace, Push, Run
 

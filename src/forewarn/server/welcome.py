@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from forewarn.config import OperatorSettings
-from forewarn.core.model import Machine
+from forewarn.core.model.machine import Machine
 from forewarn.wire.azure import VERSIONS
 
 DEFAULT_OPERATOR = OperatorSettings().listen

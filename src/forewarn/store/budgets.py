@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import func
 
-from forewarn.core.budgets import Budget
-from forewarn.core.model import Group
+from forewarn.core.model.budget import Budget
+from forewarn.core.model.group import Group
 from forewarn.core.words import GroupName, MachineId, MachineName, MachineState
 from forewarn.store import tables
 from forewarn.store.nested import resources_of

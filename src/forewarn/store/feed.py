@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, exists, select, true
 
 from forewarn.control.ports import Delta
-from forewarn.core.model import Event
+from forewarn.core.model.event import Event
 from forewarn.core.words import GroupName
 from forewarn.store import tables
 from forewarn.store.fleet_rows import GROUP_COLUMNS, MACHINE_COLUMNS, group_of, machine_of

@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from sys import intern
 from typing import Any
 
-from forewarn.core.model import Group, Hold, Host, Machine, Project
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.project import Project
 from forewarn.core.words import GroupKind, GroupName, HostName, HostState, MachineState, Priority, ProjectName
 from forewarn.store import tables
 from forewarn.store.terms import policy_json, policy_of

@@ -6,9 +6,10 @@ from typing import Any
 from sqlalchemy import Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.sql.elements import KeyedColumnElement
 
-from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict
-from forewarn.core.model import Group, Machine
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.group import Group
+from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName
 from forewarn.store import tables
 from forewarn.store.fleet_rows import Columns, group_row, hold_row, host_row, machine_row, project_row

@@ -5,7 +5,13 @@ from collections.abc import Iterator, Sequence
 from sqlalchemy import ColumnElement, Select, func, or_, select
 
 from forewarn.control.ports import HistoryFilter
-from forewarn.core.model import Event, Group, Host, Machine, Order, Project, Record
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.model.record import Record
 from forewarn.core.words import GroupName, HostName, OrderState
 from forewarn.store import tables
 from forewarn.store.cursors import beyond, decode, page

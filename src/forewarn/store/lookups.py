@@ -8,7 +8,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model import Event, Grace, Group, Host, Machine, Order
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Grace
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
 from forewarn.core.words import (
     EventId,
     EventStatus,

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from forewarn.core.model import Approval, Resource, Stage, Step, Waiting
+from forewarn.core.model.event import Approval, Resource
+from forewarn.core.model.order import Stage, Step
+from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import ApprovedBy, StageState, StepState
 from forewarn.store.times import micros, micros_or_none, moment, moment_or_none
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from forewarn.core.draft import Sent
+from forewarn.core.model.slice import Sent
 from forewarn.core.words import EventId, Kind, MachineId
 from forewarn.store import tables
 from forewarn.store.reading import Reader, among

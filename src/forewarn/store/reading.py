@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Executable, Select, bindparam, select
 from sqlalchemy.sql.elements import ColumnElement, KeyedColumnElement
 
-from forewarn.core.model import Grace, Group
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Grace
 from forewarn.core.retention import Pruning
 from forewarn.core.words import GroupName, ProjectName
 from forewarn.store import tables

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from forewarn.core.model import Delivered
-from forewarn.core.waves import (
+from forewarn.core.model.event import Delivered
+from forewarn.core.model.rollout import (
     DEFAULT_CONDITIONS,
     Conditions,
     Rollout,

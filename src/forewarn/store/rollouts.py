@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Select, bindparam, func, or_, select, update
 
-from forewarn.core.draft import Changes
-from forewarn.core.model import Order
-from forewarn.core.scene import Scene
-from forewarn.core.waves import Footprint, Rollout
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.survey import Footprint, Scene
 from forewarn.core.words import (
     GroupName,
     HostName,

@@ -6,9 +6,10 @@ from typing import Any
 
 from sqlalchemy import Integer, Select, bindparam, exists, func, select
 
-from forewarn.core.budgets import Budget
-from forewarn.core.model import Group, Machine
-from forewarn.core.room import Room
+from forewarn.core.model.budget import Budget
+from forewarn.core.model.group import Group
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.room import Room
 from forewarn.core.words import GroupKind, GroupName, HostName, HostState
 from forewarn.store import tables
 from forewarn.store.reading import Reader, among, chunks

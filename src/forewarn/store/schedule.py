@@ -5,7 +5,8 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from forewarn.core.model import Group, Order
+from forewarn.core.model.group import Group
+from forewarn.core.model.order import Order
 from forewarn.core.words import OrderId
 from forewarn.store import tables
 from forewarn.store.reading import VERSIONED_GROUP, Reader

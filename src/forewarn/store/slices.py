@@ -6,8 +6,14 @@ from typing import TypeVar
 
 from sqlalchemy import func, select
 
-from forewarn.core.draft import Slice
-from forewarn.core.model import Event, Group, Hold, Host, Machine, Order, Project
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.model.slice import Slice
 from forewarn.core.words import GroupName, HostName, MachineId, OrderId, ProjectName
 from forewarn.store import tables
 from forewarn.store.budgets import Budgets

@@ -3,7 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-from forewarn.core.model import Deferral, GroupPolicy, Terms
+from forewarn.core.model.event import Deferral
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Terms
 from forewarn.core.words import ApprovalRule
 from forewarn.store.times import micros, moment
 

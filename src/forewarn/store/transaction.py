@@ -7,9 +7,9 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, case, null, or_, update
 
 from forewarn.core.access import Token
-from forewarn.core.draft import Changes
 from forewarn.core.errors import Conflict
-from forewarn.core.model import Grace
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.hold import Grace
 from forewarn.core.retention import Pruning
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import delete, func, select
 
-from forewarn.core.webhooks import Webhook, WebhookId
+from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import Kind, ProjectName
 from forewarn.store import tables
 from forewarn.store.cursors import beyond, decode, page

@@ -2,7 +2,9 @@
 
 from sqlalchemy import case, select
 
-from forewarn.core.model import Event, Order, Record
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import Order
+from forewarn.core.model.record import Record
 from forewarn.core.words import Action, ApprovalRule, EventStatus, EventType, OrderState, Source, Work
 from forewarn.store import tables
 from forewarn.store.fleet_rows import Columns, Kept, name_key

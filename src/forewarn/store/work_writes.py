@@ -6,7 +6,9 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Table, bindparam, delete, insert, or_, select, update
 
-from forewarn.core.model import Event, Order, Record
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import Order
+from forewarn.core.model.record import Record
 from forewarn.core.words import GroupName, HostName, StageState, StepState
 from forewarn.store import tables
 from forewarn.store.fleet_rows import name_key

@@ -7,8 +7,8 @@ from typing import Any
 
 from forewarn.clock import monotonic
 from forewarn.control.views import EventView, OrderView
-from forewarn.core import model
-from forewarn.core.document import resource_names
+from forewarn.core.guests.document import resource_names
+from forewarn.core.model import event
 from forewarn.core.words import EventId, OrderId
 from forewarn.testing.service import TEST, Service
 
@@ -101,7 +101,7 @@ class Event:
                 raise TimeoutError(_silence(view, patience, self._service))
             await asyncio.sleep(LOOK_EVERY)
 
-    def _now(self) -> model.Event:
+    def _now(self) -> event.Event:
         return self._service.do(self._looking()).event
 
     def _looking(self) -> Coroutine[Any, Any, EventView]:

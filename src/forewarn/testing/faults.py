@@ -5,7 +5,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Literal, TypeAlias
 
-from forewarn.core.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
+from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
 from forewarn.testing.service import TEST, Service
 
 FaultName: TypeAlias = Literal[

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from forewarn.api.services import Services
-from forewarn.core import model
+from forewarn.core.model import event
 from forewarn.testing.events import Event
 from forewarn.testing.faults import FaultName, PutFault, fault_of
 from forewarn.testing.host import Host
@@ -129,7 +129,7 @@ class Fleet:
         self._service.ask(changed)
 
 
-def _listed(services: Services) -> Sequence[model.Event]:
+def _listed(services: Services) -> Sequence[event.Event]:
     found, after = services.views.events(after=None, limit=PAGE)
     while after is not None:
         more, after = services.views.events(after=after, limit=PAGE)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from forewarn.core.orders import Mandate
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.words import Action, Work
 from forewarn.testing.events import Order
 from forewarn.testing.service import TEST, Service

@@ -5,7 +5,7 @@ from datetime import timedelta
 from forewarn.api.services import Services
 from forewarn.control.ordering import Placed
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.orders import Mandate
+from forewarn.core.orders.requests import Mandate
 from forewarn.core.words import Action
 from forewarn.testing.events import Event, Order
 from forewarn.testing.faults import FaultName, PutFault, fault_of

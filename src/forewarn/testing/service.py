@@ -14,8 +14,8 @@ import uvloop
 
 from forewarn.api.services import Services
 from forewarn.control.ledger import Account
-from forewarn.core.faults import Fault
-from forewarn.core.fleet import FleetSpec
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import HostName
 from forewarn.rehearsal.service import PrivateService, private_service
 from forewarn.rehearsal.stage import Stage

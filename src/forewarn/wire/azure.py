@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from forewarn.core.document import Document, resource_names
 from forewarn.core.errors import Invalid
-from forewarn.core.model import Event
+from forewarn.core.guests.document import Document, resource_names
+from forewarn.core.model.event import Event
 from forewarn.core.words import EventId, EventStatus, EventType, GroupKind
 from forewarn.wire.guid import is_guid
 

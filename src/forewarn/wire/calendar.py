@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from forewarn.core.document import resource_names
-from forewarn.core.model import Event
+from forewarn.core.guests.document import resource_names
+from forewarn.core.model.event import Event
 from forewarn.core.words import EventStatus
 
 MEDIA_TYPE = "text/calendar; charset=utf-8"

@@ -6,7 +6,7 @@ import hmac
 import json
 from datetime import datetime
 
-from forewarn.core.model import Record
+from forewarn.core.model.record import Record
 from forewarn.wire import operator
 
 MEDIA_TYPE = "application/cloudevents+json; charset=utf-8"

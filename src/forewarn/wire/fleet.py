@@ -10,19 +10,12 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from forewarn.core import fleet
 from forewarn.core.errors import Invalid
-from forewarn.core.fleet import FleetSpec, GroupSpec
-from forewarn.core.machines import MachineSpec
-from forewarn.core.model import GroupPolicy, Project
-from forewarn.core.words import (
-    DEFAULT_PROJECT,
-    ApprovalRule,
-    GroupKind,
-    GroupName,
-    HostName,
-    Priority,
-)
+from forewarn.core.fleet import declaring
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.project import Project
+from forewarn.core.words import DEFAULT_PROJECT, ApprovalRule, GroupKind, GroupName, HostName, Priority
 from forewarn.wire import fields
 from forewarn.wire.fields import Readers
 from forewarn.wire.projects import read_project, write_project
@@ -92,7 +85,7 @@ def read_fleet(declared: object) -> FleetSpec:
         hosts=_hosts(tables.get("hosts", {})),
         machines=_machines(tables.get("machines", ()), groups),
     )
-    fleet.validate(spec)
+    declaring.validate(spec)
     return spec
 
 

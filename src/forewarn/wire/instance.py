@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from hashlib import sha256
 
-from forewarn.core.model import Machine
+from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupKind, Priority, ProjectName
 
 # The first version of Azure's instance metadata; any later date is accepted.

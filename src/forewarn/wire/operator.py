@@ -6,30 +6,23 @@ Times are RFC 3339 with Z. What is not known is null, never missing.
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from forewarn.core import events
 from forewarn.core.access import Token
-from forewarn.core.document import resource_names
+from forewarn.core.admission.holds import reach
 from forewarn.core.errors import Invalid
-from forewarn.core.faults import Fault
-from forewarn.core.holds import reach
-from forewarn.core.model import (
-    Approval,
-    Deferral,
-    Delivered,
-    Event,
-    Group,
-    Hold,
-    Host,
-    Machine,
-    Order,
-    Project,
-    Record,
-    Stage,
-    Step,
-    Waiting,
-)
-from forewarn.core.notice import Told
-from forewarn.core.webhooks import Webhook
+from forewarn.core.guests.document import resource_names
+from forewarn.core.guests.notice import Told
+from forewarn.core.model.event import Approval, Deferral, Delivered, Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.project import Project
+from forewarn.core.model.record import Record
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.webhook import Webhook
+from forewarn.core.orders import events
+from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import STANDALONE, GroupKind, GroupName
 from forewarn.wire.fleet import write_policy
 from forewarn.wire.projects import write_project

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from forewarn.core import notice
-from forewarn.core.forecast import Expected
-from forewarn.core.model import Waiting
-from forewarn.core.waves import Rollout, Wave
+from forewarn.core.guests import notice
+from forewarn.core.model.rollout import Rollout, Wave
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.rollouts.forecast import Expected
 from forewarn.wire import operator
 
 

@@ -6,7 +6,7 @@ nothing yet, or nothing that its filter lets through, resumes from where it was 
 
 import json
 
-from forewarn.core.model import Record
+from forewarn.core.model.record import Record
 from forewarn.wire import operator
 
 # How long a browser waits before it connects again, in milliseconds.

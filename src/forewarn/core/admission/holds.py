@@ -1,0 +1,65 @@
+"""Holds: while one is in force, nothing new is announced or started where it reaches."""
+
+from collections.abc import Iterable
+
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.project import Project
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.words import HostName, Kind, ProjectName
+
+
+def put(draft: Draft, hold: Hold) -> Hold:
+    """Set a hold; a second one on the same thing is refused, naming the first."""
+    for other in draft.holds.values():
+        if (other.project, other.host) == (hold.project, hold.host):
+            raise Conflict(f"{reach(hold)} is held already by {other.by} (hold {other.id}): {other.reason}")
+    draft.holds[hold.id] = hold
+    draft.record(Kind.HOLD_SET, _about(draft, hold), by=hold.by, reason=f"{reach(hold)}: {hold.reason}")
+    draft.wake_all()
+    return hold
+
+
+def release(draft: Draft, hold: str, *, by: str) -> Hold:
+    """Lift a hold; everything that waited for it is looked at again."""
+    known = draft.holds.pop(hold.upper(), None)
+    if known is None:
+        raise NotFound(f"hold {hold} does not exist")
+    draft.record(Kind.HOLD_RELEASED, _about(draft, known), by=by, reason=f"{reach(known)}: {known.reason}")
+    draft.wake_all()
+    return known
+
+
+def _about(draft: Draft, hold: Hold) -> Host | Project | None:
+    """Say what a hold is about, so that those whom it concerns find it among their records."""
+    if hold.host is not None:
+        return draft.hosts.get(hold.host) or Host(name=hold.host)
+    return None if hold.project is None else Project(name=hold.project)
+
+
+def reach(hold: Hold) -> str:
+    """Say in words where a hold reaches."""
+    if hold.host is not None:
+        return f"host {hold.host}"
+    return f"project {hold.project}" if hold.project is not None else "the whole fleet"
+
+
+def in_the_way(
+    draft: Draft, *, hosts: Iterable[HostName | None], projects: Iterable[ProjectName]
+) -> tuple[Waiting, ...]:
+    """Say which holds keep something on these hosts and of these projects from going on."""
+    return reaching(draft.holds.values(), hosts=hosts, projects=projects)
+
+
+def reaching(
+    holds: Iterable[Hold], *, hosts: Iterable[HostName | None], projects: Iterable[ProjectName]
+) -> tuple[Waiting, ...]:
+    """Say which of these holds reach one of these hosts or projects."""
+    hosts, projects = set(hosts), set(projects)
+    return tuple(
+        Waiting(what=reach(hold), reason=f"held by {hold.by}: {hold.reason}")
+        for hold in holds
+        if (hold.host is None or hold.host in hosts) and (hold.project is None or hold.project in projects)
+    )

@@ -1,0 +1,155 @@
+"""When maintenance may be told of and started: notice before it, windows around it."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from forewarn.core.admission.outlook import FOR_EVER, Outlook
+from forewarn.core.errors import Invalid
+from forewarn.core.model.calendar import Calendar, Opening
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.moments import lasting, stamp, whole_second
+from forewarn.core.words import ProjectName
+
+# Nothing happens at the very moment it is due. What is told may be late by so much, and its start again:
+# a window must have room for both, or work that just fits would miss it every day.
+LEEWAY = timedelta(seconds=30)
+NOTHING = timedelta()
+LONGEST_DEADLINE = timedelta(days=3660)
+
+
+class Timing:
+    """What binds the start of some work: the windows of all it disturbs, up to a deadline."""
+
+    def __init__(
+        self,
+        *,
+        notice: timedelta = NOTHING,
+        work: timedelta = NOTHING,  # how long it is expected to take
+        calendars: Mapping[ProjectName, Calendar] | None = None,
+        deadline: datetime | None = None,
+    ) -> None:
+        self._notice = notice
+        self._work = work
+        self._deadline = deadline
+        self._calendars = calendars or {}
+        self._outlook = Outlook(self._calendars.values())
+        self._outlooks = {project: Outlook([calendar]) for project, calendar in self._calendars.items()}
+
+    def not_before(self, now: datetime) -> datetime:
+        """Say when work that guests are told of now may start, approvals aside."""
+        return whole_second(now + self._notice)
+
+    # Telling
+
+    def why_not_tell(self, what: str, *, now: datetime) -> tuple[Waiting, ...]:
+        """Say in whose windows work that is told of now would not be over, or that none has room for it."""
+        start = self.not_before(now)
+        closed = self._closed(start, self._work + LEEWAY, now=now)
+        return self._reasons(what, closed, start, self._work + 2 * LEEWAY)
+
+    def telling(self, now: datetime) -> Opening | None:
+        """Find the first stretch from now on in which guests may be told; None if there is none."""
+        start = self.not_before(now)
+        if self._gives_way(now):
+            return Opening(now, FOR_EVER)
+        closed = self._closed(start, self._work + LEEWAY, now=now)
+        fit = self._outlook.fit(start, self._work + (2 * LEEWAY if closed else LEEWAY))
+        if fit is None:
+            return None if self._deadline is None else Opening(self._deadline, FOR_EVER)
+        first = now + (fit.opens - start)
+        if self._deadline is not None and self._deadline < first:
+            return Opening(self._deadline, FOR_EVER)
+        return Opening(first, FOR_EVER if fit.closes == FOR_EVER else now + (fit.closes - start))
+
+    def tell_at(self, now: datetime) -> datetime | None:
+        """Find the first moment from now on at which guests may be told; None if there is none."""
+        stretch = self.telling(now)
+        return None if stretch is None else stretch.opens
+
+    # Starting
+
+    def why_not_start(self, what: str, *, now: datetime) -> tuple[Waiting, ...]:
+        """Say in whose windows work that starts now would not be over."""
+        return self._reasons(what, self._closed(now, self._work, now=now), now, self._work)
+
+    def start_at(self, now: datetime) -> datetime | None:
+        """Find the first moment from now on at which work that was told of may start."""
+        if self._gives_way(now):
+            return now
+        fit = self._outlook.fit(now, self._work)
+        moments = (None if fit is None else fit.opens, self._deadline)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def latest(self, start: datetime, *, now: datetime) -> datetime | None:
+        """Say up to when a start may be put off: the deadline, or the end of the window; None: for ever."""
+        if self._gives_way(now):
+            return self._deadline
+        fit = self._outlook.fit(start, self._work + LEEWAY)
+        closes = start if fit is None or fit.opens > start else fit.closes
+        latest = min(closes, self._deadline or FOR_EVER)
+        return None if latest == FOR_EVER else latest
+
+    def check(self, what: str, *, now: datetime) -> None:
+        """Refuse work that no window will ever have room for."""
+        if self.telling(now) is None:
+            remedy = "give a deadline, say that it takes less, or change the windows"
+            raise Invalid(f"{what}: {self._no_room()}: {remedy}")
+
+    def _no_room(self) -> str:
+        *most, last = sorted(self._calendars)
+        lack = f"projects {', '.join(most)} and {last} have no window in common" if most else ""
+        lack = lack or f"project {last} has no window"
+        return f"{lack} with room for {lasting(self._work.total_seconds())} of work and a minute to spare"
+
+    def _closed(self, start: datetime, room: timedelta, *, now: datetime) -> list[ProjectName]:
+        """List the projects whose windows have no room at a moment."""
+        if self._gives_way(now):
+            return []
+        fits = ((project, outlook.fit(start, room)) for project, outlook in self._outlooks.items())
+        return [project for project, fit in fits if fit is None or fit.opens != start]
+
+    def _reasons(
+        self, what: str, closed: list[ProjectName], start: datetime, room: timedelta
+    ) -> tuple[Waiting, ...]:
+        """Say until when closed windows keep it: until all are open, however often one of them is before."""
+        if not closed:
+            return ()
+        fit = self._outlook.fit(start, room)
+        if fit is None:
+            return (self._never(what),)
+        last = [project for project in closed if self._opens_with(project, fit, start, room)]
+        outside = [
+            f"the window of project {project}, which opens {self._at(project, fit)}" for project in last
+        ]
+        if not last:
+            *most, end = sorted(self._calendars)
+            shared = f"projects {', '.join(most)} and {end} have in common"
+            outside = [f"the windows that {shared}, which open {self._at(closed[0], fit)}"]
+        return tuple(Waiting(what=what, reason=f"outside {each}", until=fit.opens) for each in outside)
+
+    def _opens_with(self, project: ProjectName, fit: Opening, start: datetime, room: timedelta) -> bool:
+        own = self._outlooks[project].fit(start, room)
+        return own is not None and own.opens == fit.opens
+
+    def _never(self, what: str) -> Waiting:
+        """Say that no window ever has room: a deadline comes, or else only a person can help."""
+        if self._deadline is not None:
+            return Waiting(
+                what=what, reason=f"{self._no_room()}: it waits for the deadline, {stamp(self._deadline)}"
+            )
+        remedy = "change the windows, or give it up and begin anew with a deadline"
+        return Waiting(what=what, reason=f"{self._no_room()}: {remedy}", stuck=True)
+
+    def _at(self, project: ProjectName, fit: Opening) -> str:
+        """Say when there is room, by a project's own clock."""
+        zone = self._calendars[project].zone
+        return f"{fit.opens.astimezone(zone):%Y-%m-%d %H:%M} ({zone})"
+
+    def _gives_way(self, now: datetime) -> bool:
+        return self._deadline is not None and self._deadline <= now
+
+
+def check_deadline(deadline: datetime | None, *, now: datetime) -> None:
+    """Refuse a deadline that has passed, or is further away than anybody plans."""
+    if deadline is not None and not now < deadline < now + LONGEST_DEADLINE:
+        raise Invalid(f"deadline: expected a time in the next ten years, got {stamp(deadline)}")

@@ -1,0 +1,228 @@
+"""The fleet as declared, and what must change to get there.
+
+A machine's host in a declaration is its first one: where it is now is what orders have made of it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.fleet import machines
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
+from forewarn.core.moments import lasting
+from forewarn.core.spelling import hint
+from forewarn.core.words import GroupKind, GroupName, HostName, Kind, ProjectName
+
+
+def apply(draft: Draft, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
+    """Make the fleet what is declared, and say in a line each what that changes."""
+    validate(spec)
+    return (
+        *_apply_projects(draft, spec, by=by),
+        *_apply_hosts(draft, spec, by=by),
+        *_apply_groups(draft, spec, by=by),
+        *_apply_machines(draft, spec, by=by),
+        *_drop_groups(draft, spec, by=by),
+        *_drop_hosts(draft, spec, by=by),
+        *_drop_projects(draft, spec, by=by),
+    )
+
+
+def validate(spec: FleetSpec) -> None:
+    """Refuse a declaration that contradicts itself, naming the field."""
+    groups = {group.name: group for group in spec.groups}
+    hosts, projects = frozenset(spec.hosts), frozenset(project.name for project in spec.projects)
+    for group in spec.groups:
+        if group.project not in projects:
+            raise Invalid(f"groups.{group.name}: project: {_expected('projects', group.project, projects)}")
+    _check_budgets(spec)
+    seen: dict[tuple[str, object], str] = {}
+    for place, machine in enumerate(spec.machines):
+        where = f'machines[{place}] "{machine.name}"'
+        _check_machine(machine, where, groups=groups, hosts=hosts, projects=projects)
+        for what, key in _keys(machine):
+            if (what, key) in seen:
+                raise Invalid(f"{where}: {what}: expected one of its own, but {seen[what, key]} has it too")
+            seen[what, key] = where
+
+
+def _check_machine(
+    machine: MachineSpec,
+    where: str,
+    *,
+    groups: Mapping[GroupName, GroupSpec],
+    hosts: frozenset[HostName],
+    projects: frozenset[ProjectName],
+) -> None:
+    if machine.host is not None and machine.host not in hosts:
+        raise Invalid(f"{where}: host: {_expected('hosts', machine.host, hosts)}")
+    if machine.group is None:
+        if machine.project not in projects:
+            raise Invalid(f"{where}: project: {_expected('projects', machine.project, projects)}")
+        return
+    if machine.group not in groups:
+        raise Invalid(f"{where}: group: {_expected('groups', machine.group, groups)}")
+    group = groups[machine.group]
+    if machine.update_domain >= group.update_domains:
+        raise Invalid(
+            f"{where}: update-domain: expected 0 to {group.update_domains - 1}, got {machine.update_domain}"
+        )
+
+
+def _expected(what: str, got: str, known: Iterable[str]) -> str:
+    return f"expected one of the {what}, got {got!r}{hint(got, sorted(known))}"
+
+
+def _check_budgets(spec: FleetSpec) -> None:
+    sizes = Counter(machine.group for machine in spec.machines)
+    for group in spec.groups:
+        # With as many as there are, none could ever be maintained.
+        if group.policy.budget and group.policy.budget >= sizes[group.name]:
+            least = f"expected fewer than its {sizes[group.name]} machines, got {group.policy.budget}"
+            raise Invalid(f"groups.{group.name}: policy.budget: {least}")
+
+
+def _keys(machine: MachineSpec) -> Iterable[tuple[str, object]]:
+    yield "name", (machine.project, machine.name.casefold())
+    if machine.address is not None:
+        yield "address", (machine.network, machine.address)
+    if machine.port is not None:
+        yield "port", machine.port
+
+
+def _apply_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    for wanted in spec.projects:
+        known = draft.projects.get(wanted.name)
+        draft.projects[wanted.name] = wanted
+        if known is None:
+            draft.record(Kind.PROJECT_ADDED, wanted, by=by, reason=wanted.name)
+            yield f"+ project {wanted.name}"
+        elif known != wanted:
+            draft.record(Kind.PROJECT_CHANGED, wanted, by=by, reason=wanted.name)
+            draft.wake_all()  # what waited for its windows may go on, or must wait
+            yield f"~ project {wanted.name}: {', '.join(_differences(known, wanted))}"
+
+
+def _apply_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    for name in spec.hosts:
+        if name not in draft.hosts:
+            draft.record(Kind.HOST_ADDED, draft.put_host(Host(name=name)), by=by)
+            yield f"+ host {name}"
+
+
+def _apply_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    for wanted in spec.groups:
+        known = draft.groups.get(wanted.name)
+        if known is None:
+            made = Group(
+                name=wanted.name,
+                born=draft.number + 1,
+                project=wanted.project,
+                kind=wanted.kind,
+                policy=wanted.policy,
+                update_domains=wanted.update_domains,
+            )
+            draft.record(Kind.GROUP_ADDED, draft.put_group(made), by=by)
+            yield f"+ group {wanted.name}"
+            continue
+        changed = replace(
+            known,
+            project=wanted.project,
+            kind=wanted.kind,
+            update_domains=wanted.update_domains,
+            policy=wanted.policy,
+        )
+        if changed != known:
+            _refuse_while_told(draft, known, changed)
+            draft.record(Kind.GROUP_CHANGED, draft.put_group(changed), by=by)
+            yield f"~ group {wanted.name}: {', '.join(_differences(known, changed))}"
+
+
+def _differences(before: Any, after: Any) -> Iterable[str]:
+    """Name what a declaration changes, in its own words; of a part, what of it."""
+    for each in fields(before):
+        old, new = getattr(before, each.name), getattr(after, each.name)
+        if old == new:
+            continue
+        if is_dataclass(old):
+            yield from _differences(old, new)
+        else:
+            name = each.name.replace("_", "-")
+            plain = all(isinstance(value, int | str | timedelta | None) for value in (old, new))
+            yield f"{name} {_said(old)} to {_said(new)}" if plain else name
+
+
+def _said(value: object) -> str:
+    if isinstance(value, timedelta):
+        return lasting(value.total_seconds())
+    return "none" if value is None else f"{value}".lower()
+
+
+def _refuse_while_told(draft: Draft, known: Group, changed: Group) -> None:
+    """Its guests have been told of events under its present kind and project."""
+    deep = (known.kind, known.project) != (changed.kind, changed.project)
+    if deep and draft.listed_domains(known.name):
+        raise Conflict(
+            f'group "{known.name}" has events listed: its kind and project cannot change until they are over'
+        )
+
+
+def _apply_machines(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    # A group that moves to another project takes its machines along.
+    projects = {group.name: group.project for group in spec.groups}
+    known = {
+        (projects.get(machine.group, machine.project), machine.name.casefold()): machine
+        for machine in draft.machines.values()
+    }
+    wanted = {(machine.project, machine.name.casefold()): machine for machine in spec.machines}
+    for key in sorted(known.keys() - wanted.keys()):
+        machines.remove(draft, known[key], by=by)
+        yield f"- machine {known[key].name}"
+    for key, machine in wanted.items():
+        if key not in known:
+            machines.add(draft, machine, by=by)
+            yield f"+ machine {machine.name} on {machine.host}"
+            continue
+        changed = machines.change(draft, known[key], machine, by=by)
+        if changed != known[key]:
+            yield f"~ machine {machine.name}: {', '.join(machines.differences(known[key], changed))}"
+
+
+def _drop_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    wanted = {group.name for group in spec.groups}
+    for name, group in sorted(draft.groups.items()):
+        if group.kind is not GroupKind.STANDALONE and name not in wanted:
+            draft.record(Kind.GROUP_REMOVED, group, by=by)
+            del draft.groups[name]
+            yield f"- group {name}"
+
+
+def _drop_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    carrying = {machine.host: machine for machine in draft.machines.values()}
+    for name in sorted(draft.hosts.keys() - set(spec.hosts)):
+        host = draft.hosts[name]
+        if name in carrying:
+            raise Conflict(
+                f'hosts: "{name}" still carries "{carrying[name].name}": move it, or keep the host'
+            )
+        for order in draft.orders.values():
+            if order.open and order.host == name:
+                raise Conflict(
+                    f'hosts: "{name}" has order {order.id} ({order.action}): cancel it, or keep the host'
+                )
+        draft.record(Kind.HOST_REMOVED, host, by=by)
+        del draft.hosts[name]
+        yield f"- host {name}"
+
+
+def _drop_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
+    for name in sorted(draft.projects.keys() - {project.name for project in spec.projects}):
+        del draft.projects[name]
+        draft.record(Kind.PROJECT_REMOVED, None, by=by, reason=name)
+        yield f"- project {name}"

@@ -1,0 +1,159 @@
+"""One machine at a time: added, changed, moved by other hands, removed."""
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.model.group import Group
+from forewarn.core.model.machine import Machine
+from forewarn.core.orders import departures
+from forewarn.core.words import (
+    STANDALONE,
+    GroupKind,
+    GroupName,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineName,
+    MachineState,
+    StepState,
+)
+
+# What a declaration says of a machine that may change at any time without anybody being disturbed.
+PLAIN = tuple(
+    each.name
+    for each in fields(MachineSpec)
+    if each.name not in {"name", "host", "group", "project", "update_domain"}
+)
+
+
+def put(draft: Draft, spec: MachineSpec, known: Machine | None, *, by: str) -> Machine:
+    """Add a machine, or make one what is declared, its host included: somebody else may have moved it."""
+    if known is None:
+        return add(draft, spec, by=by)
+    changed = change(draft, known, spec, by=by)
+    if spec.host is None or spec.host == known.host:
+        return changed
+    return _move(draft, changed, spec.host, by=by)
+
+
+def remove(draft: Draft, machine: Machine, *, by: str) -> None:
+    """Take a machine out of the fleet."""
+    departures.leave_fleet(draft, machine, why="removed", by=by)
+
+
+def spec_of(machine: Machine, group: Group) -> MachineSpec:
+    """Say how a machine would be declared now."""
+    plain = {name: getattr(machine, name) for name in PLAIN}
+    return MachineSpec(
+        name=machine.name,
+        host=machine.host,
+        group=None if group.kind is GroupKind.STANDALONE else group.name,
+        project=machine.project,
+        update_domain=machine.update_domain,
+        **plain,
+    )
+
+
+def add(draft: Draft, spec: MachineSpec, *, by: str) -> Machine:
+    """Add a machine that is not known yet."""
+    if spec.host is None:
+        raise Invalid(f'machine "{spec.name}": host: expected the host that carries it first')
+    _check_host(draft, spec.host, spec.name)
+    id_ = MachineId(draft.new_id().lower())
+    machine = Machine(
+        id=id_,
+        name=spec.name,
+        project=spec.project,
+        group=_group_for(draft, spec, id_),
+        host=spec.host,
+        update_domain=spec.update_domain,
+        **{name: getattr(spec, name) for name in PLAIN},
+    )
+    draft.record(Kind.MACHINE_ADDED, machine, by=by)
+    return draft.put_machine(machine)
+
+
+def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machine:
+    """Make a machine what is declared, but leave it on the host it is on."""
+    own = draft.groups[known.group]
+    alone = spec.group is None and own.kind is GroupKind.STANDALONE
+    group = own.name if alone else _group_for(draft, spec, known.id)
+    if (spec.name, group, spec.update_domain) != (known.name, own.name, known.update_domain):
+        _refuse_while_told(draft, known)
+        draft.wake(departures.touching(draft, known.id))  # they may wait for what is no longer so
+    plain = {name: getattr(spec, name) for name in PLAIN}
+    changed = replace(
+        known,
+        name=spec.name,
+        group=group,
+        project=spec.project,
+        update_domain=spec.update_domain,
+        **plain,
+    )
+    if changed == known:
+        return known
+    if own.kind is GroupKind.STANDALONE:
+        if alone:
+            draft.put_group(replace(own, project=spec.project))
+        else:
+            del draft.groups[own.name]
+    draft.record(Kind.MACHINE_CHANGED, changed, by=by, reason=", ".join(differences(known, changed)))
+    return draft.put_machine(changed)
+
+
+def _move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine:
+    for order in departures.touching(draft, machine.id):
+        if any(step.machine == machine.id and step.state is StepState.RUNNING for step in order.steps):
+            raise Conflict(f'machine "{machine.name}" is in the hands of order {order.id} ({order.action})')
+    _check_host(draft, host, machine.name)
+    departures.leave_host(draft, machine, why=f"moved to {host} by {by}")
+    # Nothing is being done to it, so whoever moved it has it running, unless it was stopped there for good.
+    stays_down = machine.state is MachineState.STOPPED and machine.host is not None
+    moved = replace(machine, host=host, state=MachineState.STOPPED if stays_down else MachineState.RUNNING)
+    draft.record(Kind.MACHINE_MOVED, moved, by=by, reason=f"{machine.host or 'nowhere'} to {host}")
+    return draft.put_machine(moved)
+
+
+def _check_host(draft: Draft, host: HostName, machine: MachineName) -> None:
+    if host not in draft.hosts:
+        raise Invalid(f'machine "{machine}": host: expected one of the hosts, got {host!r}')
+    if draft.hosts[host].state is HostState.FAILED:
+        raise Conflict(f'host "{host}" is failed: it cannot take "{machine}"')
+
+
+def _group_for(draft: Draft, spec: MachineSpec, machine: MachineId) -> GroupName:
+    """Return the declared group, or make the group of its own that a standalone machine is."""
+    if spec.group is not None:
+        return spec.group
+    own = Group(
+        name=GroupName(f"{STANDALONE}{machine}"),
+        project=spec.project,
+        kind=GroupKind.STANDALONE,
+        born=draft.number + 1,
+    )
+    return draft.put_group(own).name
+
+
+def _refuse_while_told(draft: Draft, machine: Machine) -> None:
+    for event in draft.events.values():
+        if event.listed and any(named.machine == machine.id for named in event.resources):
+            raise Conflict(
+                f'machine "{machine.name}" is named in event {event.id}: '
+                "it cannot be renamed or regrouped until that is over"
+            )
+
+
+def differences(before: Machine, after: Machine) -> Iterable[str]:
+    """Say in words what has changed."""
+    for each in fields(Machine):
+        old, new = getattr(before, each.name), getattr(after, each.name)
+        if old != new:
+            yield f"{each.name.replace('_', '-')} {_said(old)} to {_said(new)}"
+
+
+def _said(value: object) -> str:
+    return "none" if value in (None, "") else f"{value}"

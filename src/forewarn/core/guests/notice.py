@@ -1,0 +1,128 @@
+"""Proof of notice: what guests were promised, what they got, and what they then went through.
+
+A machine is told of an event when it is first sent a document with the event in it. How long before the
+start that was is the notice it got.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from forewarn.core.draft import Draft
+from forewarn.core.model.event import Delivered, Event
+from forewarn.core.model.order import Order, Step
+from forewarn.core.moments import lasting
+from forewarn.core.words import Kind, MachineId, MachineName
+
+# Guests poll; one that asks as seldom as this is still told in time.
+TOLERANCE = timedelta(seconds=30)
+# Told so long ahead nobody is late, whatever was promised: a degraded host is announced days ahead.
+ENOUGH = timedelta(hours=1)
+NOTHING = timedelta()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What notice one machine of an event got; how much is known once the event has started."""
+
+    machine: MachineName
+    sent_at: datetime | None  # None: it never was sent the event
+    notice: timedelta | None = None
+    late: bool = False
+
+
+def promised(event: Event) -> timedelta:
+    """Say how long before its start an event was announced to be; nothing if it was born Started."""
+    return event.not_before - event.announced_at
+
+
+def told(event: Event, sent: Mapping[MachineId, datetime]) -> tuple[Told, ...]:
+    """Say for each machine of an event when it was told, and whether that was too late."""
+    return tuple(
+        _told(event, resource.name, sent.get(resource.machine))
+        for resource in sorted(event.resources, key=lambda each: (each.name.casefold(), each.name))
+    )
+
+
+def delivered(events: Iterable[tuple[Event, tuple[Told, ...]]]) -> Delivered:
+    """Sum up what notice the machines of these events got."""
+    judged = [each for event, machines in events if _is_judged(event) for each in machines]
+    return Delivered(
+        least=min((each.notice for each in judged if each.notice is not None), default=None),
+        late=sum(each.late for each in judged),
+        never=sum(each.sent_at is None for each in judged),
+    )
+
+
+def total(parts: Iterable[Delivered]) -> Delivered:
+    """Sum up sums."""
+    parts = tuple(parts)
+    return Delivered(
+        least=min((part.least for part in parts if part.least is not None), default=None),
+        late=sum(part.late for part in parts),
+        never=sum(part.never for part in parts),
+    )
+
+
+def flag(draft: Draft, event: Event) -> None:
+    """Write into the history which machines of an event that has just started were not told in time."""
+    if not _is_judged(event):
+        return
+    machines = told(event, draft.base.sent.get(event.id, {}))
+    due = f"promised {_said(promised(event))}"
+    late = [f"{each.machine} got {_said(each.notice)}" for each in machines if each.late]
+    never = [each.machine for each in machines if each.sent_at is None]
+    for kind, names in ((Kind.NOTICE_LATE, late), (Kind.NOTICE_NEVER, never)):
+        if names:
+            draft.record(kind, event, reason=f"{due}: {', '.join(names)}")
+            draft.count(kind, len(names))
+
+
+def impact(order: Order, event: Event) -> timedelta | None:
+    """Measure how long the machine of an event that was disturbed for longest was; None until all are done.
+
+    Of a step that was tried again, the last attempt counts.
+    """
+    named = {resource.machine for resource in event.resources}
+    steps = [step for step in order.stages[event.stage].steps if step.machine in named]
+    spans = [_span(step) for step in steps if step.begun_at is not None]
+    measured = [span for span in spans if span is not None]
+    return max(measured) if measured and len(measured) == len(spans) else None
+
+
+def _told(event: Event, name: MachineName, sent_at: datetime | None) -> Told:
+    if sent_at is None or event.started_at is None:
+        return Told(machine=name, sent_at=sent_at)
+    notice = max(event.started_at - sent_at, NOTHING)
+    return Told(machine=name, sent_at=sent_at, notice=notice, late=_is_late(event, sent_at, notice))
+
+
+def _is_late(event: Event, sent_at: datetime, notice: timedelta) -> bool:
+    """Whoever approves gives up the rest of the notice; but nobody is told in time after the start."""
+    if not _is_judged(event) or event.started_at is None:
+        return False
+    if sent_at > event.started_at:
+        return True
+    return not event.approved and notice < _needed(event)
+
+
+def _needed(event: Event) -> timedelta:
+    promise = promised(event)
+    return min(promise, ENOUGH) - min(TOLERANCE, promise / 2)
+
+
+def _is_judged(event: Event) -> bool:
+    """Say whether a promise fell due: what was withdrawn, or started when it was announced, broke none."""
+    if event.started_at is None:
+        return False
+    return event.started_at > event.announced_at and promised(event) > NOTHING
+
+
+def _span(step: Step) -> timedelta | None:
+    if step.begun_at is None or step.ended_at is None:
+        return None
+    return step.ended_at - step.begun_at
+
+
+def _said(span: timedelta | None) -> str:
+    return lasting(round((span or NOTHING).total_seconds()))

@@ -1,0 +1,111 @@
+"""Events: what guests see of an order, and their answers to it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from forewarn.core.words import (
+    ApprovalRule,
+    ApprovedBy,
+    EventId,
+    EventStatus,
+    EventType,
+    GroupName,
+    MachineId,
+    MachineName,
+    OrderId,
+    Source,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """A machine named in an event."""
+
+    machine: MachineId
+    name: MachineName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """The word of a guest, a person or a policy that an event may start early."""
+
+    by: str
+    kind: ApprovedBy
+    at: datetime
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferral:
+    """The word of a guest that it needs more time; each event can be put off once."""
+
+    by: MachineName
+    at: datetime
+    until: datetime  # the NotBefore that came of it
+    since: datetime | None = None  # the NotBefore that was; None of events put off before it was kept
+    asked: timedelta | None = None  # how much more time was asked for; likewise
+
+    @property
+    def granted(self) -> timedelta | None:
+        """How much more time came of it, if that is known."""
+        return None if self.since is None else self.until - self.since
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """The notice of a stage to one group: what guests see."""
+
+    id: EventId
+    number: int  # the record that announced it; a document lists events by it
+    order: OrderId
+    stage: int
+    group: GroupName
+    domain: int
+    type: EventType
+    status: EventStatus
+    source: Source
+    description: str
+    duration_seconds: int
+    resources: tuple[Resource, ...]
+    announced_at: datetime
+    not_before: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    why: str = ""  # why it left the document
+    approvals: tuple[Approval, ...] = ()
+    rule: ApprovalRule = ApprovalRule.ANY
+    deferred: Deferral | None = None
+
+    @property
+    def approved(self) -> bool:
+        """Whether it may start before its time."""
+        return not self.awaited
+
+    @property
+    def awaited(self) -> tuple[MachineName, ...]:
+        """Whose word it still needs; where any machine's will do, all that are named."""
+        guests = {word.by for word in self.approvals if word.kind is ApprovedBy.GUEST}
+        names = tuple(named.name for named in self.resources)
+        if any(word.kind is not ApprovedBy.GUEST for word in self.approvals):
+            return ()
+        match self.rule:
+            case ApprovalRule.ANY:
+                return () if guests else names
+            case ApprovalRule.ALL:
+                return tuple(name for name in names if name not in guests)
+            case ApprovalRule.LEADER:
+                return () if names[0] in guests else names[:1]
+
+    @property
+    def listed(self) -> bool:
+        """Whether guests see it."""
+        return self.ended_at is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """What notice all machines of some events got, of those that have started and were promised any."""
+
+    least: timedelta | None = None  # of the machines that were told
+    late: int = 0
+    never: int = 0

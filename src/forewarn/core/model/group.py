@@ -1,0 +1,42 @@
+"""Groups, and what each asks for."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from forewarn.core.words import ApprovalRule, GroupKind, GroupName, ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPolicy:
+    """What a group asks for beyond the contract; None and zero mean that it asks for nothing."""
+
+    approval: ApprovalRule = ApprovalRule.ANY
+    auto_approve: bool = False  # its users' own orders start at once
+    notice: timedelta | None = (
+        None  # at least so much for every platform event and users' restart or redeploy
+    )
+    terminate_notice: timedelta | None = None
+    degrade_notice: timedelta | None = None  # how long ahead its guests are told of a degraded host
+    budget: int = 0  # how many healthy machines it needs while it is being maintained
+    defer: timedelta = timedelta()  # how far a guest may put an event off, once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Whom events are delivered to, and what of them its guests have been told."""
+
+    name: GroupName
+    project: ProjectName
+    kind: GroupKind
+    update_domains: int = 1
+    born: int = 0  # the record that says it was added: another group of the same name has another
+    incarnation: int = 1
+    enabled_at: datetime | None = None  # the first poll; None while the feature is off
+    ready_at: datetime | None = None  # when polls are answered: enabled_at and the enable delay
+    last_active: datetime | None = None  # the newest poll that has been saved
+    policy: GroupPolicy = GroupPolicy()
+
+    @property
+    def enabled(self) -> bool:
+        """Whether its guests are told before a user's own order is carried out."""
+        return self.enabled_at is not None

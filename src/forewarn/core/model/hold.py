@@ -1,0 +1,26 @@
+"""What keeps work from starting: an operator's hold, and the grace after a jump of the clock."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from forewarn.core.words import HostName, ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """An operator's word that nothing new is announced or started: anywhere, in a project, or on a host."""
+
+    id: str
+    reason: str
+    by: str
+    at: datetime
+    project: ProjectName | None = None
+    host: HostName | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grace:
+    """Unapproved starts are put off: the clock jumped, and guests lost that much of their notice."""
+
+    until: datetime
+    announced_before: datetime

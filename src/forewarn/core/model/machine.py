@@ -1,0 +1,43 @@
+"""Machines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from forewarn.core.words import (
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    MachineState,
+    Priority,
+    ProjectName,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A virtual machine."""
+
+    id: MachineId
+    name: MachineName
+    project: ProjectName
+    group: GroupName
+    host: HostName | None  # None: stopped after an eviction, carried by nobody
+    bound_for: HostName | None = None  # where it is being moved to
+    update_domain: int = 0
+    fault_domain: int = 0
+    priority: Priority = Priority.REGULAR
+    state: MachineState = MachineState.RUNNING
+    network: str = ""
+    address: str | None = None
+    port: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    location: str = ""
+    zone: str = ""
+    size: str = ""
+    os: str = ""
+
+    @property
+    def place(self) -> HostName | None:
+        """The host that is to carry it: where it is counted when others look for one."""
+        return self.host if self.bound_for is None else self.bound_for

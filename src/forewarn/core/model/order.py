@@ -1,0 +1,97 @@
+"""Orders, their stages, and the steps of single machines."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.words import (
+    Action,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    OrderId,
+    OrderState,
+    ProjectName,
+    Source,
+    StageState,
+    StepState,
+    Work,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One machine's share of a stage: what a driver does."""
+
+    machine: MachineId
+    name: MachineName
+    group: GroupName
+    domain: int
+    state: StepState = StepState.WAITING
+    attempt: int = 1
+    target: HostName | None = None  # where the machine is to be afterwards, if it moves
+    begun_at: datetime | None = None
+    look_at: datetime | None = None  # when to ask the driver again, while running
+    ended_at: datetime | None = None
+    why: str = ""  # why it failed or became moot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A part of an order with machines of at most one update domain of any group."""
+
+    state: StageState
+    steps: tuple[Step, ...]
+    started_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What was asked for beside the action itself."""
+
+    emergency: str = ""  # why the promised notice is not kept; only an operator may say so
+    notice: timedelta | None = None  # the notice of an emergency
+    at_once: bool = False  # the owner of the machine does not want to wait for its guests
+    heartbeat: timedelta | None = None  # how long an external driver may be silent
+    expected: timedelta | None = None  # how long the work is expected to take, where windows bind it
+    paused: str = ""  # why the rollout it is part of does not go on
+    deadline: datetime | None = None  # from then on windows give way, and guests cannot put it off further
+    rollout: str | None = None  # the rollout that the order is part of
+    rehearsal: str = ""  # the scenario that it is part of, which only guests that agreed to it may meet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is going to be done, by whom and why."""
+
+    id: OrderId
+    number: int  # the record that says it was placed; orders are listed by it
+    action: Action
+    work: Work | None  # None: nothing is done to machines (cordon, restore, …)
+    source: Source
+    project: ProjectName | None  # None: an order on a host
+    machine: MachineId | None
+    machine_name: MachineName | None
+    host: HostName | None
+    by: str
+    reason: str = ""
+    driver: str = "simulated"
+    terms: Terms = Terms()
+    state: OrderState = OrderState.QUEUED
+    stages: tuple[Stage, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    created_at: datetime
+    ended_at: datetime | None = None
+    why: str = ""  # why it failed or was cancelled
+    due_at: datetime | None = None  # when the engine must look at it next
+
+    @property
+    def open(self) -> bool:
+        """Whether anything may still come of it."""
+        return self.ended_at is None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps of all stages."""
+        return tuple(step for stage in self.stages for step in stage.steps)

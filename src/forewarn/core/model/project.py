@@ -1,0 +1,15 @@
+"""Projects."""
+
+from dataclasses import dataclass
+
+from forewarn.core.model.calendar import ALWAYS, Calendar
+from forewarn.core.words import ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A tenant: groups, machines and people."""
+
+    name: ProjectName
+    calendar: Calendar = ALWAYS  # when maintenance may disturb it
+    rehearsal: bool = False  # whether scenarios may be played on its machines

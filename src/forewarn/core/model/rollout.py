@@ -1,0 +1,121 @@
+"""Rollouts and their waves."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from forewarn.core.model.event import Delivered
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.words import HostName, MachineId, OrderId, Work
+
+
+class RolloutState(StrEnum):
+    """How far a rollout is."""
+
+    PLANNED = "planned"  # only shown, by a dry run
+    RUNNING = "running"
+    PAUSED = "paused"
+    DONE = "done"
+    ABORTED = "aborted"
+
+
+class WaveState(StrEnum):
+    """How far a wave is."""
+
+    PLANNED = "planned"
+    ANNOUNCED = "announced"
+    STARTED = "started"
+    CHECKING = "checking"  # the work is done; its machines have not all polled again yet
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wave:
+    """Hosts that are done together; `orders` are theirs, in the same order, once it has begun."""
+
+    hosts: tuple[HostName, ...]
+    state: WaveState = WaveState.PLANNED
+    orders: tuple[OrderId, ...] = ()
+    announced_at: datetime | None = None
+    started_at: datetime | None = None  # when the first of its machines was worked on
+    ends_about: datetime | None = None  # what was expected when it began
+    ended_at: datetime | None = None
+    notice: Delivered | None = None  # what its machines got, once it is over
+
+    @property
+    def begun(self) -> bool:
+        """Whether its hosts have orders."""
+        return self.state is not WaveState.PLANNED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What a rollout was asked for beside its hosts: who does the work, until when, and what is healthy."""
+
+    driver: str = "simulated"
+    heartbeat: timedelta | None = None  # how long an external driver may be silent
+    deadline: datetime | None = None  # from then on windows give way
+    expected: timedelta | None = None  # how long a stage of a host is expected to take
+    health: timedelta = timedelta(minutes=30)  # how long after its work a machine may take to be well
+    require_poll: bool = False  # a machine that polled before is healthy when it polls again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """The last word about a rollout, a person's or forewarn's own."""
+
+    what: str  # begun, paused, resumed, aborted
+    by: str
+    at: datetime
+
+
+DEFAULT_CONDITIONS = Conditions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """Host orders in waves."""
+
+    id: str  # an upper-case GUID
+    number: int  # the record that says it was begun; rollouts are listed by it
+    work: Work
+    hosts: tuple[HostName, ...]
+    hosts_at_once: int = 1
+    gap: timedelta = timedelta()  # between the end of a wave and the next announcement
+    state: RolloutState = RolloutState.RUNNING
+    aborting: bool = False  # what is started is being finished, then it is aborted
+    waves: tuple[Wave, ...] = ()  # those that have begun, then those that are planned
+    given_up: tuple[HostName, ...] = ()  # their orders failed and were abandoned
+    excused: tuple[MachineId, ...] = ()  # not healthy in time, and a person said to go on
+    conditions: Conditions = DEFAULT_CONDITIONS
+    version: int = 1  # how often somebody had a say about it
+    last_word: Word | None = None
+    waiting: tuple[Waiting, ...] = ()
+    blocked: bool = False  # nothing is under way: any change of the fleet may let it go on
+    by: str
+    reason: str = ""
+    created_at: datetime
+    ended_at: datetime | None = None
+    why: str = ""  # why it is paused or was aborted
+    due_at: datetime | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether anything more will come of it."""
+        return self.ended_at is None
+
+    @property
+    def begun(self) -> tuple[Wave, ...]:
+        """The waves that have begun."""
+        return tuple(wave for wave in self.waves if wave.begun)
+
+    @property
+    def planned(self) -> tuple[Wave, ...]:
+        """The waves that have not begun."""
+        return tuple(wave for wave in self.waves if not wave.begun)
+
+    @property
+    def left(self) -> tuple[HostName, ...]:
+        """The hosts that have not begun, in the order in which they were given."""
+        begun = {host for wave in self.begun for host in wave.hosts}
+        return tuple(host for host in self.hosts if host not in begun)

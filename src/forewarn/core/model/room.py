@@ -1,0 +1,32 @@
+"""How full a host is, for machines that look for one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import GroupName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How full a sound host is; machines on their way to it count as there, and not where they leave."""
+
+    carried: int = 0
+    # How many it has of each update domain of the groups that are looked at.
+    members: Mapping[tuple[GroupName, int], int] = field(default_factory=dict)
+    busy: bool = False  # it has an order of its own, which would soon disturb whoever comes
+
+    def of_group(self, group: GroupName) -> int:
+        """Say how many machines of a group it has."""
+        return sum(count for (name, _), count in self.members.items() if name == group)
+
+    def of_domain(self, machine: Machine) -> int:
+        """Say how many it has of the group and update domain of a machine."""
+        return self.members.get((machine.group, machine.update_domain), 0)
+
+    def joined(self, machine: Machine) -> Self:
+        """Count a machine that is to come."""
+        mine = (machine.group, machine.update_domain)
+        members = {**self.members, mine: self.members.get(mine, 0) + 1}
+        return replace(self, carried=self.carried + 1, members=members)

@@ -1,0 +1,47 @@
+"""Part of the fleet, as saved: what a decision is made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from forewarn.core.model.budget import Budget
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Grace, Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.model.room import Room
+from forewarn.core.words import EventId, GroupName, HostName, MachineId, OrderId, ProjectName
+
+# When each machine was first sent each event.
+Sent: TypeAlias = Mapping[EventId, Mapping[MachineId, datetime]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Part of the fleet, as saved: all that a decision about some machines, hosts or orders needs.
+
+    It holds those machines, all machines of those hosts, their hosts and groups, every open order that
+    touches them, and the listed events of those orders.
+    """
+
+    number: int  # of the newest record
+    projects: Mapping[ProjectName, Project] = field(default_factory=dict)
+    hosts: Mapping[HostName, Host] = field(default_factory=dict)
+    groups: Mapping[GroupName, Group] = field(default_factory=dict)
+    machines: Mapping[MachineId, Machine] = field(default_factory=dict)
+    orders: Mapping[OrderId, Order] = field(default_factory=dict)
+    events: Mapping[EventId, Event] = field(default_factory=dict)
+    # How many listed events each group has for each update domain, also those of orders not loaded here.
+    listed: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
+    # How full the emptiest sound hosts are: as many as the machines could be moved to, and some more.
+    room: Mapping[HostName, Room] = field(default_factory=dict)
+    # How many healthy machines groups need that ask for some.
+    budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
+    grace: Grace | None = None
+    holds: Mapping[str, Hold] = field(default_factory=dict)  # all that are in force, wherever they reach
+    # When machines of the loaded events were first sent them.
+    sent: Sent = field(default_factory=dict)

@@ -1,0 +1,45 @@
+"""What of the fleet a rollout is decided by: its hosts, and whom work on each disturbs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from forewarn.core.model.budget import Budget
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.words import GroupName, HostName, ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """Whom work on a host disturbs: how many machines of each group and update domain."""
+
+    domains: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
+    projects: frozenset[ProjectName] = frozenset()
+
+    @property
+    def stages(self) -> int:
+        """How many stages an order on the host has."""
+        return max((len(counts) for counts in self.domains.values()), default=0)
+
+
+NOBODY = Footprint()
+
+Footprints = Mapping[HostName, Footprint]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What of the fleet a rollout is decided by."""
+
+    hosts: Mapping[HostName, Host] = field(default_factory=dict)
+    footprints: Mapping[HostName, Footprint] = field(default_factory=dict)
+    orders: Mapping[HostName, Order] = field(default_factory=dict)  # what each host has open already
+    listed: Mapping[GroupName, frozenset[int]] = field(default_factory=dict)  # domains with an event
+    budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
+    notices: Mapping[GroupName, timedelta] = field(default_factory=dict)  # what groups ask for
+    sizes: Mapping[GroupName, int] = field(default_factory=dict)  # how many members groups have
+    holds: tuple[Hold, ...] = ()
+    projects: Mapping[ProjectName, Project] = field(default_factory=dict)

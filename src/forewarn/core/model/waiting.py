@@ -1,0 +1,17 @@
+"""Reasons as data."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from forewarn.core.words import GroupName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Why something cannot go on yet: `what` waits, for `reason`."""
+
+    what: str
+    reason: str
+    group: GroupName | None = None  # the group whose events it waits for, if that is the cause
+    stuck: bool = False  # nothing that is under way will change it: a person must
+    until: datetime | None = None  # at that time it is no more true, whether anybody has looked or not

@@ -1,0 +1,35 @@
+"""Webhooks: where records are pushed to, and how far that has come."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NewType
+
+from forewarn.core.words import Kind, ProjectName
+
+WebhookId = NewType("WebhookId", str)  # an upper-case GUID
+# A receiver that restarts misses a try or two; that is not worth a line in the history.
+TRIES_BEFORE_SAYING = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """Somebody's address for records; kept until each is delivered, in their order."""
+
+    id: WebhookId
+    number: int  # of the record of its making; it is told what came after
+    url: str
+    project: ProjectName | None  # whose records; None: the whole fleet's
+    owner: ProjectName | None = None  # the project whose people keep it; None: the operators
+    kinds: frozenset[Kind]  # nothing: all that are ever pushed
+    secret: str
+    by: str
+    created_at: datetime
+    delivered: int  # the number up to which everything has been delivered
+    failures: int = 0  # tries in vain since the last success
+    failing_since: datetime | None = None
+    error: str = ""
+
+    @property
+    def said(self) -> bool:
+        """Whether the history says that it is failing."""
+        return self.failures >= TRIES_BEFORE_SAYING

@@ -1,0 +1,98 @@
+"""What leaves early: a machine its host, its events or the fleet; an order before it is finished."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from forewarn.core.draft import Draft
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.orders import events, stages, steps
+from forewarn.core.words import GroupKind, HostName, Kind, MachineId, OrderId, OrderState, StepState
+
+
+def leave_scheduled(draft: Draft, machine: Machine, *, why: str, keep: OrderId) -> None:
+    """Take a machine out of everything that is only scheduled for it, but for one order."""
+    for order in touching(draft, machine.id):
+        if order.id != keep and not _under_way(order, machine.id):
+            _leave(draft, order, machine.id, why=why)
+
+
+def leave_host(draft: Draft, machine: Machine, *, why: str, keep: OrderId | None = None) -> None:
+    """Take a machine that was moved by other hands out of what is scheduled on the host it was on."""
+    for order in touching(draft, machine.id):
+        on_host = order.host is not None and order.host == machine.host
+        if on_host and order.id != keep and not _under_way(order, machine.id):
+            _leave(draft, order, machine.id, why=why)
+
+
+def leave_fleet(
+    draft: Draft, machine: Machine, *, why: str, by: str = "", keep: OrderId | None = None
+) -> None:
+    """Take a machine out of the fleet, and its share out of everything."""
+    for order in touching(draft, machine.id):
+        if order.id != keep:
+            _leave(draft, order, machine.id, why=why)
+    draft.record(Kind.MACHINE_REMOVED, machine, by=by, reason=why)
+    del draft.machines[machine.id]
+    if draft.groups[machine.group].kind is GroupKind.STANDALONE:
+        del draft.groups[machine.group]
+
+
+def close(draft: Draft, order: Order, *, why: str, by: str = "", kind: Kind = Kind.ORDER_CANCELLED) -> Order:
+    """End an order that is not to be finished, with all its events."""
+    for event in draft.events_of(order.id):
+        events.end(draft, event, Kind.EVENT_CANCELLED, why=why, by=by)
+    draft.record(kind, order, by=by, reason=why)
+    order = give_up_all(draft, draft.orders[order.id], why=why)
+    return draft.put_order(ended(draft, order, OrderState.CANCELLED, why=why))
+
+
+def ended(draft: Draft, order: Order, state: OrderState, *, why: str = "") -> Order:
+    """Return an order of which nothing more will come."""
+    return replace(order, state=state, waiting=(), ended_at=draft.now, why=why, due_at=None)
+
+
+def _leave(draft: Draft, order: Order, machine: MachineId, *, why: str) -> None:
+    if order.machine == machine:
+        close(draft, order, why=why)
+        return
+    for event in draft.events_of(order.id):
+        events.take_out(draft, event, machine, why=why)
+    for place, stage in enumerate(order.stages):
+        for step in stage.steps:
+            if step.machine == machine and step.state not in stages.SETTLED:
+                order = stages.put_step(order, place, steps.give_up(draft, order, step, why=why))
+    draft.wake([draft.put_order(order)])
+
+
+def give_up_all(draft: Draft, order: Order, *, why: str) -> Order:
+    """Make every step moot that is not done."""
+    for place, stage in enumerate(order.stages):
+        for step in stage.steps:
+            if step.state not in stages.SETTLED:
+                order = stages.put_step(order, place, steps.give_up(draft, order, step, why=why))
+    return order
+
+
+def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:
+    """Find the open orders that are about a machine, or have a step of it."""
+    return [
+        order
+        for order in draft.orders.values()
+        if order.open and (order.machine == machine or any(step.machine == machine for step in order.steps))
+    ]
+
+
+def orders_on(draft: Draft, host: HostName) -> Sequence[Order]:
+    """Find the open orders on a host that do something to its machines."""
+    return [
+        order
+        for order in draft.orders.values()
+        if order.open and order.host == host and order.work is not None
+    ]
+
+
+def _under_way(order: Order, machine: MachineId) -> bool:
+    """Say whether the order is doing something to the machine, or has: then it is too late to leave."""
+    begun = (StepState.RUNNING, StepState.DONE)
+    return any(step.machine == machine and step.state in begun for step in order.steps)

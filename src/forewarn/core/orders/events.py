@@ -1,0 +1,195 @@
+"""The life of an event: announced, approved, started, gone; and names that leave it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.guests import notice as notices
+from forewarn.core.model.event import Approval, Deferral, Event, Resource
+from forewarn.core.model.order import Order, Step
+from forewarn.core.moments import lasting, stamp, whole_second
+from forewarn.core.policy import Notice
+from forewarn.core.words import (
+    ApprovalRule,
+    ApprovedBy,
+    EventId,
+    EventStatus,
+    GroupName,
+    Kind,
+    MachineId,
+    MachineName,
+    Source,
+)
+
+
+def announce(
+    draft: Draft, order: Order, place: int, steps: Iterable[Step], notice: Notice
+) -> tuple[Event, ...]:
+    """Tell each group of these steps, one event for each update domain."""
+    told: dict[tuple[GroupName, int], list[Resource]] = defaultdict(list)
+    for step in steps:
+        told[step.group, step.domain].append(Resource(machine=step.machine, name=step.name))
+    return tuple(
+        _announce_one(draft, order, place, (group, domain, told[group, domain]), notice)
+        for group, domain in sorted(told)
+    )
+
+
+def _announce_one(
+    draft: Draft,
+    order: Order,
+    place: int,
+    told: tuple[GroupName, int, list[Resource]],
+    notice: Notice,
+) -> Event:
+    group, domain, resources = told
+    event = Event(
+        id=EventId(draft.new_id()),
+        number=draft.number + 1,
+        order=order.id,
+        stage=place,
+        group=group,
+        domain=domain,
+        type=notice.type,
+        status=EventStatus.SCHEDULED,
+        source=notice.source,
+        description=notice.description,
+        duration_seconds=notice.duration_seconds,
+        resources=tuple(sorted(resources, key=lambda named: (named.name.casefold(), named.name))),
+        announced_at=draft.now,
+        not_before=whole_second(draft.now + notice.ahead),
+        rule=draft.groups[group].policy.approval,
+    )
+    draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
+    if notice.ahead < notice.promised:
+        ahead, promised = lasting(notice.ahead.total_seconds()), lasting(notice.promised.total_seconds())
+        why = f"{order.terms.emergency}: {ahead} of notice instead of {promised}"
+        draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
+    draft.put_event(event)
+    return _approved_already(draft, order, event)
+
+
+def _approved_already(draft: Draft, order: Order, event: Event) -> Event:
+    """Give the approvals that nobody has to ask for: the owner's own, or that of the group's policy."""
+    if order.terms.at_once:
+        return approve(draft, event, Approval(by=order.by, kind=ApprovedBy.PERSON, at=draft.now))
+    if order.source is Source.USER and draft.groups[event.group].policy.auto_approve:
+        return approve(draft, event, Approval(by="policy", kind=ApprovedBy.POLICY, at=draft.now))
+    return event
+
+
+def defer(
+    draft: Draft,
+    told: Sequence[Event],
+    event: Event,
+    *,
+    by: MachineName,
+    wanted: timedelta,
+    latest: datetime | None,
+) -> None:
+    """Put a stage off because a guest of one of its events asks for more time; each event once.
+
+    All events of the stage move together, for they start together; `latest` is the last moment at which
+    they may: the order's deadline, or the end of a window.
+    """
+    limit = draft.groups[event.group].policy.defer
+    if not limit:
+        raise Conflict(f"events of group {event.group} cannot be put off")
+    if event.status is not EventStatus.SCHEDULED:
+        raise Conflict(f"event {event.id} is {event.status}, too late to put it off")
+    if event.deferred is not None:
+        raise Conflict(f"event {event.id} was put off already by {event.deferred.by}")
+    until = whole_second(event.not_before + min(wanted, limit))
+    if latest is not None and latest < until:
+        until = latest.replace(microsecond=0)
+        if until <= event.not_before:
+            raise Conflict(f"event {event.id} cannot be put off: it must start by {stamp(latest)}")
+    for other in told:
+        later = max(other.not_before, until)
+        put_off = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
+        if later != other.not_before:
+            draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=_granted(put_off))
+        mine = put_off if other.id == event.id else other.deferred
+        draft.put_event(replace(other, not_before=later, deferred=mine))
+
+
+def _granted(deferral: Deferral) -> str:
+    """Say how far an event was put off, and what was asked for if that was more or less."""
+    given, asked = deferral.granted, deferral.asked
+    if given is None or asked is None:
+        return f"until {stamp(deferral.until)}"
+    wished = "" if asked == given else f" ({lasting(asked.total_seconds())} asked for)"
+    return f"until {stamp(deferral.until)}: {lasting(given.total_seconds())} later{wished}"
+
+
+def approve(draft: Draft, event: Event, approval: Approval) -> Event:
+    """Let a scheduled event start before its time.
+
+    Approving twice is not an error: any machine of the group may answer, and the first answer counts
+    for all of them.
+    """
+    late = event.status is not EventStatus.SCHEDULED or not event.listed
+    if late or any(known.by == approval.by and known.kind is approval.kind for known in event.approvals):
+        return event
+    draft.record(
+        Kind.EVENT_APPROVED, event, by=approval.by, reason=f"{approval.kind} {approval.address}".strip()
+    )
+    return draft.put_event(replace(event, approvals=(*event.approvals, approval)))
+
+
+def start(draft: Draft, event: Event, *, why: str) -> Event:
+    """Say that the impact may come at any moment from now on, and who was not told in time."""
+    draft.record(Kind.EVENT_STARTED, event, reason=why)
+    started = replace(event, status=EventStatus.STARTED, started_at=draft.now)
+    notices.flag(draft, started)
+    return draft.put_event(started)
+
+
+def end(draft: Draft, event: Event, kind: Kind, *, why: str, by: str = "") -> Event:
+    """Take an event out of the document, and say why."""
+    draft.record(kind, event, by=by, reason=why)
+    return draft.put_event(replace(event, ended_at=draft.now, why=why))
+
+
+def take_out(draft: Draft, event: Event, machine: MachineId, *, why: str) -> None:
+    """Take a machine's name out of an event; the last name takes the event with it."""
+    left = tuple(named for named in event.resources if named.machine != machine)
+    if len(left) == len(event.resources):
+        return
+    if not left:
+        end(draft, event, Kind.EVENT_CANCELLED, why=why)
+        return
+    draft.record(Kind.EVENT_LEFT, replace(event, resources=_only(event, machine)), reason=why)
+    draft.put_event(replace(event, resources=left))
+
+
+def may_start_at(draft: Draft, event: Event) -> datetime:
+    """Say from when on an event may start: now if it is approved, else its NotBefore."""
+    if event.approved:
+        return draft.now
+    grace = draft.grace
+    if grace is not None and event.announced_at <= grace.announced_before:
+        return max(event.not_before, grace.until)
+    return event.not_before
+
+
+def awaits(event: Event) -> str:
+    """Say in words whose approval a scheduled event still needs; nothing if none."""
+    if event.approved or event.status is not EventStatus.SCHEDULED or not event.listed:
+        return ""
+    names = ", ".join(event.awaited)
+    match event.rule:
+        case ApprovalRule.ANY:
+            return "any of its machines"
+        case ApprovalRule.ALL:
+            return names
+        case ApprovalRule.LEADER:
+            in_vain = ", ".join(word.by for word in event.approvals)
+            return f"the leader {names}" + (f"; the word of {in_vain} does not count" if in_vain else "")
+
+
+def _only(event: Event, machine: MachineId) -> tuple[Resource, ...]:
+    return tuple(named for named in event.resources if named.machine == machine)

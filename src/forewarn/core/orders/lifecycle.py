@@ -1,0 +1,264 @@
+"""How an order goes on: stages are announced, started, carried out; one function says what is next.
+
+`advance` may be called at any time and as often as one likes: it does what can be done now, and nothing
+the second time. All that waits carries its reason.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from forewarn.core.draft import Draft
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.order import Order, Step
+from forewarn.core.orders import departures, events, reasons, stages, steps
+from forewarn.core.policy import ONLY_IF_ENABLED, Notice, Policy, notice_of
+from forewarn.core.words import Action, Kind, MachineName, OrderId, OrderState, StageState, StepState, Work
+
+
+def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
+    """Carry an order as far as it can go now, and say when to look at it again."""
+    mine = draft.orders[order]
+    while mine.open:
+        before = mine
+        mine = draft.put_order(_go_on(draft, mine, policy))
+        if mine == before:
+            break
+    if not mine.open:
+        return mine
+    state = _state(mine)
+    if state is OrderState.FAILED and mine.state is not OrderState.FAILED:
+        draft.record(Kind.ORDER_FAILED, mine, by=mine.by, reason=reasons.failures(mine)[0].reason)
+    return draft.put_order(replace(mine, state=state, due_at=_due(draft, mine, policy)))
+
+
+def approve(draft: Draft, event: Event, approval: Approval, *, policy: Policy) -> None:
+    """Take an approval; what waited only for it starts."""
+    if events.approve(draft, event, approval) != event:
+        advance(draft, event.order, policy=policy)
+
+
+def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, policy: Policy) -> None:
+    """Put an event off because one of its guests asks for more time, and its whole stage with it."""
+    order = draft.orders[event.order]
+    timing = reasons.timing(draft, order, order.stages[event.stage].steps, policy)
+    latest = timing.latest(event.not_before, now=draft.now)
+    told = _events_of(draft, order, event.stage)
+    events.defer(draft, told, event, by=by, wanted=wanted, latest=latest)
+    advance(draft, event.order, policy=policy)
+
+
+def hold_back(draft: Draft, order: OrderId, *, why: str) -> None:
+    """Withdraw what an order has announced and not started, and let it announce nothing more until let go."""
+    mine = draft.orders[order]
+    mine = draft.put_order(replace(mine, terms=replace(mine.terms, paused=why)))
+    for place in stages.active(mine):
+        if mine.stages[place].state is StageState.ANNOUNCED:
+            mine = _withdraw(draft, mine, place, _events_of(draft, mine, place), why=why)
+    draft.wake([draft.put_order(mine)])
+
+
+def let_go(draft: Draft, order: OrderId) -> None:
+    """Let an order go on that was held back; what it waited for then is found out anew."""
+    mine = draft.orders[order]
+    draft.wake([draft.put_order(replace(mine, terms=replace(mine.terms, paused=""), waiting=()))])
+
+
+def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
+    """Do the next thing that can be done now; the same order comes back if there is none."""
+    order = stages.replan(draft, order)
+    live = stages.active(order)
+    if not live:
+        return _announce_next(draft, order, policy)
+    for place in live:
+        if order.stages[place].state is StageState.ANNOUNCED:
+            order = _announced(draft, order, place, policy)
+        else:
+            order = _started(draft, order, place, policy)
+    return order
+
+
+# Announcing
+
+
+def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
+    queued = [place for place, stage in enumerate(order.stages) if stage.state is StageState.QUEUED]
+    if not queued:
+        draft.record(Kind.ORDER_DONE, order, by=order.by)
+        return departures.ended(draft, order, OrderState.DONE)
+    # A failed host takes all its update domains down together; everything else goes stage by stage.
+    turn = queued if order.action is Action.FAIL else queued[:1]
+    for place in turn:
+        waiting = reasons.not_to_announce(draft, order, order.stages[place].steps, policy)
+        if waiting:
+            return replace(order, waiting=waiting)
+        order = _announce(draft, order, place, policy)
+    return replace(order, waiting=())
+
+
+def _announce(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
+    stage = order.stages[place]
+    if _is_told(draft, order, stage.steps):
+        told = events.announce(draft, order, place, stage.steps, _notice(draft, order, stage.steps, policy))
+        if order.action is Action.FAIL:
+            return _start(draft, order, place, told)
+    return stages.put_stage(order, place, replace(stage, state=StageState.ANNOUNCED))
+
+
+def _notice(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Notice:
+    return notice_of(order, reasons.groups_of(draft, affected), policy)
+
+
+def _is_told(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:
+    """A user's own restart of a machine whose group does not listen makes no event; a start never does."""
+    if order.work is Work.START:
+        return False
+    listens = any(draft.groups[step.group].enabled for step in affected)
+    return listens or order.action not in ONLY_IF_ENABLED
+
+
+# Announced: waiting for approvals, for NotBefore, for machines to be free
+
+
+def _announced(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
+    order = _take_latecomers(draft, order, place, policy)
+    told = _events_of(draft, order, place)
+    if told and draft.now >= _stale_at(told, policy):
+        return _withdraw(draft, order, place, told, why=_stale(told))
+    waiting = reasons.not_to_start(draft, order, order.stages[place], told, policy)
+    if waiting:
+        late = _latecomers(order, place)
+        others = (why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy))
+        return replace(order, waiting=tuple(dict.fromkeys((*waiting, *others))))
+    return replace(_start(draft, order, place, told), waiting=())
+
+
+def _take_latecomers(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
+    """Give a machine that came after the announcement its own event; the stage waits for it."""
+    stage, late = order.stages[place], _joining(draft, order, place, policy)
+    if not late:
+        return order
+    events.announce(draft, order, place, late, _notice(draft, order, late, policy))
+    joined = {step.machine for step in late}
+    kept = tuple(step for step in stage.steps if step.machine not in joined)
+    order = stages.put_stage(order, place, replace(stage, steps=kept + late))
+    return stages.replan(draft, order)
+
+
+def _joining(draft: Draft, order: Order, place: int, policy: Policy) -> tuple[Step, ...]:
+    """Choose the latecomers that may join together: of one update domain of a group, the lowest."""
+    late: tuple[Step, ...] = ()
+    for step in sorted(_latecomers(order, place), key=lambda each: each.domain):
+        alone = all(other.domain == step.domain for other in late if other.group == step.group)
+        if alone and not reasons.not_to_announce(draft, order, (*late, step), policy):
+            late += (step,)
+    return late
+
+
+def _latecomers(order: Order, place: int) -> tuple[Step, ...]:
+    """The machines that came after a stage was announced and could join it."""
+    queued = (step for stage in order.stages[place + 1 :] for step in stage.steps)
+    return tuple(step for step in queued if stages.fits(order.stages[place], step))
+
+
+def _stale(told: tuple[Event, ...]) -> str:
+    first = min(event.not_before for event in told)
+    return f"could not start within the limit after {first:%H:%M:%S}; announced anew"
+
+
+def _withdraw(draft: Draft, order: Order, place: int, told: tuple[Event, ...], *, why: str) -> Order:
+    for event in told:
+        events.end(draft, event, Kind.EVENT_WITHDRAWN, why=why)
+    return stages.put_stage(order, place, replace(order.stages[place], state=StageState.QUEUED))
+
+
+def _start(draft: Draft, order: Order, place: int, told: tuple[Event, ...]) -> Order:
+    for event in told:
+        events.start(draft, event, why=_cause(order, event))
+    stage = replace(order.stages[place], state=StageState.STARTED, started_at=draft.now)
+    return stages.put_stage(order, place, stage)
+
+
+def _cause(order: Order, event: Event) -> str:
+    if order.action is Action.FAIL:
+        return f"host {order.host} failed"
+    return f"approved by {event.approvals[0].by}" if event.approved else "NotBefore has passed"
+
+
+# Started: steps are carried out, events linger, stages end
+
+
+def _started(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
+    for step in order.stages[place].steps:
+        # A step that is tried again may find its machine in other hands.
+        if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
+            order = stages.put_step(order, place, steps.begin(draft, order, step))
+            draft.wake(other for other in departures.touching(draft, step.machine) if other.id != order.id)
+    draft.put_order(order)
+    for event in _events_of(draft, order, place):
+        if _is_over(order, event) and draft.now >= _linger_until(event, policy):
+            _finish(draft, order, event)
+    stage = order.stages[place]
+    if stages.settled(stage.steps) and not _events_of(draft, order, place):
+        return stages.put_stage(order, place, replace(stage, state=StageState.DONE))
+    return replace(order, waiting=reasons.not_to_finish(draft, order, stage))
+
+
+def _finish(draft: Draft, order: Order, event: Event) -> None:
+    events.end(draft, event, Kind.EVENT_FINISHED, why="done")
+    if order.work is Work.TERMINATE and order.machine in draft.machines:
+        machine = draft.machines[order.machine]
+        departures.leave_fleet(draft, machine, why="terminated", by=order.by, keep=order.id)
+
+
+def _is_over(order: Order, event: Event) -> bool:
+    named = {resource.machine for resource in event.resources}
+    mine = (step for step in order.stages[event.stage].steps if step.machine in named)
+    return stages.settled(mine)
+
+
+# When to look again
+
+
+def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
+    live = stages.active(order)
+    moments = [moment for place in live for moment in _moments(draft, order, place, policy)]
+    queued = [stage for stage in order.stages if stage.state is StageState.QUEUED]
+    if not live and queued:
+        telling = reasons.telling_at(draft, order, queued[0].steps, policy)
+        moments += [telling] if telling is not None and telling > draft.now else []
+    return min(moments, default=None)
+
+
+def _moments(draft: Draft, order: Order, place: int, policy: Policy) -> list[datetime]:
+    stage, told = order.stages[place], _events_of(draft, order, place)
+    if stage.state is StageState.ANNOUNCED:
+        starts = [events.may_start_at(draft, event) for event in told]
+        later = [moment for moment in starts if moment > draft.now]
+        opens = reasons.timing(draft, order, stage.steps, policy).start_at(draft.now)
+        later += [opens] if opens is not None and opens > draft.now else []
+        return later + ([_stale_at(told, policy)] if told else [])
+    looks = [step.look_at for step in stage.steps if step.look_at is not None]
+    return looks + [_linger_until(event, policy) for event in told if _is_over(order, event)]
+
+
+def _state(order: Order) -> OrderState:
+    if any(step.state is StepState.FAILED for step in order.steps):
+        return OrderState.FAILED
+    states = {stage.state for stage in order.stages}
+    if StageState.STARTED in states:
+        return OrderState.STARTED
+    if StageState.ANNOUNCED in states:
+        return OrderState.ANNOUNCED
+    return OrderState.STARTED if StageState.DONE in states else OrderState.QUEUED
+
+
+def _events_of(draft: Draft, order: Order, place: int) -> tuple[Event, ...]:
+    return tuple(event for event in draft.events_of(order.id) if event.stage == place)
+
+
+def _stale_at(told: tuple[Event, ...], policy: Policy) -> datetime:
+    return min(event.not_before for event in told) + policy.stale_after
+
+
+def _linger_until(event: Event, policy: Policy) -> datetime:
+    return (event.started_at or event.not_before) + policy.linger

@@ -1,0 +1,44 @@
+"""Where a machine goes that moves: to the emptiest host that does not carry too much of its group."""
+
+from forewarn.core.draft import Draft
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.room import Room
+from forewarn.core.words import HostName, HostState
+
+
+def choose(draft: Draft, machine: Machine, *, but: HostName | None) -> HostName | None:
+    """Choose the best sound host for a machine, and count the machine there; None if there is no other."""
+    sound = [name for name in draft.room if name != but and _is_sound(draft, name)]
+    if not sound:
+        return None
+    spare = _spare(draft, machine)
+    chosen = min(sound, key=lambda name: _badness(draft.room[name], machine, spare, name))
+    draft.room[chosen] = draft.room[chosen].joined(machine)
+    return chosen
+
+
+def _badness(
+    room: Room, machine: Machine, spare: int | None, name: HostName
+) -> tuple[bool, bool, int, int, HostName]:
+    """Say what speaks against a host, the weightiest first.
+
+    That its group could no longer spare what the host carries of one update domain: nobody could maintain
+    it then. That it is being worked on: the machine would be told again, and moved again. Then how full it
+    is, and how many of the group would be lost with it. A rollout needs no more than that: hosts that it
+    is done with are the emptiest.
+    """
+    crowded = spare is not None and room.of_domain(machine) >= spare
+    return crowded, room.busy, room.carried, room.of_group(machine.group), name
+
+
+def _spare(draft: Draft, machine: Machine) -> int | None:
+    """Say how many machines its group can do without at best; None if it needs none."""
+    group = draft.groups[machine.group]
+    budget = draft.base.budgets.get(group.name) if group.policy.budget else None
+    return None if budget is None else budget.at_best
+
+
+def _is_sound(draft: Draft, name: HostName) -> bool:
+    """Hosts that are not loaded are in `room` only if they are sound."""
+    host = draft.hosts.get(name)
+    return host is None or host.state is HostState.OK

@@ -1,0 +1,96 @@
+"""What drivers report of steps: under way, done, failed."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import Order, Step
+from forewarn.core.orders import departures, lifecycle, stages, steps
+from forewarn.core.policy import EXTERNAL, Policy
+from forewarn.core.words import HostName, HostState, MachineId, OrderId, StepState
+
+
+def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
+    """Take the word of whoever does the work outside that it is done."""
+    mine = _under_way_outside(draft, order)
+    for step in mine.steps:
+        if step.state is StepState.RUNNING:
+            step_done(draft, order, step.machine, by=by)
+    return lifecycle.advance(draft, order, policy=policy)
+
+
+def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
+    """Take the word of whoever does the work outside that it failed."""
+    mine = _under_way_outside(draft, order)
+    for step in mine.steps:
+        if step.state is StepState.RUNNING:
+            step_failed(draft, order, step.machine, why=why, by=by)
+    return lifecycle.advance(draft, order, policy=policy)
+
+
+def heartbeat(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
+    """Take the word of whoever does the work outside that it is still being done."""
+    mine = _under_way_outside(draft, order)
+    look_at = draft.now + (mine.terms.heartbeat or policy.external_silence)
+    for step in mine.steps:
+        if step.state is StepState.RUNNING:
+            step_running(draft, order, step.machine, look_at=look_at)
+    return lifecycle.advance(draft, order, policy=policy)
+
+
+def _under_way_outside(draft: Draft, order: OrderId) -> Order:
+    mine = draft.orders[order]
+    if mine.driver != EXTERNAL:
+        raise Conflict(f"order {order} is carried out by driver {mine.driver}: nobody else has a say")
+    if not any(step.state is StepState.RUNNING for step in mine.steps):
+        raise Conflict(f"order {order} is {mine.state}: none of its work is under way")
+    return mine
+
+
+def step_running(draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime) -> None:
+    """Take a driver's word that a step is under way."""
+    place, step = _running_step(draft.orders[order], machine)
+    if step is not None:
+        draft.put_order(stages.put_step(draft.orders[order], place, replace(step, look_at=look_at)))
+
+
+def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "") -> None:
+    """Take a driver's word that a step has been carried out."""
+    mine = draft.orders[order]
+    place, step = _running_step(mine, machine)
+    if step is None:
+        return
+    if step.target is not None and not _can_arrive(draft, step.target):
+        why = f"host {step.target} was lost before it arrived: retry, and another one is chosen"
+        step_failed(draft, order, machine, why=why)
+        return
+    before = draft.machines[machine]
+    draft.put_order(stages.put_step(mine, place, steps.done(draft, mine, step, by=by)))
+    host = draft.machines[machine].host
+    if host != before.host:
+        departures.leave_host(draft, before, why=f"moved to {host}" if host else "evicted", keep=order)
+    draft.wake(departures.touching(draft, machine))
+
+
+def step_failed(draft: Draft, order: OrderId, machine: MachineId, *, why: str, by: str = "") -> None:
+    """Take a driver's word that a step could not be carried out."""
+    mine = draft.orders[order]
+    place, step = _running_step(mine, machine)
+    if step is not None:
+        draft.put_order(stages.put_step(mine, place, steps.fail(draft, mine, step, why=why, by=by)))
+        draft.wake(departures.touching(draft, machine))
+
+
+def _can_arrive(draft: Draft, target: HostName) -> bool:
+    host = draft.hosts.get(target)
+    return host is not None and host.state is not HostState.FAILED
+
+
+def _running_step(order: Order, machine: MachineId) -> tuple[int, Step | None]:
+    """Find the step; None if it is not running any more: the machine left meanwhile."""
+    for place, stage in enumerate(order.stages):
+        for step in stage.steps:
+            if step.machine == machine and step.state is StepState.RUNNING:
+                return place, step
+    return 0, None

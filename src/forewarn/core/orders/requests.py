@@ -1,0 +1,232 @@
+"""What may be ordered, on a machine or on a host, and when."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict, Invalid, LimitReached
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Terms
+from forewarn.core.orders import departures, lifecycle, reasons, stages
+from forewarn.core.orders.interventions import cancel
+from forewarn.core.policy import LEAVING, ONLY_IF_ENABLED, WORK, Policy, source_of
+from forewarn.core.rehearsal import consent
+from forewarn.core.words import (
+    Action,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineState,
+    OrderId,
+    OrderState,
+    Priority,
+    Source,
+    StepState,
+    Work,
+)
+
+NO_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mandate:
+    """Who asks, why, who shall do it, and on what terms."""
+
+    by: str
+    reason: str = ""
+    driver: str = "simulated"
+    terms: Terms = NO_TERMS
+
+
+MAINTENANCE_WORK = frozenset({Work.FREEZE, Work.REBOOT, Work.REDEPLOY})
+
+
+def on_machine(
+    draft: Draft, machine: MachineId, action: Action, mandate: Mandate, *, scheduled: int, policy: Policy
+) -> Order:
+    """Place an order on one machine; `scheduled` is how many of its project's wait to start."""
+    target = draft.machines[machine]
+    if mandate.terms.rehearsal:
+        consent.check_machine(target, draft.projects)
+    _check_state(draft, target, action)
+    _check_first(draft, target, action)
+    _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
+    order = _place(
+        draft,
+        Order(
+            id=OrderId(draft.new_id()),
+            number=draft.number + 1,
+            action=action,
+            work=WORK[action],
+            source=source_of(action),
+            project=target.project,
+            machine=target.id,
+            machine_name=target.name,
+            host=None,
+            by=mandate.by,
+            reason=mandate.reason,
+            driver=mandate.driver,
+            terms=mandate.terms,
+            created_at=draft.now,
+        ),
+    )
+    if action in LEAVING:
+        departures.leave_scheduled(
+            draft, target, why=f"superseded by {action} (order {order.id})", keep=order.id
+        )
+    return lifecycle.advance(draft, order.id, policy=policy)
+
+
+def on_host(
+    draft: Draft,
+    host: HostName,
+    action: Action,
+    mandate: Mandate,
+    *,
+    work: Work | None = None,
+    policy: Policy,
+) -> Order:
+    """Place an order on a host."""
+    if action is Action.MAINTENANCE and work not in MAINTENANCE_WORK:
+        raise Invalid(f"action {work or ''!r}: expected freeze, reboot or redeploy")
+    target = draft.hosts[host]
+    if mandate.terms.rehearsal:
+        consent.check_host(target, draft.machines_on(host), draft.projects)
+    _check_host(draft, target, action)
+    order = _place(
+        draft,
+        Order(
+            id=OrderId(draft.new_id()),
+            number=draft.number + 1,
+            action=action,
+            work=work or WORK.get(action),
+            source=Source.PLATFORM,
+            project=None,
+            machine=None,
+            machine_name=None,
+            host=host,
+            by=mandate.by,
+            reason=mandate.reason,
+            driver=mandate.driver,
+            terms=mandate.terms,
+            created_at=draft.now,
+        ),
+    )
+    if action is Action.MAINTENANCE and not mandate.terms.emergency:
+        _check_possible(draft, order, host, policy)
+    _clear_the_way(draft, order, host)
+    _change_host(draft, target, action, by=mandate.by)
+    if order.work is None:
+        draft.record(Kind.ORDER_DONE, order, by=order.by)
+        return draft.put_order(departures.ended(draft, order, OrderState.DONE))
+    return lifecycle.advance(draft, order.id, policy=policy)
+
+
+def _place(draft: Draft, order: Order) -> Order:
+    said = f"{order.action} {order.work}" if order.action is Action.MAINTENANCE else f"{order.action}"
+    if order.terms.rehearsal:
+        said += f" (rehearsal of {order.terms.rehearsal})"
+    draft.record(
+        Kind.ORDER_PLACED, order, by=order.by, reason=f"{said}: {order.reason}" if order.reason else said
+    )
+    return draft.put_order(order)
+
+
+def _check_state(draft: Draft, machine: Machine, action: Action) -> None:
+    host = draft.hosts.get(machine.host) if machine.host else None
+    if host is not None and host.state is HostState.FAILED and action is not Action.TERMINATE:
+        raise Conflict(
+            f'machine "{machine.name}" is on host "{host.name}", which is failed: it is recovered first'
+        )
+    stopped = machine.state is MachineState.STOPPED
+    if action is Action.START and not stopped:
+        raise Conflict(f'machine "{machine.name}" is {machine.state}, there is nothing to start')
+    if stopped and action not in (Action.START, Action.TERMINATE):
+        raise Conflict(f'machine "{machine.name}" is stopped: start it first')
+    if action is Action.EVICT and machine.priority is not Priority.SPOT:
+        raise Conflict(f'machine "{machine.name}" is {machine.priority}: only spot machines are evicted')
+
+
+def _check_first(draft: Draft, machine: Machine, action: Action) -> None:
+    """Refuse a second order on a machine, but for those after which it is gone."""
+    for other in draft.orders.values():
+        if other.open and other.machine == machine.id and (other.action in LEAVING or action not in LEAVING):
+            raise Conflict(
+                f'machine "{machine.name}" has order {other.id} ({other.action}), which is {other.state}'
+            )
+
+
+def _check_limit(draft: Draft, machine: Machine, action: Action, *, scheduled: int, policy: Policy) -> None:
+    at_once = action in ONLY_IF_ENABLED and not draft.groups[machine.group].enabled
+    if source_of(action) is not Source.USER or action is Action.START or at_once:
+        return
+    if scheduled >= policy.user_orders:
+        raise LimitReached(
+            f"project {machine.project} has {scheduled} operations scheduled, its limit: "
+            "wait until some have started, or cancel some"
+        )
+
+
+def _check_host(draft: Draft, host: Host, action: Action) -> None:
+    allowed = {
+        Action.CORDON: (HostState.OK, HostState.CORDONED),
+        Action.UNCORDON: (HostState.OK, HostState.CORDONED),
+        Action.RESTORE: tuple(HostState),
+    }.get(action, (HostState.OK, HostState.CORDONED, HostState.DEGRADED))
+    if host.state not in allowed:
+        hint = ": restore it first" if action is not Action.FAIL else ""
+        raise Conflict(f'host "{host.name}" is {host.state}{hint}')
+    if action in (Action.MAINTENANCE, Action.DEGRADE):
+        for other in departures.orders_on(draft, host.name):
+            raise Conflict(
+                f'host "{host.name}" has order {other.id} ({other.action}), which is {other.state}'
+            )
+
+
+def _check_possible(draft: Draft, order: Order, host: HostName, policy: Policy) -> None:
+    """Refuse what could only wait for ever: windows that never open, a group that can never spare so many."""
+    concerned = [machine for machine in draft.machines_on(host) if machine.state is not MachineState.STOPPED]
+    affected = tuple(stages.step_of(machine) for machine in concerned)
+    reasons.timing(draft, order, affected, policy).check(f"host {host}", now=draft.now)
+    together = Counter((step.group, step.domain) for step in affected)
+    for (group, _), count in together.items():
+        if draft.groups[group].policy.budget:
+            draft.base.budgets[group].check(group, host, count)
+
+
+def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
+    """End what a failure supersedes, or what a restored host no longer needs."""
+    match order.action:
+        case Action.FAIL:
+            carried = {machine.id for machine in draft.machines_on(host)}
+            for other in list(draft.orders.values()):
+                mine = other.host == host or other.machine in carried
+                if other.open and other.id != order.id and mine and not _is_leaving(other):
+                    departures.close(draft, other, why=f"host {host} failed (order {order.id})")
+        case Action.RESTORE:
+            for other in departures.orders_on(draft, host):
+                if other.action is Action.DEGRADE:
+                    cancel(draft, other.id, by=order.by, why=f"host {host} was restored")
+        case _:
+            pass
+
+
+def _is_leaving(order: Order) -> bool:
+    """Say whether a machine is being evicted or terminated right now: it goes, wherever it was."""
+    begun = (StepState.RUNNING, StepState.DONE)
+    return order.action in LEAVING and any(step.state in begun for step in order.steps)
+
+
+def _change_host(draft: Draft, host: Host, action: Action, *, by: str) -> None:
+    state = {
+        Action.DEGRADE: HostState.DEGRADED,
+        Action.FAIL: HostState.FAILED,
+        Action.CORDON: HostState.CORDONED,
+        Action.RESTORE: HostState.OK,
+        Action.UNCORDON: HostState.OK,
+    }.get(action, host.state)
+    if state is not host.state:
+        draft.record(Kind.HOST_CHANGED, host, by=by, reason=f"{host.state} to {state}")
+        draft.put_host(replace(host, state=state))

@@ -1,0 +1,86 @@
+"""How an order is cut into stages: no stage disturbs two update domains of one group."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from forewarn.core.draft import Draft
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.policy import LEAVING
+from forewarn.core.words import GroupName, MachineState, StageState, StepState
+
+SETTLED = frozenset({StepState.DONE, StepState.MOOT})
+
+
+def replan(draft: Draft, order: Order) -> Order:
+    """Cut anew what an order has not announced yet; machines may have come and gone meanwhile."""
+    fixed = tuple(stage for stage in order.stages if stage.state is not StageState.QUEUED)
+    handled = {step.machine for stage in fixed for step in stage.steps if step.state is not StepState.MOOT}
+    left = [machine for machine in _concerned(draft, order) if machine.id not in handled]
+    return replace(order, stages=fixed + cut(left))
+
+
+def cut(machines: Iterable[Machine]) -> tuple[Stage, ...]:
+    """Cut machines into stages, each group's lowest update domain first."""
+    domains: dict[GroupName, set[int]] = defaultdict(set)
+    machines = tuple(machines)
+    for machine in machines:
+        domains[machine.group].add(machine.update_domain)
+    turn = {
+        (group, domain): place for group, its in domains.items() for place, domain in enumerate(sorted(its))
+    }
+    stages: dict[int, list[Step]] = defaultdict(list)
+    for machine in machines:
+        stages[turn[machine.group, machine.update_domain]].append(step_of(machine))
+    return tuple(Stage(state=StageState.QUEUED, steps=tuple(stages[place])) for place in sorted(stages))
+
+
+def step_of(machine: Machine) -> Step:
+    """Make a machine's share of a stage."""
+    return Step(machine=machine.id, name=machine.name, group=machine.group, domain=machine.update_domain)
+
+
+def active(order: Order) -> tuple[int, ...]:
+    """Return the places of the stages that are announced or started."""
+    live = (StageState.ANNOUNCED, StageState.STARTED)
+    return tuple(place for place, stage in enumerate(order.stages) if stage.state in live)
+
+
+def put_stage(order: Order, place: int, stage: Stage) -> Order:
+    """Replace one stage."""
+    return replace(order, stages=(*order.stages[:place], stage, *order.stages[place + 1 :]))
+
+
+def put_step(order: Order, place: int, step: Step) -> Order:
+    """Replace the step of one machine in a stage."""
+    stage = order.stages[place]
+    steps = tuple(step if step.machine == old.machine else old for old in stage.steps)
+    return put_stage(order, place, replace(stage, steps=steps))
+
+
+def settled(steps: Iterable[Step]) -> bool:
+    """Say whether nothing more will come of any of these steps."""
+    return all(step.state in SETTLED for step in steps)
+
+
+def fits(stage: Stage, step: Step) -> bool:
+    """Say whether a machine can join a stage without a second update domain of its group."""
+    return all(
+        other.domain == step.domain
+        for other in stage.steps
+        if other.group == step.group and other.state is not StepState.MOOT
+    )
+
+
+def _concerned(draft: Draft, order: Order) -> Iterable[Machine]:
+    """The machines that an order is about now."""
+    if order.host is None:
+        machine = draft.machines.get(order.machine) if order.machine else None
+        return () if machine is None else (machine,)
+    leaving = {other.machine for other in draft.orders.values() if other.open and other.action in LEAVING}
+    return (
+        machine
+        for machine in draft.machines_on(order.host)
+        if machine.state is not MachineState.STOPPED and machine.id not in leaving
+    )

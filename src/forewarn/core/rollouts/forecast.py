@@ -1,0 +1,118 @@
+"""When the waves of a rollout are to be expected if nobody approves early and nothing is in the way."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import reduce
+from itertools import zip_longest
+
+from forewarn.core.model.rollout import Rollout, Wave
+from forewarn.core.model.survey import NOBODY, Scene
+from forewarn.core.policy import Policy
+from forewarn.core.rollouts import waves
+from forewarn.core.rollouts.hosts import Timings
+from forewarn.core.words import GroupName, HostName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """When a wave, or a stage of it, is announced, started and over."""
+
+    announce_at: datetime
+    start_at: datetime
+    end_at: datetime
+    stages: tuple["Expected", ...] = ()  # of a wave: the next one is announced when one is over
+
+
+def forecast(
+    rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy
+) -> tuple[Rollout, tuple[Expected, ...]]:
+    """Say when each planned wave is to be expected; windows decide which hosts go first.
+
+    Hosts that no window ever has room for come last, and nothing is expected of them.
+    """
+    timings = Timings(rollout, scene, policy)
+    spare = {group: budget.at_best for group, budget in scene.budgets.items()}
+    left, at = list(rollout.left), _free_at(rollout, now)
+    found: list[Expected] = []
+    planned: list[Wave] = []
+    while left:
+        moments = {host: timings.tell_at(host, at) for host in left}
+        possible = [moment for moment in moments.values() if moment is not None]
+        if not possible:
+            planned += waves.cut(left, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
+            break
+        at = min(possible)
+        free = [host for host in left if moments[host] == at]
+        chosen = waves.pick(free, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
+        expected = _expected(chosen, scene, timings, at=at, policy=policy)
+        planned.append(Wave(hosts=chosen))
+        found.append(expected)
+        at = expected.end_at + rollout.gap
+        taken = set(chosen)
+        left = [host for host in left if host not in taken]
+    return replace(rollout, waves=(*rollout.begun, *planned)), tuple(found)
+
+
+def ends_about(
+    rollout: Rollout, hosts: Iterable[HostName], scene: Scene, *, now: datetime, policy: Policy
+) -> datetime:
+    """Say when a wave of these hosts is over that is announced now."""
+    return _expected(hosts, scene, Timings(rollout, scene, policy), at=now, policy=policy).end_at
+
+
+def _free_at(rollout: Rollout, now: datetime) -> datetime:
+    """Say when the next wave may come: after the one that is under way, and after the gap."""
+    ends = (wave.ended_at or max(wave.ends_about or now, now) for wave in rollout.begun)
+    return max(now, max((end + rollout.gap for end in ends), default=now))
+
+
+def _expected(
+    hosts: Iterable[HostName], scene: Scene, timings: Timings, *, at: datetime, policy: Policy
+) -> Expected:
+    """Say when a wave that is announced at a moment starts and ends: the slowest host decides."""
+    each = [tuple(_stages(host, scene, timings, at=at, policy=policy)) for host in hosts]
+    together = ((stage for stage in level if stage is not None) for level in zip_longest(*each))
+    stages = [reduce(_slower, level) for level in together]
+    return Expected(
+        announce_at=at,
+        start_at=stages[0].start_at if stages else at,
+        end_at=max((stage.end_at for stage in stages), default=at),
+        stages=tuple(stages),
+    )
+
+
+def _stages(
+    host: HostName, scene: Scene, timings: Timings, *, at: datetime, policy: Policy
+) -> Iterator[Expected]:
+    """Say when each stage of a host's order is to be expected."""
+    timing, told = timings.of(host), at
+    for _ in range(scene.footprints.get(host, NOBODY).stages):
+        told = timing.tell_at(told) or told
+        start = timing.not_before(told)
+        # However short the work is, events stay listed for so long after their start.
+        end = start + max(policy.linger, timings.work)
+        yield Expected(announce_at=told, start_at=start, end_at=end)
+        told = end
+
+
+def _slower(one: Expected, other: Expected) -> Expected:
+    return Expected(
+        announce_at=min(one.announce_at, other.announce_at),
+        start_at=max(one.start_at, other.start_at),
+        end_at=max(one.end_at, other.end_at),
+    )
+
+
+def on_one_host(scene: Scene) -> Sequence[str]:
+    """Say which groups have every member on one host: no wave can spare them."""
+    places: dict[GroupName, dict[HostName, int]] = {}
+    for host, footprint in scene.footprints.items():
+        for group, counts in footprint.domains.items():
+            places.setdefault(group, {})[host] = sum(counts.values())
+    return [
+        f"group {group}: all {members} members are on {host}"
+        for group, members in sorted(scene.sizes.items())
+        for host, carried in places.get(group, {}).items()
+        if carried == members and members > 1
+    ]

@@ -1,0 +1,192 @@
+"""What a rollout does next: which hosts may be announced now, and why all others wait.
+
+Nothing here places or cancels orders; it says which are to be. Deciding twice changes nothing the second
+time. Only one wave is under way at a time; what is not begun is cut anew when machines have moved.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model.survey import NOBODY, Scene
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.moments import stamp
+from forewarn.core.policy import Policy
+from forewarn.core.rollouts import health, waves
+from forewarn.core.rollouts.hosts import Timings, not_now
+from forewarn.core.rollouts.progress import Orders, Quiet, unfinished
+from forewarn.core.words import GroupName, HostName, OrderId
+
+# How often a machine that must poll again is asked after: guests poll once a second.
+LOOK_FOR_POLLS = timedelta(seconds=5)
+
+
+def resting_until(rollout: Rollout) -> datetime | None:
+    """Say until when the gap after the last wave lasts."""
+    ended = [wave.ended_at for wave in rollout.begun if wave.ended_at is not None]
+    return max(ended) + rollout.gap if ended else None
+
+
+def is_ready(rollout: Rollout, *, now: datetime) -> bool:
+    """Say whether the next wave may be chosen."""
+    going = rollout.open and rollout.state is RolloutState.RUNNING and not rollout.aborting
+    resting = resting_until(rollout)
+    return going and not unfinished(rollout) and bool(rollout.left) and (resting is None or resting <= now)
+
+
+def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, policy: Policy) -> Rollout:
+    """Say when to look again: after the gap, when a machine should be healthy, or when an order changes."""
+    if rollout.state is not RolloutState.RUNNING or rollout.aborting:
+        return replace(rollout, due_at=None)
+    under_way = unfinished(rollout)
+    if any(wave.state is WaveState.CHECKING for wave in under_way):
+        return replace(rollout, due_at=now + LOOK_FOR_POLLS)
+    if under_way:
+        look_at = health.look_at(rollout, orders.values(), quiet, now=now, policy=policy)
+        return replace(rollout, due_at=look_at)
+    resting = resting_until(rollout)
+    if resting is None or resting <= now:
+        return replace(rollout, due_at=None)
+    return replace(rollout, due_at=resting, waiting=())
+
+
+def next_wave(
+    rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy
+) -> tuple[Rollout, tuple[HostName, ...]]:
+    """Cut anew what is not begun, and choose the hosts that may be announced now.
+
+    If there is none, it is looked at again when the first window lets it, or when the fleet changes.
+    """
+    rollout = replan(_without_departed(rollout, scene), scene)
+    if not rollout.left:
+        return replace(rollout, blocked=False), ()
+    timings = Timings(rollout, scene, policy)
+    reasons = {host: why_not(host, scene, timings, now=now) for host in rollout.left}
+    free = [host for host in rollout.left if not reasons[host]]
+    first = rollout.planned[0].hosts
+    chosen = first if all(not reasons[host] for host in first) else ()
+    spare = {group: budget.spare for group, budget in scene.budgets.items()}
+    chosen = waves.pick(chosen or free, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
+    if chosen != first and chosen:
+        rest = [host for host in rollout.left if host not in chosen]
+        rollout = replace(rollout, waves=(*rollout.begun, Wave(hosts=chosen), *_cut(rest, rollout, scene)))
+    blocking = tuple(dict.fromkeys(why for host in rollout.left for why in reasons[host]))
+    opening = (timings.tell_at(host, now) for host in rollout.left)
+    due_at = min((moment for moment in opening if moment is not None and moment > now), default=None)
+    return replace(rollout, waiting=blocking, blocked=not chosen, due_at=due_at), chosen
+
+
+def dead_end(rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy) -> str:
+    """Say why none of the hosts that are left will ever be done unless a person helps; "" if one may be."""
+    timings, ends = Timings(rollout, scene, policy), []
+    for host in rollout.left:
+        stuck = [wait for wait in why_not(host, scene, timings, now=now) if wait.stuck]
+        if not stuck:
+            return ""
+        ends += stuck
+    return f"{ends[0].what}: {ends[0].reason}" if ends else ""
+
+
+def impossible(rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy) -> str:
+    """Say why a rollout cannot go on as the fleet is now: its plan would be refused; "" if it can."""
+    rollout = _without_departed(rollout, scene)
+    timings = Timings(rollout, scene, policy)
+    never = next((host for host in rollout.left if timings.tell_at(host, now) is None), None)
+    if never is not None:
+        return "; ".join(
+            f"{why.what}: {why.reason}" for why in timings.of(never).why_not_tell(never, now=now)
+        )
+    # What is under way may make room for others.
+    return "" if unfinished(rollout) else dead_end(rollout, scene, now=now, policy=policy)
+
+
+def why_not(host: HostName, scene: Scene, timings: Timings, *, now: datetime) -> tuple[Waiting, ...]:
+    """Say why a host cannot be announced at this moment."""
+    outside: tuple[Waiting, ...] = ()
+    if timings.tell_at(host, now) != now:
+        outside = timings.of(host).why_not_tell(host, now=now)
+    return (*not_now(host, scene), *outside)
+
+
+def _without_departed(rollout: Rollout, scene: Scene) -> Rollout:
+    """Forget hosts that have left the fleet before their turn."""
+    gone = {host for host in rollout.left if host not in scene.hosts}
+    return replace(rollout, hosts=tuple(host for host in rollout.hosts if host not in gone))
+
+
+def replan(rollout: Rollout, scene: Scene) -> Rollout:
+    """Cut anew what is not begun, unless it still holds good."""
+    good = waves.holds_good(
+        rollout.planned,
+        rollout.left,
+        scene.footprints,
+        at_once=rollout.hosts_at_once,
+        spare=_spare_at_best(scene),
+    )
+    if good:
+        return rollout
+    return replace(rollout, waves=(*rollout.begun, *_cut(rollout.left, rollout, scene)))
+
+
+def _cut(hosts: Sequence[HostName], rollout: Rollout, scene: Scene) -> tuple[Wave, ...]:
+    spare = _spare_at_best(scene)
+    return waves.cut(hosts, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
+
+
+def _spare_at_best(scene: Scene) -> dict[GroupName, int]:
+    return {group: budget.at_best for group, budget in scene.budgets.items()}
+
+
+def begin(
+    rollout: Rollout,
+    placed: Mapping[HostName, OrderId],
+    scene: Scene,
+    *,
+    now: datetime,
+    ends_about: datetime | None = None,
+) -> Rollout:
+    """Turn the first planned wave into one whose hosts have orders."""
+    first, *rest = rollout.planned
+    orders = tuple(placed[host] for host in first.hosts)
+    wave = replace(first, state=WaveState.ANNOUNCED, orders=orders, announced_at=now, ends_about=ends_about)
+    conflicts = _conflicts(first, rest[0], scene) if rest else ()
+    waiting = tuple(dict.fromkeys((*rollout.waiting, *conflicts)))
+    return replace(rollout, waves=(*rollout.begun, wave, *rest), waiting=waiting)
+
+
+def _conflicts(wave: Wave, after: Wave, scene: Scene) -> tuple[Waiting, ...]:
+    """Say which update domains of the next wave wait for one of this wave."""
+    told: dict[GroupName, int] = {}
+    for host in wave.hosts:
+        for group, counts in scene.footprints.get(host, NOBODY).domains.items():
+            told.setdefault(group, min(counts))
+    found = []
+    for host in after.hosts:
+        for group, counts in scene.footprints.get(host, NOBODY).domains.items():
+            if group in told and min(counts) != told[group]:
+                reason = f"update domain {min(counts)} waits for domain {told[group]}"
+                found.append(Waiting(what=group, reason=reason, group=group))
+    return tuple(dict.fromkeys(found))
+
+
+def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
+    """Say for everything that is not begun why it waits, in the order of the waves."""
+    if not rollout.open or rollout.aborting:
+        return rollout.waiting
+    begun, under_way = len(rollout.begun), unfinished(rollout)
+    # What kept a host when a wave began was looked at then; a window may have opened since.
+    kept = tuple(wait for wait in rollout.waiting if wait.until is None or wait.until > now)
+    turns = tuple(
+        Waiting(what=host, reason=f"wave {number} waits for wave {number - 1}")
+        for number, wave in enumerate(rollout.planned, start=begun + 1)
+        # The next wave waits for one that is under way, or else for what is said beside this.
+        if number > begun + 1 or under_way
+        for host in wave.hosts
+    )
+    resting = None if under_way or not rollout.planned else resting_until(rollout)
+    gap: tuple[Waiting, ...] = ()
+    if resting is not None and resting > now:
+        reason = f"wave {begun + 1} waits for the gap after wave {begun}, until {stamp(resting)}"
+        gap = tuple(Waiting(what=host, reason=reason) for host in rollout.planned[0].hosts)
+    return (*kept, *gap, *turns)

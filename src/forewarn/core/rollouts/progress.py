@@ -1,0 +1,110 @@
+"""What has become of a rollout: how far its waves are, what went wrong, and whether it is over."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeAlias
+
+from forewarn.core.model.order import Order, Step
+from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.words import OrderId, OrderState, StageState
+
+Orders: TypeAlias = Mapping[OrderId, Order]
+Quiet: TypeAlias = Sequence[Step]
+
+
+def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
+    """Bring its waves up to date with their orders; `quiet` are the machines that must still poll again."""
+    checking = bool(quiet)
+    settled = tuple(wave_now(wave, orders, checking=checking, now=now) for wave in rollout.waves)
+    rollout = replace(rollout, waves=settled)
+    if rollout.open and not unfinished(rollout):
+        if rollout.aborting:
+            return _ended(rollout, RolloutState.ABORTED, now=now)
+        if not rollout.left and not trouble(rollout, orders):
+            return _ended(rollout, RolloutState.DONE, now=now)
+    if rollout.aborting:
+        return replace(rollout, waiting=_finishing(rollout, orders))
+    return as_paused(rollout, orders) if rollout.state is RolloutState.PAUSED else rollout
+
+
+def _finishing(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
+    """Say what is finished before an abort is complete."""
+    failed = (*trouble(rollout, orders), *stuck(rollout, orders))
+    reason = "what has started is finished before the rollout is aborted"
+    busy = (
+        Waiting(what=orders[id_].host or "", reason=reason)
+        for wave in unfinished(rollout)
+        for id_ in wave.orders
+        if orders[id_].open and orders[id_].state is not OrderState.FAILED
+    )
+    return (*failed, *busy)
+
+
+def wave_now(wave: Wave, orders: Orders, *, checking: bool, now: datetime) -> Wave:
+    """Bring one wave up to date with its orders; `checking`: its machines have not all polled again."""
+    if wave.state in (WaveState.PLANNED, WaveState.DONE):
+        return wave
+    mine = [orders[order] for order in wave.orders]
+    wave = replace(wave, started_at=_started_at(mine))
+    if not any(order.open for order in mine):
+        if checking:
+            return replace(wave, state=WaveState.CHECKING)
+        ended = [order.ended_at for order in mine if order.ended_at is not None]
+        over = now if wave.state is WaveState.CHECKING else max(ended)
+        return replace(wave, state=WaveState.DONE, ended_at=over)
+    started = any(has_begun(order) for order in mine)
+    return replace(wave, state=WaveState.STARTED if started else WaveState.ANNOUNCED)
+
+
+def _started_at(mine: Sequence[Order]) -> datetime | None:
+    moments = (stage.started_at for order in mine for stage in order.stages)
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def has_begun(order: Order) -> bool:
+    """Say whether an order has done anything yet; one that has is not withdrawn but finished."""
+    begun = (StageState.STARTED, StageState.DONE)
+    return any(stage.state in begun for stage in order.stages)
+
+
+def unfinished(rollout: Rollout) -> tuple[Wave, ...]:
+    """Return the waves that are under way."""
+    return tuple(wave for wave in rollout.begun if wave.state is not WaveState.DONE)
+
+
+def trouble(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
+    """Say what went wrong with its hosts that no person has settled yet."""
+    found = []
+    for wave in rollout.begun:
+        for host, id_ in zip(wave.hosts, wave.orders, strict=True):
+            order = orders.get(id_)
+            if order is None or host in rollout.given_up:
+                continue
+            if order.state in (OrderState.FAILED, OrderState.CANCELLED):
+                found.append(Waiting(what=host, reason=_what_went_wrong(order)))
+    return tuple(found)
+
+
+def stuck(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
+    """Say for which of its orders that are under way nobody but a person can do anything."""
+    under_way = (orders[id_] for wave in unfinished(rollout) for id_ in wave.orders if orders[id_].open)
+    return tuple(wait for order in under_way for wait in order.waiting if wait.stuck)
+
+
+def _what_went_wrong(order: Order) -> str:
+    if order.open:
+        first = f" ({order.waiting[0].what} {order.waiting[0].reason})" if order.waiting else ""
+        return f"order {order.id} failed{first}: retry or abandon it"
+    return f"order {order.id} was {order.state}: {order.why}"
+
+
+def as_paused(rollout: Rollout, orders: Orders) -> Rollout:
+    """Say why a paused rollout waits, and for whom."""
+    why = Waiting(what=f"rollout {rollout.id}", reason=f"paused: {rollout.why}")
+    return replace(rollout, waiting=(why, *trouble(rollout, orders)))
+
+
+def _ended(rollout: Rollout, state: RolloutState, *, now: datetime) -> Rollout:
+    return replace(rollout, state=state, ended_at=now, waiting=(), blocked=False, aborting=False, due_at=None)

@@ -1,0 +1,108 @@
+"""What people may ask of a rollout that is under way: pause, resume, abort; and who had the last word."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState, Word
+from forewarn.core.moments import stamp
+from forewarn.core.policy import Policy
+from forewarn.core.rollouts import health
+from forewarn.core.rollouts.progress import Orders, Quiet, as_paused, trouble, wave_now
+from forewarn.core.words import HostName, OrderState
+
+
+def check_open(rollout: Rollout, *, version: int | None = None) -> None:
+    """Refuse to change what is over or on its way there, or what has changed since somebody looked."""
+    if not rollout.open:
+        # Who paused or resumed what is done is no answer to anything.
+        said = _said(rollout) if rollout.state is RolloutState.ABORTED else ""
+        raise Conflict(f"rollout {rollout.id} is {rollout.state}{said}")
+    if rollout.aborting:
+        raise Conflict(f"rollout {rollout.id} is being aborted: {rollout.why}")
+    if version is not None and version != rollout.version:
+        raise Conflict(
+            f"rollout {rollout.id} has changed since version {version}: "
+            f"it is {rollout.state} (version {rollout.version}){_said(rollout)}"
+        )
+
+
+def check_running(rollout: Rollout) -> None:
+    """Refuse to pause what is paused."""
+    if rollout.state is RolloutState.PAUSED:
+        raise Conflict(f"rollout {rollout.id} is paused already: {rollout.why}")
+
+
+def _said(rollout: Rollout) -> str:
+    word = rollout.last_word
+    return "" if word is None else f", {word.what} by {word.by or 'forewarn'} at {stamp(word.at)}"
+
+
+def told(rollout: Rollout, what: str, *, by: str, now: datetime) -> Rollout:
+    """Keep the last word about a rollout, so that whoever comes second is told what changed."""
+    return replace(rollout, version=rollout.version + 1, last_word=Word(what=what, by=by, at=now))
+
+
+def paused(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rollout:
+    """Pause, once what was only announced has been cancelled: those hosts are as if never begun."""
+    rollout = replace(_returned(rollout, orders, now=now), state=RolloutState.PAUSED, why=why)
+    return replace(as_paused(rollout, orders), blocked=False, due_at=None)
+
+
+def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, policy: Policy) -> Rollout:
+    """Go on; a host whose order was abandoned is given up, a machine that is not healthy is excused."""
+    if rollout.state is not RolloutState.PAUSED:
+        raise Conflict(f"rollout {rollout.id} is {rollout.state}, there is nothing to resume{_said(rollout)}")
+    for problem in trouble(rollout, orders):
+        if _order_of(rollout, HostName(problem.what), orders).open:
+            raise Conflict(f"{problem.what}: {problem.reason}")
+    given_up = tuple(HostName(problem.what) for problem in trouble(rollout, orders))
+    excused = tuple(health.unwell(rollout, orders.values(), quiet, now=now, policy=policy))
+    return replace(
+        rollout,
+        state=RolloutState.RUNNING,
+        why="",
+        waiting=(),
+        given_up=rollout.given_up + given_up,
+        excused=rollout.excused + excused,
+    )
+
+
+def aborted(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rollout:
+    """Give up what has not started; what has is finished first."""
+    rollout = replace(_returned(rollout, orders, now=now), aborting=True, why=why)
+    return replace(rollout, waves=rollout.begun, blocked=False, due_at=None)
+
+
+def _order_of(rollout: Rollout, host: HostName, orders: Orders) -> Order:
+    places = (
+        id_
+        for wave in rollout.begun
+        for name, id_ in zip(wave.hosts, wave.orders, strict=True)
+        if name == host
+    )
+    return orders[next(places)]
+
+
+def _returned(rollout: Rollout, orders: Orders, *, now: datetime) -> Rollout:
+    """Take the hosts whose orders were cancelled out of their waves."""
+    kept = []
+    for wave in rollout.begun:
+        pairs = [
+            (host, id_)
+            for host, id_ in zip(wave.hosts, wave.orders, strict=True)
+            if id_ not in orders or orders[id_].state is not OrderState.CANCELLED
+        ]
+        if pairs:
+            hosts, ids = zip(*pairs, strict=True)
+            checking = wave.state is WaveState.CHECKING
+            wave = replace(wave, hosts=hosts, orders=ids)
+            kept.append(wave_now(wave, orders, checking=checking, now=now))
+    begun = replace(rollout, waves=tuple(kept))
+    planned = [
+        replace(wave, hosts=tuple(h for h in wave.hosts if h in begun.left)) for wave in rollout.planned
+    ]
+    back = tuple(h for h in begun.left if not any(h in wave.hosts for wave in planned))
+    first = (Wave(hosts=back),) if back else ()
+    return replace(begun, waves=(*kept, *first, *planned))
