@@ -19,7 +19,7 @@ from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.agent.reporting.systemd import Systemd
 from forewarn.agent.setup.agent_config import parse
 from forewarn.agent.setup.handler import Handler
-from forewarn.cli import console
+from forewarn.cli import terminal
 from forewarn.sdk.documents import Event
 from tests.agents import MACHINE, Stage, event
 from tests.mail_server import mail_server
@@ -168,6 +168,6 @@ def test_no_word_of_an_endpoint_becomes_a_label(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cells", [("\x1b[2J", "b"), ("a\rb", "\x07")])
 def test_a_table_says_nothing_to_a_terminal(cells: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
-    console.table(console.Layout(columns=("one", "two")), [cells], empty="")
-    console.details([("one", cells[0])])
+    terminal.table(terminal.Layout(columns=("one", "two")), [cells], empty="")
+    terminal.details([("one", cells[0])])
     assert not {"\x1b", "\r", "\x07"} & set(capsys.readouterr().out)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.cli.changes import Changes, Link, Record, UpToDate, blocks
 from forewarn.cli.client import Client, Refused, Unreachable
+from forewarn.cli.following.change_stream import Changes, Link, Record, UpToDate, blocks
 from forewarn.core.words import Action
 from tests.harness import Service, sqlite_url
 from tests.process import until

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from forewarn.cli import guest_view
+from forewarn.cli.guest_side import guest_view
 from forewarn.cli.main import app
 from forewarn.core.words import EventStatus, EventType
 from forewarn.sdk.client import GuestClient

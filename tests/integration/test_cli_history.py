@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from forewarn.cli import history_export
 from forewarn.cli.client import Client, Refused
 from forewarn.cli.main import app
+from forewarn.cli.views import history_export
 from forewarn.core.model.project import Project
 from forewarn.core.retention import Pruning
 from forewarn.core.words import Action, ProjectName

@@ -8,7 +8,7 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forewarn.cli.client import Client
-from forewarn.cli.mirror import Mirror, Watched
+from forewarn.cli.following.fleet_copy import Mirror, Watched
 from forewarn.core.words import Action
 from forewarn.wire import operator
 from tests.harness import Service, fleet, sqlite_url

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forewarn.api import shapes
-from forewarn.cli.words import span
+from forewarn.cli.formatting import span
 from forewarn.control.noting import NotingStore
 from forewarn.core.errors import Conflict
 from forewarn.core.words import Action, Kind, MachineId, Work

@@ -14,8 +14,7 @@ from forewarn.sdk.platform import posix, windows
 
 SOURCE = Path(forewarn.__file__).parent
 # What runs inside a machine; the rest of the command, and the server, are for Linux.
-INSIDE = [*SOURCE.glob("sdk/**/*.py"), *SOURCE.glob("agent/**/*.py"), *SOURCE.glob("cli/guest*.py")]
-INSIDE += SOURCE.glob("cli/agent*.py")
+INSIDE = [*SOURCE.glob("sdk/**/*.py"), *SOURCE.glob("agent/**/*.py"), *SOURCE.glob("cli/guest_side/*.py")]
 FILES = [path for path in INSIDE if path.parent != SOURCE / "sdk/platform"]
 
 # Modules that Windows' Python lacks, and names that it lacks, does otherwise, or that ask which system it is.
@@ -61,13 +60,11 @@ sys.modules["httpx._main"] = None  # a command of its own, which nobody here run
 
 def load():
     import forewarn, forewarn.agent, forewarn.cli, forewarn.sdk
-    for package in (forewarn.sdk, forewarn.agent):
+    import forewarn.cli.guest_side, forewarn.cli.main
+    for package in (forewarn.sdk, forewarn.agent, forewarn.cli.guest_side):
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             if not found.name.endswith(("platform.posix", ".recipes", ".keeper")):
                 importlib.import_module(found.name)
-    for found in pkgutil.iter_modules(forewarn.cli.__path__, "forewarn.cli."):
-        if found.name.split(".")[-1].startswith(("agent", "guest", "main")):
-            importlib.import_module(found.name)
 
 def run():
     from forewarn.cli.main import app

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.cli.toml import fleet_file
+from forewarn.cli.views.fleet_toml import fleet_file
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
 from forewarn.core.model.project import Project

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from forewarn.cli.history import folded
+from forewarn.cli.views.history_lines import folded
 
 
 def record(number: int, kind: str = "clock-advanced", by: str | None = "anna") -> dict[str, Any]:

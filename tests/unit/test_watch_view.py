@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from forewarn.cli.changes import Link
 from forewarn.cli.client import Client
-from forewarn.cli.mirror import Mirror, Time, Watched
-from forewarn.cli.watch_view import Size, View
+from forewarn.cli.following.change_stream import Link
+from forewarn.cli.following.fleet_copy import Mirror, Time, Watched
+from forewarn.cli.following.watch_view import Size, View
 from forewarn.clock import monotonic
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -1,1 +1,1 @@
-"""What people type: the `forewarn` command."""
+"""The `forewarn` command: `main` puts the nouns together; what every command shares lies beside it."""

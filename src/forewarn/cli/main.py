@@ -9,30 +9,29 @@ from typing import Annotated
 
 import typer
 
-from forewarn.cli import (
-    agent,
-    clock,
-    event,
-    fleet,
-    gate,
-    group,
-    guest,
-    history,
-    hold,
-    host,
-    machine,
-    order,
-    probe,
-    project,
-    rehearse,
-    rollout,
-    serve,
-    session,
-    token,
-    watch,
-    webhook,
+from forewarn.cli import session
+from forewarn.cli.command_group import Commands
+from forewarn.cli.gate import gate_commands
+from forewarn.cli.guest_side import agent_commands, guest_commands
+from forewarn.cli.nouns import (
+    clock_commands,
+    event_commands,
+    fleet_commands,
+    group_commands,
+    history_commands,
+    hold_commands,
+    host_commands,
+    machine_commands,
+    order_commands,
+    probe_commands,
+    project_commands,
+    rehearse_commands,
+    rollout_commands,
+    serve_commands,
+    token_commands,
+    watch_commands,
+    webhook_commands,
 )
-from forewarn.cli.commands import Commands
 from forewarn.cli.session import Json, Project, Server, Token
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
@@ -49,34 +48,34 @@ app = Commands(
 )
 
 for _noun, _part in {
-    "machine": machine,
-    "host": host,
-    "group": group,
-    "project": project,
-    "order": order,
-    "rollout": rollout,
-    "event": event,
-    "fleet": fleet,
-    "webhook": webhook,
-    "clock": clock,
-    "gate": gate,
-    "guest": guest,
-    "token": token,
-    "agent": agent,
+    "machine": machine_commands,
+    "host": host_commands,
+    "group": group_commands,
+    "project": project_commands,
+    "order": order_commands,
+    "rollout": rollout_commands,
+    "event": event_commands,
+    "fleet": fleet_commands,
+    "webhook": webhook_commands,
+    "clock": clock_commands,
+    "gate": gate_commands,
+    "guest": guest_commands,
+    "token": token_commands,
+    "agent": agent_commands,
 }.items():
     app.add_typer(_part.app, name=_noun)
 
-app.command("watch")(watch.watch)
-app.add_typer(history.app, name="history")
-app.command("rehearse")(rehearse.rehearse)
-app.command("hold")(hold.hold)
-app.command("release")(hold.release)
-app.command("holds")(hold.holds)
-app.command("calendar")(probe.calendar)
-app.command("health", rich_help_panel=SERVER_PANEL)(probe.health)
-app.command("metrics", rich_help_panel=SERVER_PANEL)(probe.metrics)
-app.command("serve", rich_help_panel=SERVER_PANEL)(serve.serve)
-app.command("backup", rich_help_panel=SERVER_PANEL)(serve.backup)
+app.command("watch")(watch_commands.watch)
+app.add_typer(history_commands.app, name="history")
+app.command("rehearse")(rehearse_commands.rehearse)
+app.command("hold")(hold_commands.hold)
+app.command("release")(hold_commands.release)
+app.command("holds")(hold_commands.holds)
+app.command("calendar")(probe_commands.calendar)
+app.command("health", rich_help_panel=SERVER_PANEL)(probe_commands.health)
+app.command("metrics", rich_help_panel=SERVER_PANEL)(probe_commands.metrics)
+app.command("serve", rich_help_panel=SERVER_PANEL)(serve_commands.serve)
+app.command("backup", rich_help_panel=SERVER_PANEL)(serve_commands.backup)
 
 
 def _show_version(wanted: bool) -> None:

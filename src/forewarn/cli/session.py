@@ -15,9 +15,9 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from forewarn.cli import console
+from forewarn.cli import terminal
 from forewarn.cli.client import Client, Refused, Unreachable
-from forewarn.cli.commands import Commands
+from forewarn.cli.command_group import Commands
 from forewarn.cli.flags import in_flags
 
 BAD_REQUEST = 400
@@ -99,7 +99,7 @@ class Session:
     def answer(self, whole: object, show: Callable[[], None]) -> None:
         """Print an answer whole for a program, or show it to a person."""
         if self.json:
-            console.print_json(whole)
+            terminal.print_json(whole)
         else:
             show()
 
@@ -142,11 +142,11 @@ def _command(function: Callable[..., None], options: Mapping[str, Any]) -> Calla
         except Refused as refusal:
             message = str(refusal)
             typed = in_flags(message) if refusal.status == BAD_REQUEST else message
-            console.complain(typed)
+            terminal.complain(typed)
             # What names a flag is wrong usage, whether it was found here or by the server.
             raise typer.Exit(1 if typed == message else 2) from None
         except Unreachable as error:
-            console.complain(str(error))
+            terminal.complain(str(error))
             raise typer.Exit(3) from None
 
     # Typer reads a command's options from its signature.

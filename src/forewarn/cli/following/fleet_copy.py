@@ -1,0 +1,221 @@
+"""A copy of the part of the fleet that somebody watches, kept up to date by what happens to it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from forewarn.cli.client import FORBIDDEN, Client, Refused
+from forewarn.cli.following.change_stream import Record
+from forewarn.clock import monotonic
+
+# More machines than this are read in one list rather than one by one.
+ONE_BY_ONE = 20
+NOT_FOUND = 404
+# A clock that runs by itself is set right so often, in seconds.
+READ_TIME_EVERY = 60.0
+
+Key = tuple[str, str]  # a machine's project and its name without case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """Which part of the fleet; None means any."""
+
+    project: str | None = None
+    group: str | None = None
+    host: str | None = None
+
+    @property
+    def all(self) -> bool:
+        """Whether it is the whole fleet."""
+        return self.project is None and self.group is None and self.host is None
+
+    @property
+    def filters(self) -> dict[str, str | None]:
+        """What a server is asked for its machines with."""
+        return {"project": self.project, "group": self.group, "host": self.host}
+
+    def has(self, thing: dict[str, Any]) -> bool:
+        """Say whether a machine, or what a record tells of, belongs to it."""
+        return all(wanted in (None, thing[name]) for name, wanted in self.filters.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Time:
+    """Service time: read now and then, and reckoned from there at its own speed."""
+
+    now: datetime
+    kind: str
+    speed: float
+    read_at: float
+
+    @classmethod
+    def read(cls, client: Client) -> "Time":
+        """Ask a server what time it is."""
+        clock = client.get("/v1/clock")
+        now = datetime.fromisoformat(clock["now"])
+        return cls(now=now, kind=clock["kind"], speed=clock["speed"], read_at=monotonic())
+
+    @property
+    def old(self) -> bool:
+        """Whether to ask again: always, if it is turned by hand; else now and then."""
+        return not self.speed or monotonic() - self.read_at > READ_TIME_EVERY
+
+    def at_present(self) -> datetime:
+        """Say what time it is."""
+        return self.now + timedelta(seconds=(monotonic() - self.read_at) * self.speed)
+
+
+@dataclass(slots=True)
+class Mirror:
+    """What is known of the fleet; None is what the caller may not see."""
+
+    client: Client
+    watched: Watched
+    version: int = 0  # grows with each change
+    time: Time | None = None
+    machines: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    hosts: dict[str, str] | None = None
+    holds: list[dict[str, Any]] | None = None
+    rollouts: list[dict[str, Any]] | None = None
+
+    def load(self) -> None:
+        """Read everything."""
+        self.version += 1
+        self.read_time()
+        groups = self._left("groups", project=self.watched.project)
+        self.groups = {group["name"]: group for group in groups}
+        self._load_machines()
+        self._load_events()
+        self._load_hosts()
+        self._load_holds()
+        self._load_rollouts()
+
+    def check(self) -> None:
+        """Refuse to watch what does not exist; the server says what that is."""
+        self.client.get("/v1/machines", limit=1, **self.watched.filters)
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Read again what has changed by the word of these records."""
+        self.version += 1
+        families = {record["kind"].partition("-")[0] for record in records}
+        self.read_time()
+        if families & {"group", "fleet", "project"}:
+            self.load()
+            return
+        self._take_machines(records, families)
+        if families & {"event", "order", "step", "machine", "promise"}:
+            self._load_events()
+        if "host" in families:
+            self._load_hosts()
+        if "hold" in families:
+            self._load_holds()
+        if families & {"rollout", "order"}:
+            self._load_rollouts()
+
+    def read_time(self) -> None:
+        """Read what time it is."""
+        self.time = Time.read(self.client)
+
+    def concerns(self, record: Record) -> bool:
+        """Say whether a record is about what is watched."""
+        watched = self.watched
+        if watched.all or (watched.project and not (watched.group or watched.host)):
+            return watched.project in (None, record["project"])
+        if record["group"] is not None and record["group"] == watched.group:
+            return True
+        if record["host"] is not None and record["host"] == watched.host:
+            return True
+        named = {record["machine"]} | {
+            name for event in self.events if event["id"] == record["event"] for name in event["resources"]
+        }
+        mine = {machine["name"] for machine in self.machines.values()}
+        return not named.isdisjoint(mine)
+
+    def _load_machines(self) -> None:
+        every = self._left("machines", **self.watched.filters)
+        self.machines = {_key(each): _small(each) for each in every}
+
+    def _take_machines(self, records: Iterable[Record], families: set[str]) -> None:
+        named = {
+            key
+            for record in records
+            if record["machine"] and ((key := _named(record)) in self.machines or self.watched.has(record))
+        }
+        if families & {"order", "host"}:
+            # What is given up or fails need not be told of each machine.
+            named |= {key for key, machine in self.machines.items() if machine["state"] != "running"}
+        if len(named) > ONE_BY_ONE:
+            self._load_machines()
+            return
+        for project, name in named:
+            self._take_machine(project, name)
+
+    def _take_machine(self, project: str, name: str) -> None:
+        try:
+            machine = self.client.get(f"/v1/machines/{name}", project=project)["machine"]
+        except Refused as refusal:
+            if refusal.status != NOT_FOUND:
+                raise
+            self.machines.pop((project, name), None)
+            return
+        if self.watched.has(machine):
+            self.machines[project, name] = _small(machine)
+        else:
+            self.machines.pop((project, name), None)
+
+    def _load_events(self) -> None:
+        every = self._left("events", project=self.watched.project)
+        if not self.watched.all:
+            mine = {machine["name"] for machine in self.machines.values()}
+            every = [event for event in every if not mine.isdisjoint(event["resources"])]
+        self.events = every
+
+    def _load_hosts(self) -> None:
+        found = self._if_allowed("hosts")
+        if found is not None:
+            found = [host for host in found if self.watched.host in (None, host["name"])]
+        self.hosts = None if found is None else {host["name"]: host["state"] for host in found}
+
+    def _load_holds(self) -> None:
+        self.holds = self._if_allowed("holds")
+
+    def _load_rollouts(self) -> None:
+        self.rollouts = self._if_allowed("rollouts", open=True)
+
+    def _left(self, what: str, **filters: str | None) -> list[dict[str, Any]]:
+        """Read a list of what is watched; nothing, if that is gone by now."""
+        try:
+            return list(self.client.all(what, **filters)[what])
+        except Refused as refusal:
+            if refusal.status != NOT_FOUND:
+                raise
+            return []
+
+    def _if_allowed(self, what: str, **params: Any) -> list[dict[str, Any]] | None:
+        """Read what the people of a project may not see; then it is not shown."""
+        try:
+            # Of which there are no pages.
+            if what == "holds":
+                return list(self.client.get("/v1/holds")["holds"])
+            return list(self.client.all(what, **params)[what])
+        except Refused as refusal:
+            if refusal.status != FORBIDDEN:
+                raise
+            return None
+
+
+def _key(machine: dict[str, Any]) -> Key:
+    return machine["project"], machine["name"].casefold()
+
+
+def _named(record: Record) -> Key:
+    return record["project"], record["machine"].casefold()
+
+
+def _small(machine: dict[str, Any]) -> dict[str, Any]:
+    """Keep what is shown: a fleet may be large."""
+    return {key: machine[key] for key in ("name", "project", "group", "host", "update_domain", "state")}

@@ -1,0 +1,206 @@
+"""Following a rollout until it is over or stops: drawn on a terminal, told in lines elsewhere."""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from forewarn.cli import formatting, terminal
+from forewarn.cli.client import Client
+from forewarn.cli.following.change_stream import Changes, Link, Outages, UpToDate
+from forewarn.cli.following.fleet_copy import Time
+from forewarn.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+REDRAWN_EVERY = 1.0
+# Waves beside the one that is under way; the others are counted.
+WAVES_SHOWN = 6
+MOST_REASONS = 4
+
+Rollout = dict[str, Any]
+
+
+def follow(session: Session, id_: str) -> None:
+    """Show a rollout until it is done; one that stops before ends this with code 1."""
+    try:
+        with session.client.kept_open() as client, Changes(session.client) as changes:
+            followed = _Followed(client, id_)
+            current = UpToDate(
+                changes, load=followed.read, take=lambda _: followed.read(), rest=followed.rest
+            )
+            followed.read()
+            if session.json:
+                _tell(followed, current, lambda: [json.dumps(followed.rollout, ensure_ascii=False)])
+            elif terminal.is_terminal():
+                _draw(followed, current)
+            else:
+                _tell(followed, current, followed.facts)
+    except KeyboardInterrupt:
+        _left(session, id_)
+        return
+    _end(session, followed.rollout)
+
+
+class _Followed:
+    """What is known of a rollout, and of the events of what it does now."""
+
+    def __init__(self, client: Client, id_: str) -> None:
+        self._client = client
+        self._id = id_
+        self.rollout: Rollout = {}
+        self.events: list[dict[str, Any]] = []
+        self.time: Time | None = None
+
+    @property
+    def moving(self) -> bool:
+        """Whether something is going to come of it without anybody's help."""
+        return self.rollout["ended_at"] is None and formatting.rollout_state(self.rollout) != "paused"
+
+    @property
+    def now(self) -> str:
+        """The time on the server."""
+        return self.time.at_present().isoformat() if self.time else ""
+
+    def read(self) -> None:
+        """Read it anew."""
+        self.time = Time.read(self._client)
+        self.rollout = self._client.get(f"/v1/rollouts/{self._id}")["rollout"]
+        orders = {order for wave in self._under_way() for order in wave["orders"]}
+        every = self._client.all("events")["events"] if orders else []
+        self.events = [event for event in every if event["order"] in orders]
+
+    def rest(self) -> None:
+        """Mind the time while nothing happens."""
+        if self.time is None or self.time.old:
+            self.time = Time.read(self._client)
+
+    def facts(self) -> list[str]:
+        """Say what is true now, a line for each thing; a line that changes is a change."""
+        rollout = self.rollout
+        begun = [
+            f"wave {number} of {len(rollout['waves'])} ({formatting.listing(wave['hosts'])}): {wave['state']}"
+            for number, wave in enumerate(rollout["waves"], start=1)
+            if wave["state"] != "planned"
+        ]
+        told = [
+            f"{event['type']} of {formatting.listing(event['resources'])}: {_status(event)}"
+            for event in self.events
+        ]
+        why = f": {rollout['why']}" if rollout["why"] else ""
+        # Elsewhere the waves say enough; what keeps all of them is worth a line.
+        stuck = [] if self._under_way() else reasons(rollout)
+        whole, parts = (
+            [f"rollout {rollout['id']}: {formatting.rollout_state(rollout)}{why}"],
+            [*begun, *told, *stuck],
+        )
+        return [*whole, *parts] if self.moving else [*parts, *whole]
+
+    def _under_way(self) -> list[dict[str, Any]]:
+        return [wave for wave in self.rollout["waves"] if wave["state"] not in ("planned", "done")]
+
+
+def reasons(rollout: Rollout, most: int = MOST_REASONS) -> list[str]:
+    """Say what a rollout waits for, each reason once, and no more of them than can be read."""
+    every = list(dict.fromkeys(f"{each['what']}: {each['reason']}" for each in rollout["waiting"]))
+    more = [f"… and {len(every) - most} more"] if len(every) > most else []
+    return [*every[:most], *more]
+
+
+def _status(event: dict[str, Any]) -> str:
+    if event["started_at"] is not None:
+        return f"started at {formatting.at(event['started_at'])}"
+    return f"not before {formatting.at(event['not_before'])}" + (", approved" if event["approved"] else "")
+
+
+def _tell(followed: _Followed, current: UpToDate, lines: Callable[[], list[str]]) -> None:
+    """Print what has become true, a line each."""
+    said: set[str] = set()
+    outages = Outages(current)
+    while True:
+        for line in lines():
+            if line not in said:
+                terminal.say(line)
+        said = set(lines())
+        if not followed.moving:
+            return
+        current.wait(REDRAWN_EVERY)
+        outages.tell()
+
+
+def _draw(followed: _Followed, current: UpToDate) -> None:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    screen = Console(highlight=False)
+    with Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
+        while True:
+            lines = _drawn(followed, current)
+            for line in lines:
+                line.truncate(screen.width, overflow="ellipsis")
+            live.update(Text("\n", no_wrap=True, end="").join(lines), refresh=True)
+            if not followed.moving:
+                return
+            current.wait(REDRAWN_EVERY)
+
+
+def _drawn(followed: _Followed, current: UpToDate) -> "list[Text]":
+    from rich.text import Text
+
+    from forewarn.cli.following.watch_lines import event_lines, rollout_line
+
+    rollout = followed.rollout
+    lines = [rollout_line(rollout, brief=True)]
+    if current.link is Link.LOST:
+        lines.append(Text(f"reconnecting: {current.trouble}", style="red"))
+    lines += _waves(rollout)
+    if followed.events:
+        lines += [Text(), *event_lines(followed.events, followed.now)]
+    waiting = reasons(rollout) if followed.moving else []
+    if waiting:
+        lines += [Text(), Text("Waiting:"), *(Text(f"  {reason}", style="dim") for reason in waiting)]
+    return lines
+
+
+def _waves(rollout: Rollout) -> "list[Text]":
+    """Draw the waves around the one that is under way, and count the others."""
+    from rich.text import Text
+
+    waves = rollout["waves"]
+    done = sum(wave["state"] == "done" for wave in waves)
+    first = max(0, min(done - 1, len(waves) - WAVES_SHOWN))
+    width = max((len(wave["state"]) for wave in waves), default=0)
+    lines = [Text(f"  … {first} waves before", style="dim")] if first else []
+    for number, wave in enumerate(waves[first : first + WAVES_SHOWN], start=first + 1):
+        state, style = wave["state"], terminal.STYLES.get(wave["state"], "")
+        ended = f"   {formatting.at(wave['ended_at'])}" if wave["ended_at"] else ""
+        hosts = ", ".join(wave["hosts"])
+        lines.append(Text.assemble(f"  {number:>4}  ", (f"{state:{width}}", style), f"  {hosts}{ended}"))
+    after = len(waves) - first - WAVES_SHOWN
+    if after > 0:
+        lines.append(Text(f"  … {after} waves after", style="dim"))
+    return lines
+
+
+def _left(session: Session, id_: str) -> None:
+    short = terminal.short(id_)
+    terminal.say(f"\nRollout {short} goes on without you.")
+    terminal.say(f"  Follow it:  {session.command(f'rollout show {short} --follow')}")
+    terminal.say(f"  Stop it:    {session.command(f'rollout pause {short}')}")
+
+
+def _end(session: Session, rollout: Rollout) -> None:
+    if rollout["state"] == "done":
+        return
+    short = terminal.short(rollout["id"])
+    said = f"rollout {short} is {rollout['state']}" + (f": {rollout['why']}" if rollout["why"] else "")
+    if rollout["state"] == "paused":
+        said += (
+            f"\nGo on with `{session.command(f'rollout resume {short}')}`, "
+            f"or give up with `{session.command(f'rollout abort {short}')}`."
+        )
+    terminal.complain(said)
+    raise typer.Exit(1)

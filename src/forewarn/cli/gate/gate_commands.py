@@ -1,0 +1,145 @@
+"""`forewarn gate`: your own runbook does the work; forewarn tells the guests first and says when to begin.
+
+It announces, shows who has approved and who is awaited, waits until the stage may start, runs the command,
+and completes or fails the order by the command's exit code. An order whose work failed, or whose gate has
+gone, is taken up again by its id.
+"""
+
+import shutil
+import sys
+from typing import Annotated, Any, Literal
+
+import typer
+
+from forewarn.cli import formatting, terminal
+from forewarn.cli.client import Refused
+from forewarn.cli.completion import names
+from forewarn.cli.duration_options import Deadline, Heartbeat, Takes, seconds_or_none
+from forewarn.cli.gate.gate_run import Gate, under_way
+from forewarn.cli.gate.interrupts import Interrupts
+from forewarn.cli.id_lookup import whole_id
+from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.views.order_view import show_no_event
+
+app = noun("Announce, wait for the guests, then run your own command.")
+
+EXTERNAL = "external"
+
+Id = Annotated[str, typer.Argument(metavar="ORDER", help="Its id, or how it begins.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask whether somebody else is at it.")]
+HostName = Annotated[str, typer.Argument(metavar="HOST", show_default=False, autocompletion=names("hosts"))]
+MachineName = Annotated[
+    str, typer.Argument(metavar="MACHINE", show_default=False, autocompletion=names("machines"))
+]
+HostAction = Annotated[
+    Literal["freeze", "reboot", "redeploy"],
+    typer.Option("--action", help="What the command does to the machines.", show_default=False),
+]
+MachineAction = Annotated[
+    Literal["restart", "redeploy", "freeze"],
+    typer.Option("--action", help="What the command does to the machine.", show_default=False),
+]
+Command = Annotated[
+    list[str] | None, typer.Argument(metavar="-- COMMAND...", help="Run when the work may begin.")
+]
+Wait = Annotated[bool, typer.Option("--wait", help="Only wait until the work may begin, and run nothing.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
+Emergency = Annotated[
+    str | None,
+    typer.Option("--emergency", metavar="REASON", help="Shorten the notice; recorded as a broken promise."),
+]
+
+
+@app.command()
+@with_session
+def host(
+    session: Session,
+    name: HostName,
+    action: HostAction,
+    command: Command = None,
+    wait: Wait = False,
+    reason: Reason = "",
+    emergency: Emergency = None,
+    deadline: Deadline = None,
+    takes: Takes = None,
+    heartbeat: Heartbeat = None,
+) -> None:
+    """Gate work on a host and all it carries."""
+    _check(command, wait=wait)
+    body = {"action": action, **_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
+    body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
+    with Interrupts() as interrupts:
+        placed = session.client.post(f"/v1/hosts/{name}/maintenance", body)
+        _told(placed["order"])
+        Gate(session, interrupts, placed["order"], command).run()
+
+
+@app.command()
+@with_session
+def machine(
+    session: Session,
+    name: MachineName,
+    action: MachineAction,
+    command: Command = None,
+    wait: Wait = False,
+    reason: Reason = "",
+    heartbeat: Heartbeat = None,
+) -> None:
+    """Gate work on one machine."""
+    _check(command, wait=wait)
+    body = _terms(reason, heartbeat)
+    with Interrupts() as interrupts:
+        placed = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)
+        _told(placed["order"])
+        show_no_event(placed)
+        Gate(session, interrupts, placed["order"], command).run()
+
+
+@app.command()
+@with_session
+def order(session: Session, id_: Id, command: Command = None, wait: Wait = False, yes: Yes = False) -> None:
+    """Take up an order again: its work failed, or its gate has gone."""
+    _check(command, wait=wait)
+    path = f"/v1/orders/{whole_id(session.client, 'orders', id_)}"
+    found = session.client.get(path)["order"]
+    if found["driver"] != EXTERNAL:
+        raise Refused(
+            f"order {found['id']} is done by the server itself: there is nothing to run for it here"
+        )
+    if found["ended_at"] is not None:
+        raise Refused(f"order {found['id']} is over ({found['state']}): order the work anew")
+    if found["state"] != "failed" and (running := under_way(found)):
+        _ask(found, running, yes=yes)
+    with Interrupts() as interrupts:
+        if found["state"] == "failed":
+            found = session.client.post(f"{path}/retry")["order"]
+        _told(found)
+        Gate(session, interrupts, found, command).run()
+
+
+def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
+    silence = seconds_or_none(heartbeat, hint="--heartbeat")
+    return {"driver": EXTERNAL, "reason": reason, "heartbeat_seconds": silence}
+
+
+def _told(order: dict[str, Any]) -> None:
+    terminal.say(f"Order {order['id']}:")
+
+
+def _ask(order: dict[str, Any], machines: list[str], *, yes: bool) -> None:
+    """Ask before work is begun that somebody may be doing at this moment."""
+    if yes:
+        return
+    under_way = f"work on {formatting.listing(machines)} is under way, perhaps in other hands"
+    if not sys.stdin.isatty():
+        raise Refused(f"{under_way}: say --yes if nobody is at it any more")
+    if not typer.confirm(f"{under_way[0].upper()}{under_way[1:]}. Do it here?", err=True):
+        raise Refused(f"order {order['id']} is left to whoever is at it")
+
+
+def _check(command: list[str] | None, *, wait: bool) -> None:
+    """Refuse what could not be run before anybody is told of it: guests drain when they are told."""
+    if not command and not wait:
+        raise typer.BadParameter("nothing to run: give a command after --, or --wait")
+    if command and shutil.which(command[0]) is None:
+        raise typer.BadParameter(f"{command[0]} cannot be run: there is no such program here")

@@ -1,0 +1,64 @@
+"""Asking a server again until it answers, for commands that outlive its restarts."""
+
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+from forewarn.cli import terminal
+from forewarn.cli.client import Refused, Unreachable
+from forewarn.cli.following.change_stream import is_passing
+from forewarn.cli.gate.interrupts import Interrupts
+from forewarn.clock import monotonic
+
+# Between two tries.
+PAUSE = 1.0
+
+
+class Patient:
+    """Asks a server that may be away for a while; says once that it is, and once that it is back."""
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        """Take what may end the waiting."""
+        self._interrupts = interrupts
+        self.trouble = ""  # why the server cannot be asked, if that is so
+
+    def ask(
+        self, call: Callable[[], dict[str, Any]], *, within: float | None = None, heed: bool = True
+    ) -> dict[str, Any]:
+        """Ask until there is an answer; Unreachable if there is none within so many seconds.
+
+        An interrupt ends it between two tries, if it is to be heeded.
+        """
+        begun = monotonic()
+        while (answer := self._try(call)) is None:
+            if within is not None and monotonic() - begun >= within:
+                raise Unreachable(self.trouble)
+            with self._interrupts.heeded() if heed else nullcontext():
+                threading.Event().wait(PAUSE)
+        return answer
+
+    def _try(self, call: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+        try:
+            answer = call()
+        except Unreachable as error:
+            self._lost(str(error))
+        except Refused as refusal:
+            if not is_passing(refusal):
+                self._back()
+                raise
+            self._lost(str(refusal))
+        else:
+            self._back()
+            return answer
+        return None
+
+    def _lost(self, why: str) -> None:
+        known, self.trouble = self.trouble, why.splitlines()[0]
+        if not known:
+            terminal.mention(f"reconnecting: {self.trouble}")
+
+    def _back(self) -> None:
+        if self.trouble:
+            self.trouble = ""
+            terminal.mention("connected again")

@@ -1,0 +1,262 @@
+"""`forewarn agent`: the program in a machine that runs handlers and approves."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forewarn.cli import terminal
+from forewarn.cli.command_group import Commands
+from forewarn.cli.session import Session, within_machine
+
+if TYPE_CHECKING:
+    from forewarn.agent.setup.agent_config import Config
+    from forewarn.rehearsal.agents import AgentReport
+
+DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
+HELP = "The agent in a machine: it gets ready for events, approves them, and comes back."
+# The exit code for what cannot be reached: here, an agent that does not run.
+NOT_THERE = 3
+
+app = Commands(help=HELP, invoke_without_command=True)
+app.info.short_help = HELP
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help=f"The config. Else {DEFAULT_CONFIG}.", show_default=False),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+
+
+@app.callback()
+def agent(ctx: typer.Context, config: ConfigFile = None, dry_run: DryRun = False) -> None:
+    """Run the agent in this machine; or look after it, with one of the commands."""
+    if ctx.invoked_subcommand is None:
+        _run(config=config or DEFAULT_CONFIG, dry_run=dry_run)
+    elif config is not None or dry_run:
+        raise typer.BadParameter(f"give options after the command: forewarn agent {ctx.invoked_subcommand} …")
+
+
+@app.command("run")
+def run(
+    config: ConfigFile = None,
+    dry_run: DryRun = False,
+    log: Annotated[
+        str | None, typer.Option(metavar="FORM", help="text or json, over the config.", show_default=False)
+    ] = None,
+    endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="Over the config.", show_default=False)
+    ] = None,
+    machine: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Over the config.", show_default=False)
+    ] = None,
+    journal: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Over the config.", show_default=False)
+    ] = None,
+    listen: Annotated[bool, typer.Option(help="Whether to serve metrics and probes.")] = True,
+    speed: Annotated[float, typer.Option(hidden=True, min=0.001)] = 1.0,
+) -> None:
+    """Run the agent."""
+    if log not in (None, "text", "json"):
+        raise typer.BadParameter("expected text or json", param_hint="--log")
+    _run(
+        config=config or DEFAULT_CONFIG,
+        dry_run=dry_run,
+        log=log,
+        endpoint=endpoint,
+        machine=machine,
+        journal=journal,
+        listen=listen,
+        speed=speed,
+    )
+
+
+def _run(**options: Any) -> None:
+    """Become the agent: the same process, without what the command line has loaded."""
+    import json
+    import sys
+
+    from forewarn.sdk import platform
+
+    written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
+    # -P: what lies in the working directory is no part of it.
+    words = [sys.executable, "-P", "-m", "forewarn.agent", written]
+    platform.become(words)
+    # Not every system can.
+    from forewarn.agent.__main__ import main
+
+    main(written)
+
+
+@app.command("check")
+@within_machine
+def check(session: Session, config: ConfigFile = None) -> None:
+    """Validate a config, and say what it would do for each type of event."""
+    from dataclasses import asdict
+
+    from forewarn.agent.setup.preflight import look
+    from forewarn.agent.setup.summary import explain, problems
+
+    path, found = _loaded(config)
+    premises = look(found.agent)
+    wrong, remarks = [*problems(found), *premises.problems], [*found.remarks, *premises.remarks]
+    types = [asdict(each) for each in explain(found)]
+    session.answer(
+        {"config": str(path), "types": types, "problems": wrong, "remarks": remarks},
+        lambda: _show_check(path, found, wrong, remarks),
+    )
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[str]) -> None:
+    from forewarn.agent.setup.summary import explain, grouped, hurry, surroundings
+
+    terminal.say(f"{path} is sound.")
+    for line in surroundings(config.agent):
+        terminal.fold(line)
+    for alike in grouped(explain(config)):
+        each = alike[0]
+        terminal.say(f"\n{', '.join(each.type for each in alike)}")
+        for side, told in (
+            ("prepare", each.prepare or ("nothing",)),
+            ("approve", (each.approve,)),
+            ("recover", each.recover or ("nothing",)),
+        ):
+            for line in told:
+                terminal.fold(line, indent=f"  {side}  ", hanging=" " * 11)
+        if late := hurry(alike):
+            terminal.fold(late, indent="  but      ", hanging=" " * 11)
+    _show_lines("To be known:", remarks)
+    _show_lines("In this machine stands in the way:", wrong)
+
+
+def _show_lines(head: str, lines: list[str]) -> None:
+    if lines:
+        terminal.say(f"\n{head}")
+    for line in lines:
+        terminal.fold(line, indent="  ", hanging="    ")
+
+
+@app.command("status")
+@within_machine
+def status(session: Session, config: ConfigFile = None) -> None:
+    """Show what the agent is doing, and for how long."""
+    from forewarn.agent.setup.agent_config import load_settings
+    from forewarn.cli.guest_side.agent_status import asked, from_journal, show
+
+    with _refusals():
+        settings = load_settings(config or DEFAULT_CONFIG)
+    told = asked(settings) or from_journal(settings)
+    session.answer(told, lambda: show(told))
+    if not told["running"]:
+        raise typer.Exit(NOT_THERE)
+
+
+@app.command("init")
+@within_machine
+def init(
+    session: Session,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=True)
+    ] = Path("agent.toml"),
+    recipe: Annotated[
+        str, typer.Option(metavar="NAME", help="What to start from; --list shows all.")
+    ] = "log",
+    list_: Annotated[bool, typer.Option("--list", help="Show the recipes.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Write a config to start from, and beside it the programs that it runs."""
+    from forewarn.agent.setup.recipe import about, names, placed, programs
+
+    if list_:
+        found = [{"name": name, "about": about(name)} for name in names()]
+        layout = terminal.Layout(columns=("name", "about"), wraps=("about",))
+        rows = [(each["name"], each["about"]) for each in found]
+        session.answer({"recipes": found}, lambda: terminal.table(layout, rows, empty="No recipes."))
+        return
+    with _refusals():
+        config, others = placed(recipe, file.resolve().parent), programs(recipe)
+    if file.is_dir():
+        terminal.complain(f"{file} is a folder: name the file to write, as {file / 'agent.toml'}")
+        raise typer.Exit(1)
+    beside = [file.with_name(name) for name in others]
+    if not force and (there := next((path for path in (file, *beside) if path.exists()), None)):
+        terminal.complain(f"{there} cannot be written: File exists; --force writes over it")
+        raise typer.Exit(1)
+    _write(file, config)
+    for path, content in zip(beside, others.values(), strict=True):
+        _write(path, content, mode=0o755)
+    also = f", and the programs it runs: {', '.join(map(str, beside))}" if beside else ""
+    session.answer(
+        {"file": str(file), "recipe": recipe, "programs": [str(path) for path in beside]},
+        lambda: terminal.say(
+            f"Written to {file}{also}. Next: `{session.command(f'agent check --config {file}')}`."
+        ),
+    )
+
+
+def _write(path: Path, content: str, *, mode: int | None = None) -> None:
+    try:
+        path.write_text(content, encoding="utf-8")
+        if mode is not None:
+            path.chmod(mode)
+    except OSError as error:
+        terminal.complain(f"{path} cannot be written: {error.strerror}")
+        raise typer.Exit(1) from None
+
+
+@app.command("rehearse")
+@within_machine
+def rehearse(
+    session: Session,
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO", help="As redeploy; `forewarn rehearse --list` shows all.", show_default=False
+        ),
+    ],
+    config: ConfigFile = None,
+    speed: Annotated[
+        float | None,
+        typer.Option(metavar="N", min=0.001, help="How fast time runs; else as the scenario says."),
+    ] = None,
+    kill: Annotated[bool, typer.Option(help="Do it again, with the agent killed half-way.")] = True,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the agent says.")] = False,
+) -> None:
+    """Run this machine's own config through an event, in a private service; handlers really run."""
+    from forewarn.cli.guest_side.agent_rehearsal import as_json, show, stories
+
+    path, _ = _loaded(config)
+    reports: list[AgentReport] = []
+    with _refusals():
+        for killed in (False, True) if kill else (False,):
+            report = stories(scenario, config=path, speed=speed, killed=killed, verbose=verbose)
+            reports.append(report)
+            if not session.json:
+                show(report)
+    if session.json:
+        terminal.print_json({"rehearsals": [as_json(report) for report in reports]})
+    if any(report.failures for report in reports):
+        raise typer.Exit(1)
+
+
+def _loaded(path: Path | None) -> "tuple[Path, Config]":
+    from forewarn.agent.setup.agent_config import load
+
+    with _refusals():
+        return path or DEFAULT_CONFIG, load(path or DEFAULT_CONFIG)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """End as a program should that was refused."""
+    from forewarn.core.errors import ForewarnError, Invalid
+
+    try:
+        yield
+    except ForewarnError as error:
+        terminal.complain(str(error))
+        raise typer.Exit(2 if isinstance(error, Invalid) else 1) from None

@@ -1,0 +1,60 @@
+"""How the rehearsal of an agent is shown."""
+
+import sys
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from forewarn.cli import formatting, terminal
+
+if TYPE_CHECKING:
+    from forewarn.rehearsal.agents import AgentReport
+
+
+def stories(
+    scenario: str, *, config: Path, speed: float | None, killed: bool, verbose: bool
+) -> "AgentReport":
+    """Rehearse; shows on stderr how far it is."""
+    try:
+        from forewarn.rehearsal.agents import rehearse_agent
+        from forewarn.rehearsal.reading import with_speed
+        from forewarn.rehearsal.shipped import find
+    except ModuleNotFoundError as error:
+        terminal.complain(
+            f"a rehearsal runs a private service, and the server is not installed ({error.name} is missing)\n"
+            "Install it with `pip install 'forewarn[server]'`, here or on a laptop with the same config."
+        )
+        raise typer.Exit(1) from None
+
+    def note(at: timedelta, who: str, what: str) -> None:
+        if verbose or not what.startswith("|"):
+            print(f"{formatting.span(at.total_seconds()):>10}  {who:10}  {what}", file=sys.stderr, flush=True)
+
+    found = find(scenario)
+    if speed is not None:
+        found = with_speed(found, "system" if speed == 1 else f"x{speed:g}")
+    return rehearse_agent(found, config=config.absolute(), killed=killed, note=note)
+
+
+def show(report: "AgentReport") -> None:
+    """Say what happened when."""
+    terminal.say()
+    if report.killing and not report.killed:
+        terminal.say("The agent was not killed: no handler had begun, so that nothing was half-way.")
+    whose = "With the agent killed half-way" if report.killed else "What happened"
+    terminal.say(f"{whose}, in the service's time since the scenario began:")
+    for story in report.stories:
+        terminal.say(f"{story.machine}, {story.type}")
+        for moment in story.moments:
+            terminal.say(f"{formatting.span(moment.at):>10}  {moment.what}")
+    for line in (*report.failures, *report.remarks):
+        terminal.fold(line, indent="  ", hanging="    ")
+    terminal.say("Not as it should be." if report.failures else "As it should be.")
+
+
+def as_json(report: "AgentReport") -> dict[str, Any]:
+    """Write what happened for a program."""
+    return {**asdict(report), "as_expected": not report.failures}

@@ -1,0 +1,118 @@
+"""What an agent is doing: asked of itself, or read in its journal."""
+
+from typing import Any
+
+import httpx
+import typer
+
+from forewarn.agent.journal.journal_file import lock_of, read
+from forewarn.agent.reporting.status import of_cases
+from forewarn.agent.setup.agent_config import Settings
+from forewarn.cli import formatting, terminal
+from forewarn.clock import SystemClock
+from forewarn.sdk import platform
+
+TIMEOUT_SECONDS = 5.0
+# Beside a handler's name there should be room left for what became of it.
+WIDEST_HEAD = 36
+# How an attempt stands, in words; the journal has shorter ones.
+STATES = {"again": "to be tried again", "never": "failed"}
+
+
+def asked(settings: Settings) -> dict[str, Any] | None:
+    """Ask the running agent, if it listens."""
+    if settings.listen is None:
+        return None
+    host, port = settings.listen
+    try:
+        shown = f"[{host}]" if ":" in host else host
+        answer = httpx.get(f"http://{shown}:{port}/status", timeout=TIMEOUT_SECONDS, trust_env=False)
+        return {"running": True, **answer.raise_for_status().json()}
+    except (httpx.HTTPError, ValueError, TypeError):
+        return None
+
+
+def from_journal(settings: Settings) -> dict[str, Any]:
+    """Read what an agent that cannot be asked has written down; its lock says whether it runs."""
+    journal, now = settings.journal, SystemClock().now()
+    told = {"journal": str(journal.absolute()), "has_run": True, "listens": settings.listen is not None}
+    try:
+        told["running"] = platform.is_held(lock_of(journal))
+        cases = read(journal.read_bytes())[1]
+    except FileNotFoundError:
+        return {**told, "has_run": False, "events": []}
+    except OSError as error:
+        terminal.complain(f"journal {journal} cannot be read: {error.strerror}")
+        raise typer.Exit(1) from None
+    events = of_cases(cases, now=now, seconds_left=lambda event: event.seconds_left(now))
+    return {**told, "events": events}
+
+
+def show(told: dict[str, Any]) -> None:
+    """Print it, for a person."""
+    terminal.fold(_head(told))
+    for event in told["events"]:
+        terminal.say()
+        _show_event(event, runs=told["running"])
+
+
+def _head(told: dict[str, Any]) -> str:
+    events = told["events"]
+    if not told.get("has_run", True):
+        journal = told["journal"]
+        if told["running"]:
+            return (
+                f"The agent runs, and has not learnt yet who this machine is: there is no journal {journal}."
+            )
+        return f"No agent has run with this config here: there is no journal {journal}."
+    nothing = "" if events else " No event for this machine."
+    if "journal" not in told:
+        trouble = f" The endpoint gives no document: {told['trouble']}" if told["trouble"] else ""
+        dry = "in a dry run: it does nothing, and approves nothing" if told["dry_run"] else ""
+        running = f"running for {formatting.span(told['for_seconds'])} {dry}".rstrip()
+        ready = "draining" if told["draining"] else "ready for work"
+        return f"{told['machine'] or 'This machine'}: {running}, {ready}.{trouble}{nothing}"
+    if told["running"]:
+        why = "does not answer at its `listen`" if told["listens"] else "has no `listen` to be asked at"
+        return f"The agent runs, but {why}; by its journal {told['journal']}:{nothing}"
+    what = events[0]["type"] if len(events) == 1 else f"{len(events)} events"
+    left = (
+        f"this machine is still prepared for {what}, and nobody brings it back before the agent is started."
+        if events
+        else "nothing is prepared."
+    )
+    return f"The agent does not run: {left} By its journal {told['journal']}{':' if events else '.'}"
+
+
+def _show_event(event: dict[str, Any], *, runs: bool) -> None:
+    since = formatting.span(event["for_seconds"])
+    doing = event["doing"] if runs else f"was {event['doing']}"
+    terminal.fold(f"{event['type']} {terminal.short(event['id'])}: {_stands(event)}")
+    terminal.say(f"  {doing}, first seen {since} ago")
+    width = max((len(each["handler"]) for each in event["handlers"]), default=0)
+    for each in event["handlers"]:
+        head = f"  {each['handler']:{width}}  {each['side']}  "
+        terminal.fold(_attempt(each, runs=runs), indent=head, hanging=" " * min(len(head), WIDEST_HEAD))
+
+
+def _stands(event: dict[str, Any]) -> str:
+    """Say how far the event itself is."""
+    left = event.get("seconds_left")
+    if event["left"] is not None:
+        return "has left the list"
+    if event["status"] != "Scheduled":
+        return str(event["status"])
+    if left is None:
+        return "Scheduled, may start at any time"
+    return f"Scheduled, starts in {formatting.span(left)}" if left else "Scheduled, may start now"
+
+
+def _attempt(each: dict[str, Any], *, runs: bool) -> str:
+    took, number = formatting.span(each["for_seconds"]), each["attempt"]
+    count = f", attempt {number}" if number > 1 else ""
+    if each["state"] == "running":
+        process = f" (pid {each['pid']})" if each["pid"] is not None else ""
+        told = f"running for {took}" if runs else f"begun {took} ago, its end is not written down"
+        return told + process + count
+    why = f": {each['why']}" if each["why"] else ""
+    return f"{STATES.get(each['state'], each['state'])} after {took}{count}{why}"

@@ -1,0 +1,181 @@
+"""Finding out, in a machine, why it is told nothing."""
+
+import re
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from forewarn.cli import formatting, terminal
+from forewarn.sdk.client import GuestClient
+from forewarn.sdk.discovery import Finding
+from forewarn.sdk.documents import Document
+from forewarn.sdk.errors import GuestError, NoEndpoint
+from forewarn.sdk.instances import Instance
+from forewarn.sdk.neighbours import Neighbour, Neighbours, neighbours
+from forewarn.sdk.surroundings import surroundings
+
+HTTP_PORT = 80
+# As people type it, and as what that becomes.
+AGENT = re.compile(r"\bforewarn(\.agent| agent)\b")
+DRY_RUN = re.compile(r'--dry-run|"dry_run": true')
+# Less is a matter of whole seconds in the answer's Date.
+SKEW = timedelta(seconds=2)
+NOWHERE = "no metadata endpoint was found in this machine"
+NEXT = (
+    "Say where it is, with --endpoint http://HOST:PORT or FOREWARN_ENDPOINT. If you run the server: it must "
+    "be reached at 169.254.169.254 from this machine, or DHCP option 245 must name it."
+)
+FINDINGS = terminal.Layout(columns=("LOOKED AT", "FOUND"), wraps=("FOUND",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was found; nothing that was not looked at."""
+
+    findings: tuple[Finding, ...] = ()
+    url: str | None = None
+    trouble: str | None = None  # why no events can be had
+    document: Document | None = None
+    instance: Instance | None = None
+    stranger: str | None = None  # why it is not known who this machine is
+    skew: timedelta | None = None
+    neighbours: Neighbours | None = None
+
+    @property
+    def mine(self) -> int | None:
+        """How many events name this machine; None if that cannot be known."""
+        if self.document is None or self.instance is None:
+            return None
+        return len(self.document.naming(self.instance.name))
+
+    @property
+    def agents(self) -> tuple[int, ...]:
+        """The processes that would approve by themselves."""
+        return tuple(each.pid for each in self._agents if not DRY_RUN.search(each.command))
+
+    @property
+    def dry_runs(self) -> tuple[int, ...]:
+        """The processes that would only say so."""
+        return tuple(each.pid for each in self._agents if DRY_RUN.search(each.command))
+
+    @property
+    def _agents(self) -> list[Neighbour]:
+        known = self.neighbours.known if self.neighbours is not None else ()
+        return [each for each in known if AGENT.search(each.command)]
+
+    def as_json(self) -> dict[str, Any]:
+        """Write it for a program."""
+        others = self.neighbours
+        return {
+            "looked": [{"place": each.place, "found": each.found} for each in self.findings],
+            "endpoint": self.url,
+            "trouble": self.trouble,
+            "machine": None if self.instance is None else self.instance.name,
+            "vm_id": None if self.instance is None else self.instance.vm_id,
+            "clock_ahead_seconds": None if self.skew is None else round(self.skew.total_seconds(), 1),
+            "events": None if self.document is None else len(self.document.events),
+            "events_of_this_machine": self.mine,
+            "other_pollers": None
+            if others is None
+            else [{"pid": each.pid, "command": each.command} for each in others.known],
+            "agents": list(self.agents),
+            "dry_runs": list(self.dry_runs),
+        }
+
+
+def examine(endpoint: str | None) -> Report:
+    """Look at everything that can be looked at from here."""
+    report = Report()
+    try:
+        report = _located(endpoint)
+        if report.url is None:
+            return report
+        with GuestClient(report.url, persistence=0) as client:
+            return _asked(client, report)
+    except GuestError as error:
+        return replace(report, trouble=str(error))
+
+
+def _located(endpoint: str | None) -> Report:
+    if endpoint is not None:
+        with GuestClient(endpoint) as client:
+            return Report(
+                findings=(Finding(place="--endpoint", found=endpoint, url=client.url),), url=client.url
+            )
+    with GuestClient(surroundings().default_url, persistence=0) as scout:
+        discovery = scout.look()
+    try:
+        return Report(findings=discovery.findings, url=discovery.url)
+    except NoEndpoint:
+        return Report(findings=discovery.findings, trouble=f"{NOWHERE}\n{NEXT}")
+
+
+def _asked(client: GuestClient, report: Report) -> Report:
+    parts = urlsplit(client.url)
+    others = neighbours(parts.hostname or "", parts.port or HTTP_PORT)
+    report = replace(report, neighbours=others)
+    try:
+        report = replace(report, document=client.events(), skew=client.clock_skew())
+    except GuestError as error:
+        return replace(report, trouble=str(error))
+    try:
+        return replace(report, instance=client.instance())
+    except GuestError as error:
+        return replace(report, stranger=str(error))
+
+
+def show(report: Report) -> None:
+    """Print what was found, for a person."""
+    terminal.table(FINDINGS, ((each.place, each.found) for each in report.findings), empty="")
+    terminal.say()
+    terminal.details(
+        [
+            ("endpoint", report.url or "none"),
+            ("this machine", _who(report)),
+            ("its clock", _clock(report.skew)),
+            ("events", _events(report)),
+            ("who else polls", _others(report.neighbours) if report.url else "unknown"),
+            ("what would approve", _approvers(report)),
+        ]
+    )
+
+
+def _who(report: Report) -> str:
+    if report.instance is None:
+        return f"unknown: {report.stranger}" if report.stranger else "unknown"
+    known = report.instance
+    return f"{known.name} ({known.vm_id or 'no vmId'})"
+
+
+def _clock(skew: timedelta | None) -> str:
+    if skew is None:
+        return "unknown"
+    if abs(skew) < SKEW:
+        return "agrees with the server's"
+    way = "ahead of" if skew > timedelta() else "behind"
+    return f"{formatting.span(skew.total_seconds())} {way} the server's; countdowns go by the server's"
+
+
+def _events(report: Report) -> str:
+    if report.document is None:
+        return "unknown"
+    own = "" if report.mine is None else f", {report.mine} of them for this machine"
+    return f"{len(report.document.events)}{own}"
+
+
+def _others(others: Neighbours | None) -> str:
+    if others is None:
+        return "this system does not tell"
+    named = [f"{each.command} (pid {each.pid})" for each in others.known]
+    if others.unknown:
+        named.append(f"{others.unknown} of other users: run this as root to see them")
+    return "; ".join(named) or "nobody has a connection to it now"
+
+
+def _approvers(report: Report) -> str:
+    if report.agents:
+        return f"the agent, by its own rules (pid {', '.join(map(str, report.agents))})"
+    if report.dry_runs:
+        return f"nobody here: the agent is in a dry run (pid {', '.join(map(str, report.dry_runs))})"
+    return "nobody here: no agent talks to the endpoint; forewarn guest approve does it by hand"

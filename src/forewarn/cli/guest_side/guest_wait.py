@@ -1,0 +1,108 @@
+"""Waiting until nothing is going to happen to this machine; never for longer than the limit."""
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from forewarn.cli import terminal
+from forewarn.sdk.client import GuestClient
+from forewarn.sdk.errors import GuestError, NoEndpoint, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from forewarn.sdk.documents import Document
+
+# At boot the network may come later than this command.
+LOOK_AGAIN_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Why the application may start."""
+
+    clear: bool
+    why: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Write it for a program."""
+        return {"clear": self.clear, "reason": self.why}
+
+    def show(self) -> None:
+        """Say it to a person; what is not as it should be, beside the output."""
+        if self.clear:
+            terminal.say(self.why)
+        else:
+            terminal.complain(f"{self.why}\nGoing on all the same.")
+
+
+class _Watch(threading.Thread):
+    """Looks for an event of this machine; a thread that nobody has to wait for."""
+
+    def __init__(self, endpoint: str | None, machine: str | None) -> None:
+        super().__init__(daemon=True)
+        self._endpoint = endpoint
+        self._machine = machine
+        self.why = "the endpoint has not answered yet"
+        self.outcome: Outcome | None = None
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        """Watch until the list is clear, or until that can never be known."""
+        while not self.ended.is_set():
+            try:
+                self._watch()
+            except (NoEndpoint, Unavailable) as error:
+                self.why = str(error)
+                self.ended.wait(LOOK_AGAIN_SECONDS)
+            except GuestError as error:
+                self._end(clear=False, why=str(error))
+
+    def _watch(self) -> None:
+        with self._client() as client:
+            machine = self._machine
+            asked = machine is not None
+            # Who this machine is, is asked once something answers: what does not is noted by the watch.
+            for document in client.watch(trouble=self._note):
+                if not asked:
+                    machine, asked = self._own_name(client), True
+                waiting = self._mine(document, machine)
+                if not waiting:
+                    self._end(clear=True, why="No event of this machine is listed.")
+                    return
+                self.why = f"still listed: {', '.join(waiting)}"
+
+    def _client(self) -> GuestClient:
+        """Reach the endpoint; one that is nowhere is looked for again from outside, where it is noted."""
+        if self._endpoint is not None:
+            return GuestClient(self._endpoint)
+        with GuestClient.discover(persistence=0) as found:
+            return GuestClient(found.url)
+
+    def _own_name(self, client: GuestClient) -> str | None:
+        """Ask who this machine is; if nobody says, every event counts as its own."""
+        try:
+            return client.instance().name
+        except (Unavailable, Refused):
+            return None
+
+    def _mine(self, document: "Document", machine: str | None) -> list[str]:
+        events = document.events if machine is None else document.naming(machine)
+        return [f"{event.type} ({event.status}, {event.id})" for event in events]
+
+    def _note(self, trouble: Unavailable | None) -> None:
+        if trouble is not None:
+            self.why = str(trouble)
+
+    def _end(self, *, clear: bool, why: str) -> None:
+        self.outcome = Outcome(clear=clear, why=why)
+        self.ended.set()
+
+
+def wait_until_clear(endpoint: str | None, *, machine: str | None, limit: float) -> Outcome:
+    """Return when no event names this machine, or after the limit, or when it can never be known."""
+    watch = _Watch(endpoint, machine)
+    watch.start()
+    watch.ended.wait(limit)
+    if watch.outcome is not None:
+        return watch.outcome
+    watch.ended.set()
+    return Outcome(clear=False, why=f"not clear within {limit:g} s: {watch.why}")

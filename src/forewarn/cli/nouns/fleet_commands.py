@@ -1,0 +1,91 @@
+"""`forewarn fleet`: the fleet as a file."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from forewarn.cli import terminal
+from forewarn.cli.client import Refused
+from forewarn.cli.confirmation import ask
+from forewarn.cli.session import Session, noun, with_session
+
+app = noun("Show the fleet as a file, or make it what a file says.")
+
+REMOVES_MACHINE = "- machine "
+
+
+@app.command()
+@with_session
+def show(session: Session) -> None:
+    """Show the fleet as the file that would declare it."""
+    answer = session.client.get("/v1/fleet")
+    session.answer(answer, lambda: _show(answer["fleet"]))
+
+
+@app.command()
+@with_session
+def apply(
+    session: Session,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A fleet in TOML.", show_default=False)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before machines are removed.")] = False,
+) -> None:
+    """Make the fleet what a file says; the difference is shown first."""
+    declared = _read(file)
+    planned = session.client.call("PUT", "/v1/fleet", body=declared, params={"dry_run": True})
+    if not session.json:
+        _show_changes(planned["changes"])
+    if dry_run or not planned["changes"]:
+        session.answer(planned, lambda: None)
+        return
+    _ask(planned["changes"], yes=yes)
+    done = session.client.call("PUT", "/v1/fleet", body=declared)
+    session.answer(done, lambda: terminal.say(f"Applied: {_counted(done['changes'])}."))
+
+
+def _counted(changes: list[str]) -> str:
+    return "1 change" if len(changes) == 1 else f"{len(changes)} changes"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        declared = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"{file}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{file} is not TOML: {error}") from None
+    return _as_json(declared)
+
+
+def _as_json(declared: dict[str, Any]) -> dict[str, Any]:
+    """Turn what only TOML has (dates) into texts, so that the server can say what it expected instead."""
+    import json
+
+    written: dict[str, Any] = json.loads(json.dumps(declared, default=str))
+    return written
+
+
+def _show_changes(changes: list[str]) -> None:
+    for change in changes or ["Nothing to change: the fleet is what the file says."]:
+        terminal.say(change)
+
+
+def _ask(changes: list[str], *, yes: bool) -> None:
+    removed = sum(change.startswith(REMOVES_MACHINE) for change in changes)
+    if not removed:
+        return
+    what = "1 machine" if removed == 1 else f"{removed} machines"
+    ask(
+        f"Remove {what}, without notice to anybody?",
+        would=f"remove {what} without notice to anybody",
+        yes=yes,
+    )
+
+
+def _show(fleet: dict[str, Any]) -> None:
+    from forewarn.cli.views.fleet_toml import fleet_file
+
+    terminal.say(fleet_file(fleet))

@@ -1,0 +1,47 @@
+"""`forewarn group`: show whom events are delivered to."""
+
+from typing import Annotated, Any
+
+import typer
+
+from forewarn.cli import formatting, terminal
+from forewarn.cli.completion import names
+from forewarn.cli.id_lookup import in_path
+from forewarn.cli.session import Session, noun, with_session
+
+app = noun("Show whom events are delivered to.")
+
+LIST = terminal.Layout(
+    columns=("GROUP", "KIND", "UPDATE DOMAINS", "PROJECT", "ENABLED", "INCARNATION"),
+    spare=("INCARNATION", "PROJECT"),
+)
+
+
+@app.command("list")
+@with_session
+def list_(session: Session) -> None:
+    """List groups."""
+    answer = session.client.all("groups", **session.scope)
+    rows = (_row(each) for each in answer["groups"])
+    session.answer(answer, lambda: terminal.table(LIST, rows, empty="No groups."))
+
+
+@app.command()
+@with_session
+def show(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="GROUP", show_default=False, autocompletion=names("groups"))],
+) -> None:
+    """Show a group."""
+    answer = session.client.get(f"/v1/groups/{in_path('group', name)}")
+    session.answer(answer, lambda: _show(answer["group"]))
+
+
+def _show(group: dict[str, Any]) -> None:
+    told = {"enabled_at": formatting.at(group["enabled_at"]), "policy": formatting.policy(group["policy"])}
+    terminal.details((key.replace("_", " "), value) for key, value in {**group, **told}.items())
+
+
+def _row(group: dict[str, Any]) -> tuple[object, ...]:
+    keys = ("name", "kind", "update_domains", "project", "enabled", "incarnation")
+    return tuple(group[key] for key in keys)

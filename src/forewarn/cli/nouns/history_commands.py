@@ -1,0 +1,136 @@
+"""`forewarn history`: what happened; and all of it, as a file."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from forewarn.cli import terminal
+from forewarn.cli.client import PAGE
+from forewarn.cli.command_group import Commands
+from forewarn.cli.completion import names
+from forewarn.cli.id_lookup import whole_id
+from forewarn.cli.session import Json, Project, Server, Session, Token, remember, with_session
+from forewarn.cli.views import history_lines
+
+app = Commands(invoke_without_command=True)
+
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="Only records of this kind, as event-started; repeat it.",
+        show_default=False,
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="NUMBER|TIME",
+        help="Only records after this number, or from this time on, as 2026-01-31T12:00:00Z.",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Left out, or -: to standard output."),
+]
+Format = Annotated[
+    Literal["jsonl", "csv"] | None,
+    typer.Option("--format", help="Left out: by the name of the file, else jsonl.", show_default=False),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on after the last record in the file, if there is one.")
+]
+
+
+@app.callback()
+def history(
+    ctx: typer.Context,
+    machine: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only of this machine.", autocompletion=names("machines")),
+    ] = None,
+    event: Annotated[str | None, typer.Option(metavar="ID", help="Only of this event.")] = None,
+    order: Annotated[str | None, typer.Option(metavar="ID", help="Only of this order.")] = None,
+    kind: Kinds = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only from this time on, as 2026-01-31T12:00:00Z.")
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="How many at most.", min=1, max=1000)] = 50,
+    server: Server = None,
+    token: Token = None,
+    project: Project = None,
+    json: Json = None,
+) -> None:
+    """Show what happened, newest first; `export` writes all of it."""
+    remember(ctx, server=server, token=token, project=project, json=json)
+    if ctx.invoked_subcommand is None:
+        given = {"machine": machine, "event": event, "order": order, "kind": kind, "since": since}
+        _listed(limit=limit, ctx=ctx, server=None, token=None, project=None, json=None, **given)
+
+
+@app.command()
+@with_session
+def export(
+    session: Session,
+    output: Output = None,
+    format_: Format = None,
+    kind: Kinds = None,
+    since: Since = None,
+    resume: Resume = False,
+) -> None:
+    """Write all records, oldest first, as lines of JSON or as CSV."""
+    from forewarn.cli.views.history_export import export as run
+
+    file = None if output is None or str(output) == "-" else output
+    if resume and file is None:
+        raise typer.BadParameter("needs a file: give --output too", param_hint="--resume")
+    form = format_ or ("csv" if file is not None and file.suffix == ".csv" else "jsonl")
+    above = int(since) if since and _is_number(since) else 0
+    wanted = {**session.scope, "kind": kind, "since": None if since and _is_number(since) else since}
+    run(session, file, form, above=above, wanted=wanted, resume=resume)
+
+
+def _is_number(text: str) -> bool:
+    """Tell the number of a record from a time, which is never all digits."""
+    return text.isascii() and text.isdigit()
+
+
+@with_session
+def _listed(
+    session: Session,
+    machine: str | None,
+    event: str | None,
+    order: str | None,
+    kind: list[str] | None,
+    since: str | None,
+    limit: int,
+) -> None:
+    if since and _is_number(since):
+        raise typer.BadParameter(
+            f"expected a time such as 2026-01-31T12:00:00Z, got {since!r}: a record's number is what "
+            "`history export --since` takes",
+            param_hint="--since",
+        )
+    wanted = {
+        **session.scope,
+        "machine": machine,
+        "event": whole_id(session.client, "events", event) if event else None,
+        "order": whole_id(session.client, "orders", order) if order else None,
+        "kind": kind,
+        "since": since,
+    }
+    answer = session.client.get("/v1/history", **wanted, limit=limit)
+    session.answer(answer, lambda: _show(session, answer, wanted, limit=limit))
+
+
+def _show(session: Session, answer: dict[str, Any], wanted: dict[str, Any], *, limit: int) -> None:
+    """Show as many lines as are wanted; many turns of the clock in a row are one."""
+    lines, after = history_lines.folded(answer["records"]), answer["next"]
+    while len(lines) < limit and after is not None:
+        page = session.client.get("/v1/history", **wanted, limit=PAGE, after=after)
+        lines, after = history_lines.folded([*lines, *page["records"]]), page["next"]
+    rows = (history_lines.row(each) for each in lines[:limit])
+    terminal.table(history_lines.LIST, rows, empty="Nothing has happened.")

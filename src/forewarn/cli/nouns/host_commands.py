@@ -1,0 +1,124 @@
+"""`forewarn host`: show hosts, and order something to be done to one."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from forewarn.cli import terminal
+from forewarn.cli.client import PAGE
+from forewarn.cli.completion import names
+from forewarn.cli.duration_options import Deadline, Takes, seconds_or_none
+from forewarn.cli.id_lookup import in_path
+from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.views.order_view import show_order_on_host
+
+app = noun("Show hosts, maintain them, and say how they are.")
+
+Name = Annotated[str, typer.Argument(metavar="HOST", show_default=False, autocompletion=names("hosts"))]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
+Emergency = Annotated[
+    str | None,
+    typer.Option("--emergency", metavar="REASON", help="Give no notice; recorded as a broken promise."),
+]
+Notice = Annotated[
+    str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
+]
+Action = Annotated[
+    Literal["freeze", "reboot", "redeploy"],
+    typer.Option("--action", help="What is done to its machines.", show_default=False),
+]
+
+
+@app.command("list")
+@with_session
+def list_(session: Session) -> None:
+    """List hosts."""
+    answer = session.client.all("hosts")
+    session.answer(answer, lambda: _show_list(session, answer["hosts"]))
+
+
+@app.command()
+@with_session
+def show(session: Session, name: Name) -> None:
+    """Show a host and what it carries."""
+    answer = session.client.get(f"/v1/hosts/{in_path('host', name)}")
+    session.answer(answer, lambda: terminal.details(answer["host"].items()))
+
+
+@app.command()
+@with_session
+def maintenance(
+    session: Session,
+    name: Name,
+    action: Action,
+    reason: Reason = None,
+    emergency: Emergency = None,
+    notice: Notice = None,
+    deadline: Deadline = None,
+    takes: Takes = None,
+) -> None:
+    """Do something to all machines of a host, one update domain of a group at a time."""
+    terms = {
+        "action": action,
+        "emergency": emergency,
+        "notice_seconds": seconds_or_none(notice, hint="--notice"),
+        "deadline": deadline,
+        "expected_seconds": seconds_or_none(takes, hint="--takes"),
+    }
+    _order(session, name, "maintenance", reason, **terms)
+
+
+@app.command()
+@with_session
+def degrade(session: Session, name: Name, reason: Reason = None) -> None:
+    """Say that a host is going to fail: its machines move within days."""
+    _order(session, name, "degrade", reason)
+
+
+@app.command()
+@with_session
+def fail(session: Session, name: Name, reason: Reason = None) -> None:
+    """Say that a host has failed: its machines come back on others."""
+    _order(session, name, "fail", reason)
+
+
+@app.command()
+@with_session
+def restore(session: Session, name: Name, reason: Reason = None) -> None:
+    """Say that a host is sound again."""
+    _order(session, name, "restore", reason)
+
+
+@app.command()
+@with_session
+def cordon(session: Session, name: Name, reason: Reason = None) -> None:
+    """Let a host take no more machines."""
+    _order(session, name, "cordon", reason)
+
+
+@app.command()
+@with_session
+def uncordon(session: Session, name: Name, reason: Reason = None) -> None:
+    """Let a host take machines again."""
+    _order(session, name, "uncordon", reason)
+
+
+def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:
+    given = {**more, "reason": reason}
+    body = {key: value for key, value in given.items() if value is not None}
+    answer = session.client.post(f"/v1/hosts/{in_path('host', name)}/{verb}", body)
+    session.answer(answer, lambda: show_order_on_host(session, answer))
+
+
+def _show_list(session: Session, hosts: list[dict[str, Any]]) -> None:
+    carried = session.client.get("/v1/machines", limit=PAGE)
+    # In a fleet of many pages the names would fill the screen; `show` has them.
+    named = carried["next"] is None
+    on: dict[str, list[str]] = {host["name"]: [] for host in hosts}
+    for machine in carried["machines"]:
+        on.setdefault(machine["host"], []).append(machine["name"])
+    layout = terminal.Layout(
+        columns=("HOST", "STATE", "CARRIES") if named else ("HOST", "STATE"), wraps=("CARRIES",)
+    )
+    rows = ((host["name"], host["state"], on[host["name"]]) for host in hosts)
+    terminal.table(layout, rows, empty="No hosts: `forewarn fleet apply FILE` declares a fleet.")

@@ -1,0 +1,198 @@
+"""`forewarn machine`: show machines, declare them, and order something to be done to one."""
+
+from typing import Annotated, Any
+
+import typer
+
+from forewarn.cli import formatting, terminal
+from forewarn.cli.completion import names
+from forewarn.cli.confirmation import ask
+from forewarn.cli.id_lookup import in_path
+from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.views.order_view import show_order_on_machine
+
+app = noun("Show machines, and order something to be done to one.")
+
+Name = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False, autocompletion=names("machines"))]
+Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where nobody can be asked.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
+Text = Annotated[str | None, typer.Option(metavar="TEXT")]
+
+LIST = terminal.Layout(
+    columns=(
+        "MACHINE",
+        "STATE",
+        "HOST",
+        "GROUP",
+        "UD",
+        "FD",
+        "PRIORITY",
+        "ADDRESS",
+        "PORT",
+        "ENABLED",
+        "LAST SEEN",
+    ),
+    spare=("FD", "PORT", "PRIORITY", "ADDRESS", "LAST SEEN"),
+)
+
+
+@app.command("list")
+@with_session
+def list_(
+    session: Session,
+    group: Annotated[str | None, typer.Option(metavar="GROUP", help="Only of this group.")] = None,
+    host: Annotated[str | None, typer.Option(metavar="HOST", help="Only on this host.")] = None,
+) -> None:
+    """List machines."""
+    answer = session.client.all("machines", **session.scope, group=group, host=host)
+    session.answer(answer, lambda: _show_list(session, answer["machines"]))
+
+
+@app.command()
+@with_session
+def show(session: Session, name: Name) -> None:
+    """Show a machine."""
+    answer = session.client.get(f"/v1/machines/{in_path('machine', name)}", **session.scope)
+    session.answer(answer, lambda: _show(answer["machine"]))
+
+
+@app.command()
+@with_session
+def put(
+    session: Session,
+    name: Name,
+    *,
+    host: Annotated[
+        str | None, typer.Option(metavar="HOST", help="What carries it.", autocompletion=names("hosts"))
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP", help="Left out: standalone.", autocompletion=names("groups")),
+    ] = None,
+    update_domain: Annotated[int | None, typer.Option(metavar="N")] = None,
+    fault_domain: Annotated[int | None, typer.Option(metavar="N")] = None,
+    priority: Annotated[str | None, typer.Option(metavar="WORD", help="regular or spot.")] = None,
+    address: Annotated[str | None, typer.Option(metavar="IP", help="Its requests come from here.")] = None,
+    network: Text = None,
+    port: Annotated[int | None, typer.Option(metavar="PORT", help="A guest listener of its own.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="May be repeated.")] = None,
+    location: Text = None,
+    zone: Text = None,
+    size: Text = None,
+    os: Text = None,
+) -> None:
+    """Add a machine, or change what is given of one."""
+    given = {
+        "host": host,
+        "group": group,
+        "update_domain": update_domain,
+        "fault_domain": fault_domain,
+        "priority": priority,
+        "address": address,
+        "network": network,
+        "port": port,
+        "tags": _tags(tag) if tag else None,
+        "location": location,
+        "zone": zone,
+        "size": size,
+        "os": os,
+    }
+    body = {key: value for key, value in given.items() if value is not None}
+    answer = session.client.call(
+        "PUT", f"/v1/machines/{in_path('machine', name)}", body=body, params=session.scope
+    )
+    session.answer(answer, lambda: _show(answer["machine"]))
+
+
+@app.command()
+@with_session
+def delete(session: Session, name: Name, yes: Yes = False) -> None:
+    """Take a machine out of the fleet, without notice to anybody."""
+    question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
+    would = f"take {name} out of the fleet without notice to anybody (`machine terminate` gives notice)"
+    ask(question, would=would, yes=yes)
+    answer = session.client.call("DELETE", f"/v1/machines/{in_path('machine', name)}", params=session.scope)
+    session.answer(answer, lambda: terminal.say(f"{answer['machine']['name']} is no longer in the fleet."))
+
+
+@app.command()
+@with_session
+def restart(session: Session, name: Name, reason: Reason = None, now: Now = False) -> None:
+    """Restart a machine."""
+    _order(session, name, "restart", reason, now=now)
+
+
+@app.command()
+@with_session
+def redeploy(session: Session, name: Name, reason: Reason = None) -> None:
+    """Move a machine to another host."""
+    _order(session, name, "redeploy", reason)
+
+
+@app.command()
+@with_session
+def freeze(session: Session, name: Name, reason: Reason = None) -> None:
+    """Pause a machine for seconds."""
+    _order(session, name, "freeze", reason)
+
+
+@app.command()
+@with_session
+def evict(session: Session, name: Name, reason: Reason = None) -> None:
+    """Evict a spot machine; `start` brings it back."""
+    _order(session, name, "evict", reason)
+
+
+@app.command()
+@with_session
+def terminate(session: Session, name: Name, reason: Reason = None) -> None:
+    """Delete a machine, after notice."""
+    _order(session, name, "terminate", reason)
+
+
+@app.command()
+@with_session
+def start(session: Session, name: Name, reason: Reason = None) -> None:
+    """Start a machine that was evicted."""
+    _order(session, name, "start", reason)
+
+
+def _order(session: Session, name: str, action: str, reason: str | None, *, now: bool = False) -> None:
+    body = {"reason": reason or "", "now": now}
+    answer = session.client.post(f"/v1/machines/{in_path('machine', name)}/{action}", body, **session.scope)
+    session.answer(answer, lambda: show_order_on_machine(session, answer))
+
+
+def _tags(given: list[str]) -> dict[str, str]:
+    pairs = [each.partition("=") for each in given]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise typer.BadParameter(f"expected NAME=VALUE, got {name!r}", param_hint="--tag")
+    return {name: value for name, _, value in pairs}
+
+
+def _show_list(session: Session, machines: list[dict[str, Any]]) -> None:
+    now = session.client.get("/v1/clock")["now"] if machines else ""
+    rows = (
+        (
+            each["name"],
+            each["state"],
+            each["host"],
+            each["group"],
+            each["update_domain"],
+            each["fault_domain"],
+            each["priority"],
+            each["address"],
+            each["port"],
+            each["enabled"],
+            formatting.countdown(each["last_seen"], now) if each["last_seen"] else None,
+        )
+        for each in machines
+    )
+    terminal.table(LIST, rows, empty="No machines: `forewarn fleet apply FILE` declares a fleet.")
+
+
+def _show(machine: dict[str, Any]) -> None:
+    shown = {**machine, "last_seen": formatting.at(machine["last_seen"])}
+    terminal.details((key.replace("_", " "), value) for key, value in shown.items())

@@ -1,0 +1,31 @@
+"""`forewarn health`, `metrics` and `calendar`: what a server tells other programs, for people."""
+
+import sys
+
+from forewarn.cli import terminal
+from forewarn.cli.client import Refused
+from forewarn.cli.session import Session, with_session
+
+
+@with_session
+def health(session: Session) -> None:
+    """Say whether the server works, and whether it can save anything."""
+    client = session.client
+    answer = {"healthy": client.get("/healthz"), "ready": client.get("/readyz")}
+    session.answer(answer, lambda: terminal.say(f"{client.url} works, and takes orders."))
+
+
+@with_session
+def metrics(session: Session) -> None:
+    """Print the metrics, as Prometheus reads them."""
+    if session.json:
+        raise Refused("metrics have a form of their own: leave --json out")
+    sys.stdout.write(session.client.text("/metrics"))
+
+
+@with_session
+def calendar(session: Session) -> None:
+    """Print coming events as a calendar; --project prints those of a project."""
+    if session.json:
+        raise Refused("a calendar has a form of its own: leave --json out (`forewarn event list --json`)")
+    sys.stdout.write(session.client.text("/v1/calendar.ics", **session.scope))

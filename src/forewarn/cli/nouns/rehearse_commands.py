@@ -1,0 +1,200 @@
+"""`forewarn rehearse`: a scenario in a private service or on a running one, for guests to practise."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forewarn.cli import terminal
+from forewarn.cli.client import ADVICE, Unreachable
+from forewarn.cli.session import Session, with_session
+
+if TYPE_CHECKING:
+    from forewarn.rehearsal.program import Wishes
+    from forewarn.rehearsal.scenario import Scenario
+
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="SCENARIO", help="A file, or a name that --list shows.", show_default=False),
+]
+Command = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- COMMAND...]",
+        help="Run as the guest of each machine concerned; {endpoint} and {machine} are filled in.",
+        show_default=False,
+    ),
+]
+Listing = Annotated[bool, typer.Option("--list", help="Show the scenarios that come with forewarn.")]
+Speed = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N",
+        min=0.001,
+        help="Let time run N times as fast, whatever the scenario says; 1 is real time.",
+        show_default=False,
+    ),
+]
+Wait = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION",
+        help="How long every guest may take to poll for the first time, in real time: 90, 15m or 1h.",
+    ),
+]
+Players = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--machine",
+        metavar="ROLE=NAME",
+        help="On a running server: the machine that plays one of the scenario's, if it has another name.",
+        show_default=False,
+    ),
+]
+UrlFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the endpoints to a file, as JSON, once they answer.",
+        show_default=False,
+    ),
+]
+
+
+@with_session
+def rehearse(
+    session: Session,
+    scenario: Name = None,
+    command: Command = None,
+    list_: Listing = False,
+    speed: Speed = None,
+    wait: Wait = "5m",
+    machine: Players = None,
+    client_url_file: UrlFile = None,
+) -> None:
+    """Rehearse what a fleet may do to its guests, and report what they made of it.
+
+    In a private service or, with --server or --project, on a running one, in a project that is declared
+    with `rehearsal = true`.
+    """
+    if list_:
+        _list(session)
+        return
+    if scenario is None:
+        raise typer.BadParameter("expected a file, or a name that --list shows", param_hint="SCENARIO")
+    running = bool(session.server or session.project)
+    _check_usage(running=running, command=command, machine=machine, url_file=client_url_file)
+    wishes = _installed_wishes()(
+        scenario=_scenario(scenario, command or [], speed),
+        wait=_duration(wait),
+        project=session.project,
+        players=_players(machine or []),
+        paced=speed is not None,
+    )
+    _rehearse(session, wishes, running=running, url_file=Path(client_url_file) if client_url_file else None)
+
+
+def _list(session: Session) -> None:
+    from forewarn.rehearsal.shipped import all_shipped
+
+    found = [{"name": each.name, "about": each.about, "clock": each.clock} for each in all_shipped()]
+    layout = terminal.Layout(columns=("name", "clock", "about"), wraps=("about",))
+    rows = [(each["name"], each["clock"], each["about"]) for each in found]
+    session.answer({"scenarios": found}, lambda: terminal.table(layout, rows, empty="No scenarios."))
+
+
+def _check_usage(
+    *, running: bool, command: list[str] | None, machine: list[str] | None, url_file: str | None
+) -> None:
+    if running and command:
+        raise typer.BadParameter(
+            "on a running server the guests are those in its machines: leave it out", param_hint="COMMAND"
+        )
+    if running and url_file:
+        raise typer.BadParameter(
+            "on a running server the guests poll the server itself: leave it out",
+            param_hint="--client-url-file",
+        )
+    if machine and not running:
+        raise typer.BadParameter(
+            "a private service has the scenario's own machines; --project says where others are",
+            param_hint="--machine",
+        )
+
+
+def _players(given: list[str]) -> dict[str, str]:
+    players = {}
+    for each in given:
+        role, _, name = each.partition("=")
+        if not role or not name:
+            raise typer.BadParameter(
+                f"expected a machine of the scenario and one of the project, as web-0=front-3, got {each!r}",
+                param_hint="--machine",
+            )
+        players[role] = name
+    return players
+
+
+def _duration(text: str) -> timedelta:
+    from forewarn.config import duration
+
+    try:
+        return duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, got {text!r}", param_hint="--wait") from None
+
+
+def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
+    from forewarn.core.errors import ForewarnError, NotFound
+    from forewarn.core.spelling import hint
+    from forewarn.rehearsal.reading import with_command, with_speed
+    from forewarn.rehearsal.shipped import all_shipped, find
+
+    try:
+        found = find(name)
+        if speed is not None:
+            found = with_speed(found, "system" if speed == 1 else f"x{speed:g}")
+    except NotFound as error:
+        known = [each.name for each in all_shipped()]
+        terminal.complain(f"{error}{hint(name, known)}")
+        raise typer.Exit(2) from None
+    except ForewarnError as error:
+        terminal.complain(str(error))
+        raise typer.Exit(2) from None
+    return with_command(found, command) if command else found
+
+
+def _installed_wishes() -> "type[Wishes]":
+    """Import what plays scenarios, which is part of the server."""
+    try:
+        from forewarn.rehearsal.program import Wishes
+    except ModuleNotFoundError as error:
+        terminal.complain(
+            f"the server is not installed ({error.name} is missing)\n"
+            "Install it with `pip install 'forewarn[server]'`."
+        )
+        raise typer.Exit(1) from None
+    return Wishes
+
+
+def _rehearse(session: Session, wishes: "Wishes", *, running: bool, url_file: Path | None) -> None:
+    from forewarn.cli.views.rehearsal_view import show_report, watching
+    from forewarn.core.errors import ForewarnError, Unavailable
+    from forewarn.rehearsal import program
+    from forewarn.rehearsal.report import as_json
+
+    try:
+        with watching(wishes.scenario.name, beside=session.json, url_file=url_file) as watcher:
+            if running:
+                report = program.rehearse_on(session.client.conversation(), wishes, watcher)
+            else:
+                report = program.rehearse(wishes, watcher)
+    except Unavailable as error:
+        raise Unreachable(f"{error}\n{ADVICE}") from None
+    except ForewarnError as error:
+        terminal.complain(str(error))
+        raise typer.Exit(1) from None
+    session.answer(as_json(report), lambda: show_report(report))
+    if not report.held:
+        raise typer.Exit(1)

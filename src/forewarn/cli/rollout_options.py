@@ -1,0 +1,88 @@
+"""What a rollout shall do, as it is typed: `plan` and `start` take the same options."""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import typer
+
+from forewarn.cli.completion import names
+from forewarn.cli.duration_options import Deadline, Heartbeat, Takes, seconds, seconds_or_none
+
+Hosts = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[HOST]...", help="Which hosts, in this order; or --all.", autocompletion=names("hosts")
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="All hosts that have not failed.")]
+Action = Annotated[
+    Literal["freeze", "reboot", "redeploy"],
+    typer.Option("--action", help="What is done to their machines."),
+]
+AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
+Gap = Annotated[str, typer.Option("--gap", metavar="DURATION", help="Between two waves, as 10m.")]
+Health = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION", help="How long after its work a machine may take to be healthy. Else 30m."
+    ),
+]
+RequirePoll = Annotated[
+    bool, typer.Option("--require-poll", help="A machine that polled before must have polled again.")
+]
+Driver = Annotated[
+    Literal["simulated", "external"],
+    typer.Option(help="external: your own runbook does the work of each order, and reports."),
+]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
+
+
+def body(
+    hosts: Hosts = None,
+    every: All = False,
+    action: Action = "freeze",
+    at_once: AtOnce = 1,
+    gap: Gap = "0",
+    deadline: Deadline = None,
+    takes: Takes = None,
+    health: Health = None,
+    require_poll: RequirePoll = False,
+    driver: Driver = "simulated",
+    heartbeat: Heartbeat = None,
+    reason: Reason = None,
+) -> dict[str, Any]:
+    """Make what is sent of what was typed; what was not is the server's to say."""
+    if hosts and every:
+        raise typer.BadParameter("name hosts or say --all, not both")
+    if not hosts and not every:
+        raise typer.BadParameter("name hosts, or say --all")
+    given = {
+        "hosts": "all" if every else hosts,
+        "action": action,
+        "hosts_at_once": at_once,
+        "gap_seconds": seconds(gap, hint="--gap"),
+        "deadline": deadline,
+        "expected_seconds": seconds_or_none(takes, hint="--takes"),
+        "health_seconds": seconds_or_none(health, hint="--health"),
+        "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
+        "require_poll": require_poll or None,
+        "driver": driver if driver != "simulated" else None,
+        "reason": reason or None,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def with_wish(function: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take what a rollout shall do as its second argument, after the session."""
+    shared = inspect.signature(body).parameters
+
+    def command(session: object, **given: Any) -> None:
+        asked = {name: given.pop(name) for name in shared}
+        function(session, body(**asked), **given)
+
+    session, _, *own = inspect.signature(function).parameters.values()
+    # Typer reads a command's options from its signature.
+    command.__signature__ = inspect.Signature([session, *shared.values(), *own])  # type: ignore[attr-defined]
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    return command

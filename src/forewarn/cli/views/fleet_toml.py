@@ -1,0 +1,75 @@
+"""A fleet as the TOML file that would declare it; what has its default is left out."""
+
+import json
+import re
+from typing import Any
+
+from forewarn.cli import formatting
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_POLICY = {"approval": "any", "auto_approve": False, "budget": 0, "defer": 0.0}
+_TIMES = {"defer", *formatting.NOTICES}
+_DEFAULTS = {"update_domain": 0, "fault_domain": 0, "priority": "regular"}
+
+
+def fleet_file(fleet: dict[str, Any]) -> str:
+    """Write a fleet file."""
+    parts = [
+        _table(f"[projects.{_key(name)}]", _project(project)) for name, project in fleet["projects"].items()
+    ]
+    for name, group in fleet["groups"].items():
+        policy = group["policy"]
+        parts.append(_table(f"[groups.{_key(name)}]", {key: group[key] for key in group if key != "policy"}))
+        if asked := _asked(policy):
+            parts.append(_table(f"[groups.{_key(name)}.policy]", asked))
+    parts.append("\n".join(f"[hosts.{_key(name)}]" for name in fleet["hosts"]))
+    parts += [_table("[[machines]]", _machine(machine)) for machine in fleet["machines"]]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _project(project: dict[str, Any]) -> dict[str, Any]:
+    """Write the length of windows as people do."""
+    if "windows" not in project:
+        return project
+    windows = [{**window, "length": formatting.duration(window["length"])} for window in project["windows"]]
+    return {**project, "windows": windows}
+
+
+def _asked(policy: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what every group gets; times are written as people do."""
+    return {
+        key: formatting.duration(value) if key in _TIMES else value
+        for key, value in policy.items()
+        if value != _POLICY.get(key)
+    }
+
+
+def _machine(machine: dict[str, Any]) -> dict[str, Any]:
+    kept = {
+        key: value
+        for key, value in machine.items()
+        if value not in (None, "", {}) and value != _DEFAULTS.get(key)
+    }
+    if machine["group"] is not None:
+        kept.pop("project", None)  # its group says it
+    # A machine that was evicted is carried by nobody; TOML has no null.
+    return kept if "host" in kept else {**kept, "host": ""}
+
+
+def _table(heading: str, values: dict[str, Any]) -> str:
+    return "\n".join(
+        [heading, *(f"{_key(key.replace('_', '-'))} = {_value(v)}" for key, v in values.items())]
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(each) for each in value) + "]"
+    # Texts and whole numbers are written alike in both.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)

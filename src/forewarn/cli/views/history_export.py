@@ -1,0 +1,147 @@
+"""Writing the whole history, page by page: however long it is, a page of it is in memory."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from forewarn.cli import terminal
+from forewarn.cli.client import PAGE, Client, Refused
+from forewarn.cli.session import Session
+
+COLUMNS = (
+    *("number", "at", "kind", "project", "group", "host"),
+    *("machine", "event", "order", "by", "reason"),
+)
+# Longer than any record; what is at the end of a file is read back from there.
+TAIL_BYTES = 64 * 1024
+
+Record = dict[str, Any]
+
+
+def export(
+    session: Session, file: Path | None, form: str, *, above: int, wanted: dict[str, Any], resume: bool
+) -> None:
+    """Write what is wanted of the records above a number; `resume` takes that from what the file has."""
+    if resume and file is not None:
+        above = max(above, last_number(file, form))
+    count, last = 0, above
+    with session.client.kept_open() as client:
+        pages = _pages(client, above, wanted)
+        # Before the file is made: nobody wants an empty one because there was no server.
+        first = next(pages, [])
+        with _opened(file, append=resume) as (stream, begun):
+            write = _writer(form, stream, headed=begun)
+            for page in chain([first], pages):
+                for record in page:
+                    write(record)
+                stream.flush()
+                count, last = count + len(page), page[-1]["number"] if page else last
+                _progress(f"{_counted(count)}, up to number {last}")
+    _said(session, file, count, last)
+
+
+def _pages(client: Client, above: int, wanted: dict[str, Any]) -> Iterator[list[Record]]:
+    begin = above
+    while True:
+        page = client.get("/v1/history", above=above, limit=PAGE, **wanted)
+        # Said of the first page: the others may begin among what is left of the old ones.
+        if above == begin and page["missing_up_to"] is not None:
+            gone = f"records after {above} and up to {page['missing_up_to']}"
+            terminal.complain(f"{gone} may be missing: the history is not kept so long")
+        if page["records"]:
+            yield page["records"]
+            above = page["records"][-1]["number"]
+        if page["next"] is None:
+            return
+
+
+@contextmanager
+def _opened(file: Path | None, *, append: bool) -> Iterator[tuple[IO[str], bool]]:
+    """Open what is written to, and say whether there is something in it."""
+    if file is None:
+        yield sys.stdout, False
+        return
+    try:
+        with file.open("a" if append else "x", encoding="utf-8", newline="") as stream:
+            yield stream, stream.tell() > 0
+    except FileExistsError:
+        raise Refused(f"{file} exists already: give another name, or --resume to go on with it") from None
+    except OSError as error:
+        raise Refused(f"{file} cannot be written: {error.strerror}") from None
+
+
+def _writer(form: str, stream: IO[str], *, headed: bool) -> Callable[[Record], object]:
+    if form == "jsonl":
+        return lambda record: stream.write(f"{json.dumps(record, ensure_ascii=False)}\n")
+    rows = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    if not headed:
+        rows.writeheader()
+    # A record is one line in either form, so that a file which was cut off can be gone on with.
+    return lambda record: rows.writerow(record | {"reason": _one_line(record["reason"])})
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").splitlines())
+
+
+def last_number(file: Path, form: str) -> int:
+    """Find the number of the last record in a file, 0 if it has none; cut off what was not written whole.
+
+    Nothing is cut off but what follows a record or the header: a file that is something else stays as it is.
+    """
+    if not file.exists():
+        return 0
+    try:
+        with file.open("r+b") as stream:
+            start = stream.seek(max(0, stream.seek(0, 2) - TAIL_BYTES))
+            tail = stream.read()
+            if not tail:
+                return 0
+            whole, _, begun = tail.rpartition(b"\n")
+            number = _number_in(whole.rpartition(b"\n")[2].decode(), form)
+            if begun:
+                stream.truncate(start + len(whole) + 1)
+            return number
+    except OSError as error:
+        raise Refused(f"{file} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, csv.Error):
+        raise Refused(f"{file} does not end with a record as {form}: give another file") from None
+
+
+def _number_in(line: str, form: str) -> int:
+    """Read the number of the record in a line; an error if the line is none."""
+    if form == "jsonl":
+        record = json.loads(line)
+    elif line == ",".join(COLUMNS):
+        return 0
+    else:
+        record = dict(zip(COLUMNS, next(csv.reader([line])), strict=True))
+    datetime.fromisoformat(record["at"])
+    return int(record["number"])
+
+
+def _counted(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text}", end="\033[K", file=sys.stderr, flush=True)
+
+
+def _said(session: Session, file: Path | None, count: int, last: int) -> None:
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    if file is None:
+        return
+    told = {"file": str(file), "records": count, "last": last}
+    session.answer(
+        told,
+        lambda: terminal.say(f"{_counted(count)} written to {file}, which goes up to number {last} now."),
+    )

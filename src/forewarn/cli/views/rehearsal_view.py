@@ -1,0 +1,187 @@
+"""How a rehearsal is shown: drawn while it runs, or told in lines, and a report at the end."""
+
+import json
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from forewarn.cli import formatting, terminal
+from forewarn.cli.client import Refused
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from forewarn.control.ledger import Account
+    from forewarn.rehearsal.program import Opening
+    from forewarn.rehearsal.report import GuestReport, Report, Sight
+
+# The latest of what happened, below the table of machines.
+LINES = 12
+REDRAWN = 8  # times a second
+
+GUESTS = terminal.Layout(
+    columns=(
+        "machine",
+        "polls",
+        "spoiled",
+        "event",
+        "told after",
+        "seen after",
+        "approved",
+        "notice",
+        "used",
+    ),
+    spare=("spoiled", "told after"),
+)
+
+
+class Watcher:
+    """Tells in lines what happens."""
+
+    def __init__(self, *, beside: bool, url_file: Path | None) -> None:
+        """Take whether to tell beside the output, which is for a program then."""
+        self._stream = sys.stderr if beside else sys.stdout
+        self._url_file = url_file
+
+    def opened(
+        self, opening: "Opening", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
+    ) -> None:
+        """Tell where the guests should poll."""
+        if self._url_file is not None:
+            _write(self._url_file, opening.endpoints)
+        for line in prologue(opening):
+            self._say(line)
+
+    def noted(self, at: timedelta, who: str, what: str) -> None:
+        """Tell what has happened."""
+        self._say(line_of(at, who, what))
+
+    def satisfied(self) -> bool:
+        """Let the guests be ended as soon as all is over."""
+        return True
+
+    def _say(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+class Drawer(Watcher):
+    """Draws the machines as they stand, and the latest of what happened."""
+
+    def __init__(self, name: str, *, url_file: Path | None) -> None:
+        super().__init__(beside=False, url_file=url_file)
+        self._name = name
+        self._accounts: Mapping[str, Account] = {}
+        self._elapsed: Callable[[], timedelta] = timedelta
+        self._lines: deque[str] = deque(maxlen=LINES)
+
+    def opened(
+        self, opening: "Opening", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
+    ) -> None:
+        """Tell where the guests should poll, and begin to draw."""
+        super().opened(opening, accounts, elapsed)
+        self._accounts, self._elapsed = accounts, elapsed
+
+    def noted(self, at: timedelta, who: str, what: str) -> None:
+        """Add a line to the drawing."""
+        self._lines.append(line_of(at, who, what))
+
+    def drawn(self) -> "RenderableType":
+        """Draw the present state."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=f"{self._name}, {formatting.span(self._elapsed().total_seconds())}")
+        for column in ("machine", "polls", "spoiled", "sees now", "approved"):
+            table.add_column(column)
+        for account in list(self._accounts.values()):
+            told = [str(len(each)) for each in (account.lists, account.approved)]
+            table.add_row(account.machine, str(account.polls), str(account.spoiled), *told)
+        return Group(table, *(Text(line, no_wrap=True, overflow="ellipsis") for line in list(self._lines)))
+
+
+@contextmanager
+def watching(name: str, *, beside: bool, url_file: Path | None) -> Iterator[Watcher]:
+    """Show a rehearsal while it runs."""
+    if beside or not terminal.is_terminal():
+        yield Watcher(beside=beside, url_file=url_file)
+        return
+    from rich.live import Live
+
+    drawer = Drawer(name, url_file=url_file)
+    with Live(get_renderable=drawer.drawn, refresh_per_second=REDRAWN):
+        yield drawer
+
+
+def _write(path: Path, endpoints: Mapping[str, str]) -> None:
+    """Write the endpoints whole: somebody may be waiting for the file to appear."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(json.dumps(endpoints, indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror}") from None
+
+
+def prologue(opening: "Opening") -> list[str]:
+    """Say what is rehearsed, where the guests should poll, and how long it may take."""
+    scenario, concerned = opening.scenario, opening.scenario.expect.machines
+    where = f" in project {opening.project}" if opening.project else ""
+    width = max(len(name) for name in opening.places)
+    awaited = formatting.listing(list(concerned))
+    began = (
+        "now"
+        if scenario.start == "now"
+        else f"when {awaited} {'has' if len(concerned) == 1 else 'have'} polled"
+    )
+    return [
+        f"Rehearsing {scenario.name}{where} (clock {opening.clock}). {scenario.about}",
+        *(f"  {name:{width}}  {place}" for name, place in opening.places.items()),
+        f"Guests poll there. The scenario begins {began}.",
+        *_lasting(opening),
+    ]
+
+
+def _lasting(opening: "Opening") -> list[str]:
+    if opening.unanswered is None:
+        return []
+    takes = formatting.span(opening.unanswered.total_seconds())
+    return [f"If nobody approves, it takes about {takes} from then on."]
+
+
+def line_of(at: timedelta, who: str, what: str) -> str:
+    """Write a line about something that happened."""
+    return f"{formatting.span(at.total_seconds()):>10}  {who:10}  {what}"
+
+
+def show_report(report: "Report") -> None:
+    """Show what each guest did, and whether that was what was expected."""
+    terminal.say()
+    rows = [row for guest in report.guests for row in _rows(guest)]
+    terminal.table(GUESTS, rows, empty="No guest polled.")
+    terminal.say()
+    for failure in report.failures:
+        terminal.say(f"  {failure}")
+    lasted = formatting.span(report.lasted)
+    terminal.say(f"{report.scenario}: {'as expected' if report.held else 'not as expected'}, after {lasted}")
+
+
+def _rows(guest: "GuestReport") -> list[tuple[object, ...]]:
+    own = [sight for sight in guest.events if sight.named]
+    counts = (guest.machine, str(guest.polls), str(guest.spoiled))
+    if not own:
+        return [(*counts, None, None, None, None, None, None)]
+    return [(*counts, *_cells(sight)) for sight in own]
+
+
+def _cells(sight: "Sight") -> tuple[object, ...]:
+    approved = (
+        None if sight.approved is None else f"after {formatting.span(sight.approved - sight.announced)}"
+    )
+    seen = None if sight.seen is None else formatting.span(sight.seen - sight.announced)
+    used = None if sight.used is None else formatting.span(sight.used)
+    return (sight.type, formatting.span(sight.announced), seen, approved, formatting.span(sight.notice), used)
