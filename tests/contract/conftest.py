@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import delete, insert
 
 from forewarn.store import tables
-from forewarn.store.database import database_of, engines_of
+from forewarn.store.opening.database import database_of, engines_of
 from forewarn.store.sql import SqlStore, open_store
 
 

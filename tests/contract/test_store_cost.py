@@ -9,8 +9,8 @@ from sqlalchemy import event as listening
 from forewarn.control.ports import HistoryFilter, RecordFilter
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
-from forewarn.store.rooms import TO_CHOOSE_FROM
-from forewarn.store.snapshot import SqlSnapshot
+from forewarn.store.reads.room_reads import TO_CHOOSE_FROM
+from forewarn.store.reads.snapshot import SqlSnapshot
 from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import (
     NOW,

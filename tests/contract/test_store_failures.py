@@ -10,7 +10,7 @@ import pytest
 from forewarn.control.ports import HistoryFilter
 from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.model.changes import Changes
-from forewarn.store import database
+from forewarn.store.opening import database
 from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import NOW, everything, group, machine, record, save, save_fleet
 

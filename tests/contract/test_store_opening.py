@@ -17,9 +17,9 @@ from sqlalchemy import text
 from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.core.model.group import GroupPolicy
 from forewarn.store import tables
-from forewarn.store.database import database_of, engines_of
-from forewarn.store.lock import hold
-from forewarn.store.schema import VERSION_TABLE, alembic_config, newest_revision
+from forewarn.store.opening.database import database_of, engines_of
+from forewarn.store.opening.lock import hold
+from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, newest_revision
 from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import everything, machine, save_fleet
 
@@ -203,7 +203,7 @@ def test_the_lock_keeps_nobody_from_reading_and_writing(url: str) -> None:
 
 HOLD_FOREVER = """
 import sys
-from forewarn.store.lock import hold
+from forewarn.store.opening.lock import hold
 with hold(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()

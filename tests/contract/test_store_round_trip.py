@@ -19,7 +19,7 @@ from forewarn.core.model.order import Order, Stage, Step, Terms
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.store.sql import SqlStore
-from forewarn.store.transaction import SqlTransaction
+from forewarn.store.writes.transaction import SqlTransaction
 from tests.contract.samples import NOW
 
 # PostgreSQL keeps no NUL in a text, and surrogates are no text at all.

@@ -10,7 +10,7 @@ from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import GroupName, HostName, HostState, OrderState, StageState, StepState
-from forewarn.store.rooms import TO_CHOOSE_FROM
+from forewarn.store.reads.room_reads import TO_CHOOSE_FROM
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import (
     NOW,

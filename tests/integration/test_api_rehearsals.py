@@ -8,7 +8,7 @@ import pytest
 
 from forewarn.core.errors import Unavailable
 from forewarn.core.words import ProjectName
-from forewarn.store import database
+from forewarn.store.opening import database
 from forewarn.wire.fleet import read_fleet
 from tests.harness import Service, sqlite_url
 from tests.served import Api, app_of

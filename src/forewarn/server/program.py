@@ -21,11 +21,11 @@ from forewarn.server.fleet_file import apply_file
 from forewarn.server.operator import OperatorServer
 from forewarn.server.tls import Tls, tls_of
 from forewarn.server.wiring import Core, Parts, new_id, open_core, wire
-from forewarn.store import backup as backups
-from forewarn.store import lock
-from forewarn.store.database import without_password
-from forewarn.store.lock import Lock
-from forewarn.store.tokens import any_token
+from forewarn.store.opening import backup as backups
+from forewarn.store.opening import lock
+from forewarn.store.opening.database import without_password
+from forewarn.store.opening.lock import Lock
+from forewarn.store.opening.probing import any_token
 
 log = logging.getLogger(__name__)
 

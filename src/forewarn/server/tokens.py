@@ -12,9 +12,10 @@ from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.server.program import settings_of
 from forewarn.server.wiring import new_id, tokens_of
-from forewarn.store import lock
-from forewarn.store.database import database_of
-from forewarn.store.sql import SqlStore, is_store, open_store
+from forewarn.store.opening import lock
+from forewarn.store.opening.database import database_of
+from forewarn.store.opening.probing import is_store
+from forewarn.store.sql import SqlStore, open_store
 from forewarn.wire import operator
 
 # More than anybody reads; a list on the store is answered whole.

@@ -9,10 +9,15 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from forewarn.core.errors import Unavailable
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
-from forewarn.store.database import Database, Engines, database_of, engines_of
-from forewarn.store.schema import check_schema, migrate, revision
-from forewarn.store.snapshot import SqlSnapshot
-from forewarn.store.transaction import SqlTransaction
+from forewarn.store.opening.database import (
+    Database,
+    Engines,
+    database_of,
+    engines_of,
+)
+from forewarn.store.opening.schema import check_schema, migrate
+from forewarn.store.reads.snapshot import SqlSnapshot
+from forewarn.store.writes.transaction import SqlTransaction
 
 
 class SqlStore:
@@ -60,19 +65,6 @@ class SqlStore:
             return engine.connect()
         except PoolTimeout:
             raise Unavailable(f"{self._database.name} is busy: try again") from None
-
-
-def is_store(url: str) -> bool:
-    """Say whether there is a store in a database, of whatever schema; nothing is made and nothing changed."""
-    database = database_of(url)
-    if database.embedded and (database.file is None or not database.file.exists()):
-        return False
-    engines = engines_of(database)
-    try:
-        with engines.reading.begin() as connection:
-            return revision(connection) is not None
-    finally:
-        engines.dispose()
 
 
 def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -> SqlStore:

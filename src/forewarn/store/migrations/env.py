@@ -3,7 +3,7 @@
 from alembic import context
 
 from forewarn.store import tables
-from forewarn.store.schema import VERSION_TABLE
+from forewarn.store.opening.schema import VERSION_TABLE
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,0 +1,1 @@
+"""Finding a database, locking it, bringing its schema up to date, and copying it."""

@@ -1,0 +1,159 @@
+"""One server for each database. The lock dies with the process that holds it, however that ends."""
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from sqlalchemy import Connection, Engine, NullPool, create_engine, text
+
+from forewarn.core.errors import Conflict, Unavailable
+from forewarn.store.opening.database import Database, connect_options, database_of
+from forewarn.store.opening.failures import translate_failures
+
+# Any constant will do that no other program in the same database is likely to use.
+_KEY = 0x666F7265_77610000
+_HOLDER = text(
+    "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid) "
+    "WHERE locktype = 'advisory' AND classid = :high AND objid = :low AND granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+class Lock(Protocol):
+    """The right to serve a database, while its block lasts."""
+
+    def keep(self) -> None:
+        """Make sure that it is still held; Conflict if another server has it now."""
+        ...
+
+    def __enter__(self) -> "Lock": ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def hold(url: str) -> Lock:
+    """Take the right to serve a database until the block ends; Conflict if another server has it."""
+    database = database_of(url)
+    if not database.embedded:
+        return ConnectionLock(database)
+    if database.file is None:
+        return NoLock()
+    return FileLock(database, database.file)
+
+
+class NoLock:
+    """The lock on a database in memory, which nobody else can reach."""
+
+    def keep(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> "NoLock":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Do nothing."""
+
+
+class FileLock:
+    """The lock on an SQLite database: a file beside it, which says who holds it."""
+
+    def __init__(self, database: Database, file: Path) -> None:
+        path = f"{file.resolve()}.lock"  # one for each file, by whatever links it is reached
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise Unavailable(
+                f"{database.name} cannot be locked: check that its folder exists and can be written to"
+            ) from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._descriptor, 64, 0).decode(errors="replace").strip()
+            self.release()
+            raise _taken(database, f"process {holder}" if holder else "") from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def keep(self) -> None:
+        """Do nothing: it is held as long as the process lives."""
+
+    def release(self) -> None:
+        """Let another server have it; the file stays, for removing it would race with the next holder."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> "FileLock":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class ConnectionLock:
+    """The lock on a PostgreSQL database: held by a connection that does nothing else."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._engine = _engine(database)
+        self._connection = self._take()
+
+    def keep(self) -> None:
+        """Take it again if its connection is lost, for with that it has gone; Conflict if it is too late."""
+        if not self._connected():
+            self._connection.close()
+            self._connection = self._take()
+
+    def release(self) -> None:
+        """Let another server have it."""
+        self._connection.close()
+        self._engine.dispose()
+
+    def _connected(self) -> bool:
+        try:
+            return not self._connection.closed and self._connection.scalar(text("SELECT true")) is True
+        except Unavailable:
+            return False
+
+    def _take(self) -> Connection:
+        connection = self._engine.connect()
+        if connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}):
+            return connection
+        holder = _holder(connection)
+        connection.close()
+        raise _taken(self._database, holder)
+
+    def __enter__(self) -> "ConnectionLock":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def _engine(database: Database) -> Engine:
+    engine = create_engine(
+        database.url,
+        poolclass=NullPool,
+        isolation_level="AUTOCOMMIT",
+        connect_args=connect_options(database.url) | {"application_name": f"forewarn, process {os.getpid()}"},
+    )
+    translate_failures(engine, database.name)
+    return engine
+
+
+def _holder(connection: Connection) -> str:
+    found = connection.scalar(_HOLDER, {"high": _KEY >> 32, "low": _KEY & 0xFFFFFFFF})
+    return str(found or "").removeprefix("forewarn, ")
+
+
+def _taken(database: Database, holder: str) -> Conflict:
+    who = f" ({holder})" if holder else ""
+    return Conflict(f"another forewarn serves {database.name}{who}: stop it first, or use another --database")

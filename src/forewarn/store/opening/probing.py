@@ -1,0 +1,39 @@
+"""What a database holds, whatever its schema; nothing is made and nothing changed."""
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection, inspect, literal, select
+
+from forewarn.store import tables
+from forewarn.store.opening.database import database_of, engines_of
+from forewarn.store.opening.schema import revision
+
+
+def is_store(url: str) -> bool:
+    """Return whether there is a store in a database."""
+    return _probe(url, lambda connection: revision(connection) is not None)
+
+
+def any_token(url: str) -> bool:
+    """Return whether a token was ever made in a database."""
+    return _probe(url, _has_token)
+
+
+def _has_token(connection: Connection) -> bool:
+    known = inspect(connection).has_table(tables.tokens.name)
+    return (
+        known
+        and connection.execute(select(literal(1)).select_from(tables.tokens).limit(1)).first() is not None
+    )
+
+
+def _probe(url: str, holds: Callable[[Connection], bool]) -> bool:
+    database = database_of(url)
+    if database.embedded and (database.file is None or not database.file.exists()):
+        return False
+    engines = engines_of(database)
+    try:
+        with engines.reading.begin() as connection:
+            return holds(connection)
+    finally:
+        engines.dispose()

@@ -1,0 +1,224 @@
+"""Loading the part of the fleet that a decision needs."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from sqlalchemy import func, select
+
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import GroupName, HostName, MachineId, OrderId, ProjectName
+from forewarn.store import tables
+from forewarn.store.reads.budget_reads import BudgetReads
+from forewarn.store.reads.notice_reads import NoticeReads
+from forewarn.store.reads.reader import VERSIONED_GROUP, among
+from forewarn.store.reads.room_reads import RoomReads
+from forewarn.store.rows.fleet_rows import (
+    HOLD_COLUMNS,
+    HOST_COLUMNS,
+    MACHINE_COLUMNS,
+    PROJECT_COLUMNS,
+    hold_of,
+    host_of,
+    machine_of,
+    project_of,
+)
+from forewarn.store.rows.work_rows import (
+    EVENT_COLUMNS,
+    ORDER_COLUMNS,
+    event_of,
+    order_of,
+)
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+_OPEN = tables.orders.c.ended_at.is_(None)
+_LISTED = tables.events.c.ended_at.is_(None)
+
+_PROJECTS = among(PROJECT_COLUMNS, tables.projects.c.name)
+_HOSTS = among(HOST_COLUMNS, tables.hosts.c.name)
+_GROUPS = among(VERSIONED_GROUP, tables.groups.c.name)
+_MACHINES = among(MACHINE_COLUMNS, tables.machines.c.id)
+_MACHINES_ON = among(MACHINE_COLUMNS, tables.machines.c.host)
+_ORDERS = among(ORDER_COLUMNS, tables.orders.c.id)
+_ORDERS_ON = among(ORDER_COLUMNS, tables.orders.c.host).where(_OPEN)
+_TOUCHING = among((tables.order_machines.c.order_id,), tables.order_machines.c.machine_id)
+_HOLDS = select(*HOLD_COLUMNS).order_by(tables.holds.c.at, tables.holds.c.id)
+_EVENTS = among(EVENT_COLUMNS, tables.events.c.order_id).where(_LISTED)
+
+_E = tables.events.c
+_LISTED_COUNTS = (
+    among((_E.group_name, _E.domain, func.count()), _E.group_name)
+    .where(_LISTED)
+    .group_by(_E.group_name, _E.domain)
+)
+
+
+class ReadLater(Mapping[Key, Value]):
+    """What few decisions need: read when first asked, which must be while the snapshot is open."""
+
+    def __init__(self, read: Callable[[], Mapping[Key, Value]]) -> None:
+        self._read = read
+        self._known: Mapping[Key, Value] | None = None
+
+    @property
+    def _all(self) -> Mapping[Key, Value]:
+        if self._known is None:
+            self._known = self._read()
+        return self._known
+
+    def __getitem__(self, key: Key) -> Value:
+        return self._all[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+class SliceReads(NoticeReads, BudgetReads, RoomReads):
+    """The fleet, in part or whole.
+
+    What is loaded comes in a fixed order, so that both databases lead to the same decisions.
+    """
+
+    def around(
+        self,
+        *,
+        orders: Sequence[OrderId] = (),
+        machines: Sequence[MachineId] = (),
+        hosts: Sequence[HostName] = (),
+        groups: Sequence[GroupName] = (),
+    ) -> Slice:
+        """Load the part of the fleet that a decision about these needs; unknown ones are left out."""
+        named = [order_of(row) for row in self._among(_ORDERS, {order.upper() for order in orders})]
+        whole_hosts = {*hosts, *(order.host for order in named if order.host is not None)}
+        carried = _by_id(machine_of(row) for row in self._among(_MACHINES_ON, whole_hosts))
+        single = {machine.lower() for machine in machines} | set(_machines_of(named))
+        others = _by_id(machine_of(row) for row in self._among(_MACHINES, single - carried.keys()))
+        machines_by_id = _by_id([*carried.values(), *others.values()])
+        all_hosts = whole_hosts | {machine.host for machine in others.values() if machine.host is not None}
+        orders_by_id = self._orders_around(named, machines_by_id, all_hosts)
+        events = sorted(
+            (event_of(row) for row in self._among(_EVENTS, orders_by_id)),
+            key=lambda event: (event.number, event.id),
+        )
+        group_names = {*groups, *(machine.group for machine in machines_by_id.values())}
+        loaded_groups = self._load_groups(group_names | {event.group for event in events})
+        budgets = ReadLater(partial(self._budgets_of, list(loaded_groups.values())))
+        return Slice(
+            number=self._meta.number,
+            projects=self._load_projects(loaded_groups.values(), machines_by_id.values()),
+            hosts=self._load_hosts(all_hosts | set(_targets_of(named))),
+            groups=loaded_groups,
+            machines=machines_by_id,
+            orders=orders_by_id,
+            events={event.id: event for event in events},
+            listed=self._count_listed(loaded_groups),
+            room=ReadLater(
+                partial(
+                    self._room_for,
+                    list(machines_by_id.values()),
+                    list(loaded_groups.values()),
+                    budgets,
+                    hosts=len(all_hosts),
+                )
+            ),
+            sent=ReadLater(partial(self.notices, [event.id for event in events])),
+            budgets=budgets,
+            grace=self._meta.grace,
+            holds=self._load_holds(),
+        )
+
+    def everything(self) -> Slice:
+        """Load the whole fleet, every open order and every listed event."""
+        order_rows = self._all(select(*ORDER_COLUMNS).where(_OPEN).order_by(tables.orders.c.number))
+        event_rows = self._all(select(*EVENT_COLUMNS).where(_LISTED).order_by(_E.number, _E.id))
+        machine_rows = self._all(
+            select(*MACHINE_COLUMNS).order_by(tables.machines.c.project, tables.machines.c.key)
+        )
+        hosts = [host_of(row) for row in self._all(select(*HOST_COLUMNS).order_by(tables.hosts.c.name))]
+        groups = self._groups_of(self._all(select(*VERSIONED_GROUP).order_by(tables.groups.c.name)))
+        projects = self._all(select(*PROJECT_COLUMNS).order_by(tables.projects.c.name))
+        machines = [machine_of(row) for row in machine_rows]
+        events = [event_of(row) for row in event_rows]
+        budgets = self._budgets_of(groups)
+        return Slice(
+            number=self._meta.number,
+            projects={project.name: project for project in map(project_of, projects)},
+            hosts={host.name: host for host in hosts},
+            groups={group.name: group for group in groups},
+            machines={machine.id: machine for machine in machines},
+            orders={order.id: order for order in map(order_of, order_rows)},
+            events={event.id: event for event in events},
+            listed=_listed(events),
+            room=self._room_for(machines, groups, budgets, hosts=len(hosts)),
+            budgets=budgets,
+            grace=self._meta.grace,
+            holds=self._load_holds(),
+        )
+
+    def _orders_around(
+        self, named: Iterable[Order], machines: Iterable[MachineId], hosts: Iterable[HostName]
+    ) -> dict[OrderId, Order]:
+        found = {order.id: order for order in named}
+        found |= {order.id: order for order in map(order_of, self._among(_ORDERS_ON, hosts))}
+        touching = {order for (order,) in self._among(_TOUCHING, machines)} - found.keys()
+        found |= {order.id: order for order in map(order_of, self._among(_ORDERS, touching))}
+        return dict(sorted(found.items(), key=lambda item: (item[1].number, item[0])))
+
+    def _load_hosts(self, names: Iterable[HostName]) -> dict[HostName, Host]:
+        return {host.name: host for host in map(host_of, self._among(_HOSTS, sorted(names)))}
+
+    def _load_groups(self, names: Iterable[GroupName]) -> dict[GroupName, Group]:
+        found = self._groups_of(self._among(_GROUPS, names))
+        return {group.name: group for group in sorted(found, key=lambda group: group.name)}
+
+    def _load_projects(
+        self, groups: Iterable[Group], machines: Iterable[Machine]
+    ) -> dict[ProjectName, Project]:
+        names = {group.project for group in groups} | {machine.project for machine in machines}
+        return {project.name: project for project in map(project_of, self._among(_PROJECTS, names))}
+
+    def _count_listed(self, groups: Iterable[GroupName]) -> dict[GroupName, dict[int, int]]:
+        listed: dict[GroupName, dict[int, int]] = {}
+        for group, domain, count in self._among(_LISTED_COUNTS, groups):
+            listed.setdefault(group, {})[domain] = count
+        return listed
+
+    def _load_holds(self) -> dict[str, Hold]:
+        return {hold.id: hold for hold in map(hold_of, self._all(_HOLDS))}
+
+
+def _machines_of(orders: Iterable[Order]) -> Iterator[MachineId]:
+    for order in orders:
+        if order.machine is not None:
+            yield order.machine
+        yield from (step.machine for step in order.steps)
+
+
+def _targets_of(orders: Iterable[Order]) -> Iterator[HostName]:
+    for order in orders:
+        yield from (step.target for step in order.steps if step.target is not None)
+
+
+def _by_id(machines: Iterable[Machine]) -> dict[MachineId, Machine]:
+    ordered = sorted(machines, key=lambda machine: (machine.name.casefold(), machine.id))
+    return {machine.id: machine for machine in ordered}
+
+
+def _listed(events: Iterable[Event]) -> dict[GroupName, dict[int, int]]:
+    listed: dict[GroupName, dict[int, int]] = {}
+    for event in events:
+        domains = listed.setdefault(event.group, {})
+        domains[event.domain] = domains.get(event.domain, 0) + 1
+    return listed

@@ -1,0 +1,1 @@
+"""Values of core as rows of the tables, and back."""

@@ -1,0 +1,124 @@
+"""The transaction of control's ports: a snapshot that can be written to."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, case, null, or_, update
+
+from forewarn.core.access import Token
+from forewarn.core.errors import Conflict
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.hold import Grace
+from forewarn.core.retention import Pruning
+from forewarn.core.words import GroupName, MachineId, ProjectName
+from forewarn.store import tables
+from forewarn.store.reads.reader import Meta
+from forewarn.store.reads.snapshot import SqlSnapshot
+from forewarn.store.rows.times import micros, micros_or_none
+from forewarn.store.rows.token_rows import token_row
+from forewarn.store.writes.fleet_writes import FleetWrites
+from forewarn.store.writes.notice_writes import NoticeWrites
+from forewarn.store.writes.rollout_writes import RolloutWrites
+from forewarn.store.writes.upserts import upsert
+from forewarn.store.writes.webhook_writes import WebhookWrites
+from forewarn.store.writes.work_writes import WorkWrites
+
+_G, _M = tables.groups.c, tables.machines.c
+_SEEN = bindparam("seen", type_=tables.TIME)
+_SAVE_ACTIVITY = (
+    update(tables.groups)
+    .where(_G.name == bindparam("group"), or_(_G.last_active.is_(None), _G.last_active < _SEEN))
+    .values(last_active=_SEEN, silent_since=case((_G.enabled_at.is_(None), null()), else_=_SEEN))
+)
+_SAVE_LAST_SEEN = (
+    update(tables.machines)
+    .where(_M.id == bindparam("machine"), or_(_M.last_seen.is_(None), _M.last_seen < _SEEN))
+    .values(last_seen=_SEEN)
+)
+_SAVE_META = update(tables.meta)
+
+
+class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, NoticeWrites, RolloutWrites):
+    """Reads and writes, one transaction at a time: it holds the lock on the counter from the start."""
+
+    def __init__(self, connection: Connection, *, project: ProjectName | None = None) -> None:
+        super().__init__(connection, lock=True, project=project)
+
+    def save(self, changes: Changes) -> None:
+        """Save what was decided; Unavailable if it cannot be, Conflict if somebody else changed a group."""
+        number = self._number_for(changes)
+        self._save_fleet(changes, number=number)
+        self._save_orders(changes.orders)
+        self._save_events(changes.events)
+        self._save_records(changes.records)
+        self._save_tallies(changes.tallies)
+        self._wake(waiting_for=changes.eased, on=changes.joined, now=changes.now)
+        if changes.wake_all:
+            self._wake_all(now=changes.now)
+        self._wake_rollouts(changes)
+        self._save_rollouts(changes.rollouts)
+        self._save_meta(replace(self._meta, number=number, reached=self._not_before(changes.now)))
+
+    def _number_for(self, changes: Changes) -> int:
+        """Choose the number that readers of the feed will find the changes by."""
+        saved = self._meta.number
+        if changes.number < saved:
+            raise Conflict("somebody else has saved something meanwhile: try again")
+        boards_must_know = (
+            changes.groups or changes.machines or changes.removed_groups or changes.removed_machines
+        )
+        # A change without a record needs a number too, or it would hide behind the last one.
+        return saved + 1 if changes.number == saved and boards_must_know else changes.number
+
+    def save_activity(self, seen: Mapping[GroupName, datetime]) -> None:
+        """Save when groups were last active; an older time than the one known changes nothing."""
+        if seen:
+            rows = [{"group": group, "seen": micros(at)} for group, at in seen.items()]
+            self._connection.execute(_SAVE_ACTIVITY, rows)
+
+    def save_last_seen(self, seen: Mapping[MachineId, datetime]) -> None:
+        """Save when machines were last seen; an older time than the one known changes nothing."""
+        if seen:
+            rows = [{"machine": machine.lower(), "seen": micros(at)} for machine, at in seen.items()]
+            self._connection.execute(_SAVE_LAST_SEEN, rows)
+
+    def save_token(self, token: Token) -> None:
+        """Save a token; one with the same digest is replaced."""
+        dialect = self._connection.dialect.name
+        self._connection.execute(upsert(dialect, tables.tokens), token_row(token))
+
+    def set_reached(self, now: datetime) -> None:
+        """Keep the service time reached; it never goes back."""
+        self._save_meta(replace(self._meta, reached=self._not_before(now)))
+
+    def set_grace(self, grace: Grace | None) -> None:
+        """Keep or clear the hold on unapproved starts."""
+        self._save_meta(replace(self._meta, grace=grace))
+
+    def set_applied_fleet(self, digest: str) -> None:
+        """Keep the digest of the fleet file that is being applied."""
+        self._save_meta(replace(self._meta, applied_fleet=digest))
+
+    def set_pruning(self, pruning: Pruning) -> None:
+        """Keep how far old records have been removed."""
+        self._save_meta(replace(self._meta, pruning=pruning))
+
+    def _not_before(self, now: datetime) -> datetime:
+        return now if self._meta.reached is None else max(now, self._meta.reached)
+
+    def _save_meta(self, meta: Meta) -> None:
+        self._connection.execute(
+            _SAVE_META,
+            {
+                "number": meta.number,
+                "reached": micros_or_none(meta.reached),
+                "grace_until": None if meta.grace is None else micros(meta.grace.until),
+                "grace_announced_before": None if meta.grace is None else micros(meta.grace.announced_before),
+                "applied_fleet": meta.applied_fleet,
+                "pruned": meta.pruning.up_to,
+                "pruned_unsaid": meta.pruning.unsaid,
+                "prune_at": micros_or_none(meta.pruning.next_at),
+            },
+        )
+        self._known_meta = meta
