@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.cli.client import Client, Refused, Unreachable
 from forewarn.cli.following.change_stream import Changes, Link, Record, UpToDate, blocks
+from forewarn.client.calls import OperatorClient, RequestRefused, ServerUnreachable
 from forewarn.core.words import Action
 from tests.harness import Service, sqlite_url
 from tests.process import until
@@ -50,17 +50,17 @@ def opened(changes: Changes) -> bool:
 
 def test_records_come_as_they_happen(service: Service) -> None:
     app = app_of(service)
-    with serving(app) as url, Changes(Client(url)) as changes:
+    with serving(app) as url, Changes(OperatorClient(url)) as changes:
         opened(changes)
         assert changes.link is Link.LIVE
-        Client(url).post("/v1/machines/web-0/freeze")
+        OperatorClient(url).post("/v1/machines/web-0/freeze")
         first, *_ = until(lambda: came(changes), what="records")
         assert first["kind"] == "order-placed"
         service.tail.close()
 
 
 def test_where_the_stream_is_refused_it_asks(service: Service) -> None:
-    with serving(Refusing(app_of(service), 403)) as url, Changes(Client(url)) as changes:
+    with serving(Refusing(app_of(service), 403)) as url, Changes(OperatorClient(url)) as changes:
         opened(changes)
         assert changes.link is Link.POLLING
         for _ in range(2):
@@ -73,7 +73,7 @@ def test_where_the_stream_is_refused_it_asks(service: Service) -> None:
 
 def test_trouble_of_the_server_is_waited_out(service: Service) -> None:
     refusing = Refusing(app_of(service), 503)
-    with serving(refusing) as url, Changes(Client(url)) as changes:
+    with serving(refusing) as url, Changes(OperatorClient(url)) as changes:
         until(lambda: changes.link is Link.LOST, what="the trouble")
         assert changes.trouble == "not for you"
         refusing.status = 0
@@ -88,8 +88,8 @@ def test_any_other_refusal_comes_through(service: Service) -> None:
 
     with (
         serving(Refusing(app_of(service), 401)) as url,
-        Changes(Client(url)) as changes,
-        pytest.raises(Refused, match="not for you"),
+        Changes(OperatorClient(url)) as changes,
+        pytest.raises(RequestRefused, match="not for you"),
     ):
         until(ask, what="the refusal")
 
@@ -100,9 +100,9 @@ def test_what_could_not_be_read_is_read_again(service: Service) -> None:
     def load() -> None:
         tries.append(True)
         if len(tries) == 1:
-            raise Unreachable("gone")
+            raise ServerUnreachable("gone")
 
-    with serving(app_of(service)) as url, Changes(Client(url)) as changes:
+    with serving(app_of(service)) as url, Changes(OperatorClient(url)) as changes:
         current = UpToDate(changes, load=load, take=lambda _: None)
         until(lambda: current.wait(0.2) or current.trouble == "gone", what="the trouble")
         assert current.link is Link.LOST

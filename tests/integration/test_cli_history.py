@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from forewarn.cli.client import Client, Refused
 from forewarn.cli.main import app
 from forewarn.cli.views import history_export
+from forewarn.client.calls import OperatorClient, RequestRefused
 from forewarn.core.model.project import Project
 from forewarn.core.retention import Pruning
 from forewarn.core.words import Action, ProjectName
@@ -237,12 +237,12 @@ def test_whoever_has_seen_enough_may_go(service: Service) -> None:
 
 def test_the_api_pages_upwards_from_a_number(service: Service, server: str) -> None:
     every = numbers(service)
-    page = Client(server).get("/v1/history", above=2, limit=3)
+    page = OperatorClient(server).get("/v1/history", above=2, limit=3)
     assert [each["number"] for each in page["records"]] == every[2:5]
-    page = Client(server).get("/v1/history", above=2, limit=3, after=page["next"])
+    page = OperatorClient(server).get("/v1/history", above=2, limit=3, after=page["next"])
     assert [each["number"] for each in page["records"]] == every[5:8]
-    last = Client(server).get("/v1/history", above=every[-2])
+    last = OperatorClient(server).get("/v1/history", above=every[-2])
     assert ([each["number"] for each in last["records"]], last["next"]) == (every[-1:], None)
     for wrong in (-1, "x", 2**70):
-        with pytest.raises(Refused, match="above"):
-            Client(server).get("/v1/history", above=wrong)
+        with pytest.raises(RequestRefused, match="above"):
+            OperatorClient(server).get("/v1/history", above=wrong)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from forewarn.cli.client import Client
 from forewarn.cli.main import app
+from forewarn.client.calls import OperatorClient
 from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.project import Project
 from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, ProjectName
@@ -190,14 +190,14 @@ def test_what_has_changed_since_it_was_looked_up_is_left_alone(
     service: Service, monkeypatch: pytest.MonkeyPatch, verb: str, named: bool
 ) -> None:
     rollout = service.roll("host-1", "host-2")
-    asked = Client.post
+    asked = OperatorClient.post
 
-    def meanwhile(client: Client, path: str, body: object = None, **more: Any) -> dict[str, Any]:
+    def meanwhile(client: OperatorClient, path: str, body: object = None, **more: Any) -> dict[str, Any]:
         service.rollouts.pause(rollout.id, by="olga")
         service.rollouts.resume(rollout.id, by="olga")
         return asked(client, path, body, **more)
 
-    monkeypatch.setattr(Client, "post", meanwhile)
+    monkeypatch.setattr(OperatorClient, "post", meanwhile)
     refused = run(verb, *([rollout.id[:12]] if named else []), code=1)
     assert "olga" in refused.stderr
     assert service.rollout(rollout).state == "running"
@@ -267,7 +267,7 @@ def following(folder: Path, url: str, *words: str) -> Iterator[tuple[subprocess.
 
 
 def turn(url: str, seconds: float) -> None:
-    Client(url).post("/v1/clock/advance", {"seconds": seconds})
+    OperatorClient(url).post("/v1/clock/advance", {"seconds": seconds})
 
 
 def test_a_rollout_is_followed_to_its_end(server: str, service: Service, tmp_path: Path) -> None:

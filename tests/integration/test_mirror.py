@@ -7,8 +7,8 @@ from urllib.parse import parse_qs
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.cli.client import Client
 from forewarn.cli.following.fleet_copy import Mirror, Watched
+from forewarn.client.calls import OperatorClient
 from forewarn.core.words import Action
 from forewarn.wire import operator
 from tests.harness import Service, fleet, sqlite_url
@@ -45,14 +45,14 @@ def asked(service: Service) -> Asked:
 
 
 @pytest.fixture
-def client(asked: Asked) -> Iterator[Client]:
+def client(asked: Asked) -> Iterator[OperatorClient]:
     with serving(asked) as url:
-        yield Client(url)
+        yield OperatorClient(url)
 
 
 @pytest.mark.parametrize("filters", [{"group": "web"}, {"host": "host-1"}, {"project": "default"}])
 def test_only_machines_that_are_watched_are_read(
-    asked: Asked, client: Client, filters: dict[str, str]
+    asked: Asked, client: OperatorClient, filters: dict[str, str]
 ) -> None:
     mirror = Mirror(client, Watched(**filters))
     mirror.check()
@@ -62,7 +62,9 @@ def test_only_machines_that_are_watched_are_read(
         assert (path, query | filters) == ("/v1/machines", query)
 
 
-def test_a_change_to_another_group_is_not_read(service: Service, asked: Asked, client: Client) -> None:
+def test_a_change_to_another_group_is_not_read(
+    service: Service, asked: Asked, client: OperatorClient
+) -> None:
     mirror = Mirror(client, Watched(group="web"))
     mirror.load()
     before = len(service.history())
@@ -73,7 +75,9 @@ def test_a_change_to_another_group_is_not_read(service: Service, asked: Asked, c
     assert [path for path, _ in asked.about_machines()] == ["/v1/machines/web-0"]
 
 
-def test_an_open_rollout_is_shown_however_many_have_ended_since(service: Service, client: Client) -> None:
+def test_an_open_rollout_is_shown_however_many_have_ended_since(
+    service: Service, client: OperatorClient
+) -> None:
     old = service.roll("host-1")
     service.rollouts.pause(old.id, by="test")
     for _ in range(60):
@@ -84,7 +88,7 @@ def test_an_open_rollout_is_shown_however_many_have_ended_since(service: Service
     assert [each["id"] for each in mirror.rollouts] == [old.id]
 
 
-def test_what_is_gone_while_it_is_watched_leaves_nothing(service: Service, client: Client) -> None:
+def test_what_is_gone_while_it_is_watched_leaves_nothing(service: Service, client: OperatorClient) -> None:
     mirror = Mirror(client, Watched(group="web"))
     service.order("web-0", Action.FREEZE)
     mirror.load()

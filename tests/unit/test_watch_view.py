@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from forewarn.cli.client import Client
 from forewarn.cli.following.change_stream import Link
 from forewarn.cli.following.fleet_copy import Mirror, Time, Watched
 from forewarn.cli.following.watch_view import Size, View
+from forewarn.client.calls import OperatorClient
 from forewarn.clock import monotonic
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -40,7 +40,9 @@ def event(number: int, *names: str, started: bool = False) -> dict[str, Any]:
 
 
 def mirror(groups: int, members: int, **more: Any) -> Mirror:
-    shown = Mirror(Client("http://here"), Watched(), hosts={"host-1": "ok"}, holds=[], rollouts=[], **more)
+    shown = Mirror(
+        OperatorClient("http://here"), Watched(), hosts={"host-1": "ok"}, holds=[], rollouts=[], **more
+    )
     shown.time = Time(now=NOW, kind="manual", speed=0, read_at=monotonic())
     for group in range(groups):
         shown.groups[f"g{group}"] = {"name": f"g{group}", "kind": "scale-set", "enabled": True}

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from forewarn.cli.client import Refused
+from forewarn.client.calls import RequestRefused
 
 
 def ask(question: str, *, would: str, yes: bool) -> None:
@@ -12,6 +12,6 @@ def ask(question: str, *, would: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Refused(f"nothing was changed: this would {would}; say --yes if so")
+        raise RequestRefused(f"nothing was changed: this would {would}; say --yes if so")
     if not typer.confirm(question, err=True):
-        raise Refused("nothing was changed")
+        raise RequestRefused("nothing was changed")

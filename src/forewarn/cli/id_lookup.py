@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from forewarn.cli.client import Client, Refused
+from forewarn.client.calls import OperatorClient, RequestRefused
 from forewarn.wire.fields import is_name
 from forewarn.wire.guid import is_guid
 
@@ -20,25 +20,25 @@ def in_path(what: str, name: str) -> str:
             if what == "machine" and is_name(project) and is_name(rest)
             else ""
         )
-        raise Refused(f'{what} "{name}" does not exist{meant}')
+        raise RequestRefused(f'{what} "{name}" does not exist{meant}')
     return quote(name, safe="")
 
 
-def whole_id(client: Client, what: str, typed: str) -> str:
+def whole_id(client: OperatorClient, what: str, typed: str) -> str:
     """Complete the id of an order or an event that is listed."""
     return typed.upper() if is_guid(typed) else str(found(client, what, typed)["id"])
 
 
-def found(client: Client, what: str, typed: str) -> dict[str, Any]:
+def found(client: OperatorClient, what: str, typed: str) -> dict[str, Any]:
     """Find what is listed by how its id begins."""
     one = what.removesuffix("s")
     if len(typed) < SHORTEST:
-        raise Refused(f"{one} {typed}: give at least {SHORTEST} characters of its id")
+        raise RequestRefused(f"{one} {typed}: give at least {SHORTEST} characters of its id")
     like = [each for each in client.all(what)[what] if each["id"].startswith(typed.upper())]
     if not like:
         listing = "holds" if one == "hold" else f"{one} list"
-        raise Refused(f"no {one} begins with {typed}: `forewarn {listing}` shows those there are")
+        raise RequestRefused(f"no {one} begins with {typed}: `forewarn {listing}` shows those there are")
     if len(like) > 1:
         some = ", ".join(each["id"] for each in like[:5])
-        raise Refused(f"{len(like)} {what} begin with {typed}: {some}; give more of it")
+        raise RequestRefused(f"{len(like)} {what} begin with {typed}: {some}; give more of it")
     return dict(like[0])

@@ -16,9 +16,9 @@ from typing import Annotated, Any, get_args
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.client import Client, Refused, Unreachable
 from forewarn.cli.command_group import Commands
 from forewarn.cli.flags import in_flags
+from forewarn.client.calls import OperatorClient, RequestRefused, ServerUnreachable
 
 BAD_REQUEST = 400
 DEFAULT_SERVER = "http://127.0.0.1:8170"
@@ -78,9 +78,9 @@ class Session:
     json: bool = False
 
     @property
-    def client(self) -> Client:
+    def client(self) -> OperatorClient:
         """The way to the server."""
-        return Client(
+        return OperatorClient(
             self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER,
             token=self.token or os.environ.get("FOREWARN_TOKEN") or None,
             authorities=os.environ.get("FOREWARN_CA"),
@@ -139,13 +139,13 @@ def _command(function: Callable[..., None], options: Mapping[str, Any]) -> Calla
         session = _merged(ctx, server, token, project, json)
         try:
             function(session, **given)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             message = str(refusal)
             typed = in_flags(message) if refusal.status == BAD_REQUEST else message
             terminal.complain(typed)
             # What names a flag is wrong usage, whether it was found here or by the server.
             raise typer.Exit(1 if typed == message else 2) from None
-        except Unreachable as error:
+        except ServerUnreachable as error:
             terminal.complain(str(error))
             raise typer.Exit(3) from None
 

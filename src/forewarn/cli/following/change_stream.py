@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from forewarn.cli import terminal
-from forewarn.cli.client import FORBIDDEN, PAGE, Client, Refused, Unreachable
+from forewarn.client.calls import FORBIDDEN, PAGE, OperatorClient, RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ class News:
 class Changes:
     """Follows a server until the block ends, over its restarts too."""
 
-    def __init__(self, client: Client, *, project: str | None = None) -> None:
+    def __init__(self, client: OperatorClient, *, project: str | None = None) -> None:
         self.link = Link.CONNECTING
         self.trouble = ""
         self._client = client
         self._project = project
         self._last: int | None = None  # the number of the last record that came
-        self._queue: queue.SimpleQueue[Record | Refused | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Record | RequestRefused | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._answer: httpx.Response | None = None
         self._thread = threading.Thread(target=self._run, name="forewarn-changes", daemon=True)
@@ -76,15 +76,15 @@ class Changes:
         self._thread.join(PAUSE)
 
     def wait(self, seconds: float) -> News:
-        """Wait for news, but not for long; Refused if the server wants nothing to do with us."""
-        came: list[Record | Refused | None] = []
+        """Wait for news, but not for long; RequestRefused if the server wants nothing to do with us."""
+        came: list[Record | RequestRefused | None] = []
         with suppress(queue.Empty):
             came.append(self._queue.get(timeout=seconds))
             until = monotonic() + LONGEST_TOGETHER
             while monotonic() < until:
                 came.append(self._queue.get(timeout=TOGETHER))
         for each in came:
-            if isinstance(each, Refused):
+            if isinstance(each, RequestRefused):
                 raise each
         records = tuple(each for each in came if isinstance(each, dict))
         return News(records=records, opened=None in came)
@@ -95,13 +95,13 @@ class Changes:
         while not self._stopping.is_set():
             try:
                 self._follow()
-            except Unreachable as error:
+            except ServerUnreachable as error:
                 self._lost(str(error))
-            except Refused as refusal:
+            except RequestRefused as refusal:
                 self._refused(refusal)
             self._stopping.wait(PAUSE)
 
-    def _refused(self, refusal: Refused) -> None:
+    def _refused(self, refusal: RequestRefused) -> None:
         if is_passing(refusal):
             self._lost(str(refusal))
         elif refusal.status == CONFLICT and self._last is not None:
@@ -124,7 +124,7 @@ class Changes:
             ) as answer:
                 self._answer = answer
                 self._read(answer.iter_lines())
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status != FORBIDDEN:
                 raise
             with self._client.kept_open() as client:
@@ -144,7 +144,7 @@ class Changes:
             if "number" in record:
                 self._queue.put(record)
 
-    def _poll(self, client: Client) -> None:
+    def _poll(self, client: OperatorClient) -> None:
         """Ask each second what has happened since."""
         if self._last is None:
             newest = client.get("/v1/history", limit=1, project=self._project)["records"]
@@ -198,9 +198,9 @@ class UpToDate:
         news = self._changes.wait(seconds)
         try:
             self._refresh(news)
-        except Unreachable as error:
+        except ServerUnreachable as error:
             self._stale, self._trouble = True, str(error).splitlines()[0]
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if not is_passing(refusal):
                 raise
             self._stale, self._trouble = True, str(refusal)
@@ -234,7 +234,7 @@ class Outages:
             terminal.complain(f"reconnecting: {self._current.trouble}" if self._lost else "connected again")
 
 
-def is_passing(refusal: Refused) -> bool:
+def is_passing(refusal: RequestRefused) -> bool:
     """Say whether a refusal is only the server's trouble at the moment."""
     return refusal.status is not None and refusal.status >= SERVER_ERROR
 

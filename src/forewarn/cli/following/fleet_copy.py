@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from forewarn.cli.client import FORBIDDEN, Client, Refused
 from forewarn.cli.following.change_stream import Record
+from forewarn.client.calls import FORBIDDEN, OperatorClient, RequestRefused
 from forewarn.clock import monotonic
 
 # More machines than this are read in one list rather than one by one.
@@ -51,7 +51,7 @@ class Time:
     read_at: float
 
     @classmethod
-    def read(cls, client: Client) -> "Time":
+    def read(cls, client: OperatorClient) -> "Time":
         """Ask a server what time it is."""
         clock = client.get("/v1/clock")
         now = datetime.fromisoformat(clock["now"])
@@ -71,7 +71,7 @@ class Time:
 class Mirror:
     """What is known of the fleet; None is what the caller may not see."""
 
-    client: Client
+    client: OperatorClient
     watched: Watched
     version: int = 0  # grows with each change
     time: Time | None = None
@@ -157,7 +157,7 @@ class Mirror:
     def _take_machine(self, project: str, name: str) -> None:
         try:
             machine = self.client.get(f"/v1/machines/{name}", project=project)["machine"]
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status != NOT_FOUND:
                 raise
             self.machines.pop((project, name), None)
@@ -190,7 +190,7 @@ class Mirror:
         """Read a list of what is watched; nothing, if that is gone by now."""
         try:
             return list(self.client.all(what, **filters)[what])
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status != NOT_FOUND:
                 raise
             return []
@@ -202,7 +202,7 @@ class Mirror:
             if what == "holds":
                 return list(self.client.get("/v1/holds")["holds"])
             return list(self.client.all(what, **params)[what])
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status != FORBIDDEN:
                 raise
             return None

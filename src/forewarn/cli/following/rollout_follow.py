@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.client import Client
 from forewarn.cli.following.change_stream import Changes, Link, Outages, UpToDate
 from forewarn.cli.following.fleet_copy import Time
 from forewarn.cli.session import Session
+from forewarn.client.calls import OperatorClient
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -47,7 +47,7 @@ def follow(session: Session, id_: str) -> None:
 class _Followed:
     """What is known of a rollout, and of the events of what it does now."""
 
-    def __init__(self, client: Client, id_: str) -> None:
+    def __init__(self, client: OperatorClient, id_: str) -> None:
         self._client = client
         self._id = id_
         self.rollout: Rollout = {}

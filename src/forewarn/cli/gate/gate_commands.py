@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.client import Refused
 from forewarn.cli.completion import names
 from forewarn.cli.duration_options import Deadline, Heartbeat, Takes, seconds_or_none
 from forewarn.cli.gate.gate_run import Gate, under_way
@@ -20,6 +19,7 @@ from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.id_lookup import whole_id
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_no_event
+from forewarn.client.calls import RequestRefused
 
 app = noun("Announce, wait for the guests, then run your own command.")
 
@@ -103,11 +103,11 @@ def order(session: Session, id_: Id, command: Command = None, wait: Wait = False
     path = f"/v1/orders/{whole_id(session.client, 'orders', id_)}"
     found = session.client.get(path)["order"]
     if found["driver"] != EXTERNAL:
-        raise Refused(
+        raise RequestRefused(
             f"order {found['id']} is done by the server itself: there is nothing to run for it here"
         )
     if found["ended_at"] is not None:
-        raise Refused(f"order {found['id']} is over ({found['state']}): order the work anew")
+        raise RequestRefused(f"order {found['id']} is over ({found['state']}): order the work anew")
     if found["state"] != "failed" and (running := under_way(found)):
         _ask(found, running, yes=yes)
     with Interrupts() as interrupts:
@@ -132,9 +132,9 @@ def _ask(order: dict[str, Any], machines: list[str], *, yes: bool) -> None:
         return
     under_way = f"work on {formatting.listing(machines)} is under way, perhaps in other hands"
     if not sys.stdin.isatty():
-        raise Refused(f"{under_way}: say --yes if nobody is at it any more")
+        raise RequestRefused(f"{under_way}: say --yes if nobody is at it any more")
     if not typer.confirm(f"{under_way[0].upper()}{under_way[1:]}. Do it here?", err=True):
-        raise Refused(f"order {order['id']} is left to whoever is at it")
+        raise RequestRefused(f"order {order['id']} is left to whoever is at it")
 
 
 def _check(command: list[str] | None, *, wait: bool) -> None:

@@ -18,11 +18,11 @@ from typing import Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.client import Refused, Unreachable
 from forewarn.cli.gate import gate_view
 from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.gate.retrying import Patient
 from forewarn.cli.session import Session
+from forewarn.client.calls import RequestRefused, ServerUnreachable
 
 # As often as a guest polls.
 LOOK_EVERY = 1.0
@@ -174,7 +174,7 @@ class Gate:
     def _beat(self, stop: threading.Event) -> None:
         """Say now and then that the work goes on; a lost beat does no harm while the next one comes."""
         while not stop.wait(self._silence / BEATS_IN_LIMIT):
-            with suppress(Refused, Unreachable):
+            with suppress(RequestRefused, ServerUnreachable):
                 self._post("heartbeat")
 
     # Reporting
@@ -184,7 +184,7 @@ class Gate:
         body = {"reason": ended} if verb == "fail" else None
         try:
             return self._reported(verb, body, machines)
-        except (Unreachable, KeyboardInterrupt):
+        except (ServerUnreachable, KeyboardInterrupt):
             reason = f" --reason {shlex.quote(ended)}" if verb == "fail" else ""
             report = self._session.command(f"order {verb} {self._id}{reason}")
             terminal.complain(
@@ -192,14 +192,14 @@ class Gate:
                 f"Order {self._id} is not over: run `{report}` once the server is back."
             )
             raise typer.Exit(NO_SERVER) from None
-        except Refused as refusal:
+        except RequestRefused as refusal:
             show = self._session.command(f"order show {self._id}")
-            raise Refused(f"{ended}, but that was not taken: {refusal}\nSee `{show}`.") from None
+            raise RequestRefused(f"{ended}, but that was not taken: {refusal}\nSee `{show}`.") from None
 
     def _reported(self, verb: str, body: Answer | None, machines: list[str]) -> Answer:
         try:
             return self._patient.ask(lambda: self._post(verb, body), within=self._silence)
-        except Refused:
+        except RequestRefused:
             # It may know already: a server can be gone between hearing a report and answering it.
             seen = self._patient.ask(self._look, within=self._silence)
             steps = [step for step in seen["order"]["steps"] if step["machine"] in machines]
@@ -223,7 +223,7 @@ class Gate:
         terminal.mention(f"Calling off order {self._id}…")
         try:
             self._cancel()
-        except Unreachable:
+        except ServerUnreachable:
             cancel = self._session.command("order cancel " + self._id)
             terminal.complain(
                 f"Order {self._id} could not be called off: {self._patient.trouble}\n"
@@ -234,7 +234,7 @@ class Gate:
     def _cancel(self) -> None:
         try:
             self._insist(lambda: self._post("cancel"))
-        except Refused as refusal:
+        except RequestRefused as refusal:
             order = self._insist(self._look)["order"]
             if order["ended_at"] is None:
                 self._leave(str(refusal))

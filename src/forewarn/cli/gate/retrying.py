@@ -6,9 +6,9 @@ from contextlib import nullcontext
 from typing import Any
 
 from forewarn.cli import terminal
-from forewarn.cli.client import Refused, Unreachable
 from forewarn.cli.following.change_stream import is_passing
 from forewarn.cli.gate.interrupts import Interrupts
+from forewarn.client.calls import RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 
 # Between two tries.
@@ -26,14 +26,14 @@ class Patient:
     def ask(
         self, call: Callable[[], dict[str, Any]], *, within: float | None = None, heed: bool = True
     ) -> dict[str, Any]:
-        """Ask until there is an answer; Unreachable if there is none within so many seconds.
+        """Ask until there is an answer; ServerUnreachable if there is none within so many seconds.
 
         An interrupt ends it between two tries, if it is to be heeded.
         """
         begun = monotonic()
         while (answer := self._try(call)) is None:
             if within is not None and monotonic() - begun >= within:
-                raise Unreachable(self.trouble)
+                raise ServerUnreachable(self.trouble)
             with self._interrupts.heeded() if heed else nullcontext():
                 threading.Event().wait(PAUSE)
         return answer
@@ -41,9 +41,9 @@ class Patient:
     def _try(self, call: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
         try:
             answer = call()
-        except Unreachable as error:
+        except ServerUnreachable as error:
             self._lost(str(error))
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if not is_passing(refusal):
                 self._back()
                 raise

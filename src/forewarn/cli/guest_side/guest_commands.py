@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.client import Refused, Unreachable
 from forewarn.cli.session import Json, Session, noun, remember, within_machine
+from forewarn.client.calls import RequestRefused, ServerUnreachable
 
 if TYPE_CHECKING:
     from forewarn.sdk.client import GuestClient
@@ -118,7 +118,7 @@ def doctor(session: Session, endpoint: Endpoint = None) -> None:
     report = examine(checked(session, endpoint))
     session.answer(report.as_json(), lambda: show(report))
     if report.trouble is not None:
-        raise Unreachable(report.trouble)
+        raise ServerUnreachable(report.trouble)
 
 
 @app.command()
@@ -158,17 +158,17 @@ def connected(session: Session, endpoint: str | None) -> "Iterator[GuestClient]"
         with client:
             yield client
     except Permanent as refusal:
-        raise Refused(str(refusal)) from None
+        raise RequestRefused(str(refusal)) from None
     except NoEndpoint as error:
-        raise Unreachable(str(error)) from None
+        raise ServerUnreachable(str(error)) from None
     except GuestError as error:
-        raise Unreachable(f"{error}\n{ADVICE}") from None
+        raise ServerUnreachable(f"{error}\n{ADVICE}") from None
 
 
 def checked(session: Session, endpoint: str | None) -> str | None:
     """Return the URL that was typed, if one was; what is none is wrong usage."""
     if session.server or session.project:
-        raise Refused(ELSEWHERE)
+        raise RequestRefused(ELSEWHERE)
     from forewarn.sdk.errors import NoEndpoint
     from forewarn.sdk.transport import base_url
 
@@ -182,5 +182,5 @@ def _named(document: "Document", id_: str) -> "Event":
     found = [event for event in document.events if event.id.casefold().startswith(id_.casefold())]
     if len(found) != 1:
         what = "no event" if not found else "several events"
-        raise Refused(f"{what} of this machine's group begins with {id_}: see forewarn guest events")
+        raise RequestRefused(f"{what} of this machine's group begins with {id_}: see forewarn guest events")
     return found[0]

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.client import Refused
 from forewarn.cli.confirmation import ask
 from forewarn.cli.session import Session, noun, with_session
+from forewarn.client.calls import RequestRefused
 
 app = noun("Show the fleet as a file, or make it what a file says.")
 
@@ -54,9 +54,9 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         declared = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise Refused(f"{file}: {error.strerror}") from None
+        raise RequestRefused(f"{file}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Refused(f"{file} is not TOML: {error}") from None
+        raise RequestRefused(f"{file} is not TOML: {error}") from None
     return _as_json(declared)
 
 

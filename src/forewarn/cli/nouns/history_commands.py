@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.client import PAGE
 from forewarn.cli.command_group import Commands
 from forewarn.cli.completion import names
 from forewarn.cli.id_lookup import whole_id
 from forewarn.cli.session import Json, Project, Server, Session, Token, remember, with_session
 from forewarn.cli.views import history_lines
+from forewarn.client.calls import PAGE
 
 app = Commands(invoke_without_command=True)
 

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.client import Refused
 from forewarn.cli.completion import names
 from forewarn.cli.id_lookup import whole_id
 from forewarn.cli.session import Session, with_session
+from forewarn.client.calls import RequestRefused
 
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, shown everywhere.")]
 Host = Annotated[
@@ -70,12 +70,12 @@ def _only(session: Session, host: str | None) -> str:
     if len(found) == 1:
         return str(found[0]["id"])
     if found:
-        raise Refused(
+        raise RequestRefused(
             "several holds are in force: say which, by its id, --project or --host (`forewarn holds`)"
         )
     if not held:
-        raise Refused("nothing is held")
+        raise RequestRefused("nothing is held")
     where = " and ".join(
         f"{what} {name}" for what, name in (("project", session.project), ("host", host)) if name
     )
-    raise Refused(f"there is no hold on {where}: `forewarn holds` shows those there are")
+    raise RequestRefused(f"there is no hold on {where}: `forewarn holds` shows those there are")

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.client import PAGE
 from forewarn.cli.completion import names
 from forewarn.cli.duration_options import Deadline, Takes, seconds_or_none
 from forewarn.cli.id_lookup import in_path
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_order_on_host
+from forewarn.client.calls import PAGE
 
 app = noun("Show hosts, maintain them, and say how they are.")
 

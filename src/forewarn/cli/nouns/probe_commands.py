@@ -3,8 +3,8 @@
 import sys
 
 from forewarn.cli import terminal
-from forewarn.cli.client import Refused
 from forewarn.cli.session import Session, with_session
+from forewarn.client.calls import RequestRefused
 
 
 @with_session
@@ -19,7 +19,7 @@ def health(session: Session) -> None:
 def metrics(session: Session) -> None:
     """Print the metrics, as Prometheus reads them."""
     if session.json:
-        raise Refused("metrics have a form of their own: leave --json out")
+        raise RequestRefused("metrics have a form of their own: leave --json out")
     sys.stdout.write(session.client.text("/metrics"))
 
 
@@ -27,5 +27,7 @@ def metrics(session: Session) -> None:
 def calendar(session: Session) -> None:
     """Print coming events as a calendar; --project prints those of a project."""
     if session.json:
-        raise Refused("a calendar has a form of its own: leave --json out (`forewarn event list --json`)")
+        raise RequestRefused(
+            "a calendar has a form of its own: leave --json out (`forewarn event list --json`)"
+        )
     sys.stdout.write(session.client.text("/v1/calendar.ics", **session.scope))

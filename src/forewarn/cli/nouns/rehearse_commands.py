@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.client import ADVICE, Unreachable
 from forewarn.cli.session import Session, with_session
+from forewarn.client.calls import ADVICE, ServerUnreachable
 
 if TYPE_CHECKING:
     from forewarn.rehearsal.program import Wishes
@@ -191,7 +191,7 @@ def _rehearse(session: Session, wishes: "Wishes", *, running: bool, url_file: Pa
             else:
                 report = program.rehearse(wishes, watcher)
     except Unavailable as error:
-        raise Unreachable(f"{error}\n{ADVICE}") from None
+        raise ServerUnreachable(f"{error}\n{ADVICE}") from None
     except ForewarnError as error:
         terminal.complain(str(error))
         raise typer.Exit(1) from None

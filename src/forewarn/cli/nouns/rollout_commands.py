@@ -5,12 +5,12 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.client import Refused
 from forewarn.cli.following.rollout_follow import follow
 from forewarn.cli.id_lookup import found
 from forewarn.cli.rollout_options import Reason, with_wish
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views import rollout_view
+from forewarn.client.calls import RequestRefused
 from forewarn.wire.guid import is_guid
 
 app = noun("Roll maintenance over hosts in waves; pause, resume or abort it.")
@@ -126,7 +126,7 @@ def _meant(session: Session, typed: str | None, verb: str) -> dict[str, Any]:
         return dict(meant[0])
     open_ = "Several rollouts are open" if listed else "No rollout is open"
     which = f", and none of them is {' or '.join(FITTING[verb])}" if listed and not fitting else ""
-    raise Refused(f"{open_}{which}: say which (`forewarn rollout list` shows them).")
+    raise RequestRefused(f"{open_}{which}: say which (`forewarn rollout list` shows them).")
 
 
 def _do(session: Session, typed: str | None, verb: str, reason: str | None) -> None:
@@ -138,5 +138,5 @@ def _do(session: Session, typed: str | None, verb: str, reason: str | None) -> N
     answer = session.client.post(f"/v1/rollouts/{id_}/{verb}", body)
     state = formatting.rollout_state(answer["rollout"])
     if verb == "resume" and state == "paused":
-        raise Refused(f"Rollout {terminal.short(id_)} is paused again: {answer['rollout']['why']}")
+        raise RequestRefused(f"Rollout {terminal.short(id_)} is paused again: {answer['rollout']['why']}")
     session.answer(answer, lambda: terminal.say(f"Rollout {terminal.short(id_)}: {OUTCOMES[state]}."))

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.client import Refused
 from forewarn.cli.duration_options import seconds
 from forewarn.cli.id_lookup import in_path
 from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.session import BAD_REQUEST, Session, noun, with_session
+from forewarn.client.calls import RequestRefused
 
 app = noun("Say who may do what: make, list and revoke tokens.")
 
@@ -82,7 +82,7 @@ def _on_store(work: Callable[[ModuleType], dict[str, Any]]) -> dict[str, Any]:
     try:
         return work(installed("tokens"))
     except ForewarnError as error:
-        raise Refused(str(error), status=BAD_REQUEST if isinstance(error, Invalid) else None) from None
+        raise RequestRefused(str(error), status=BAD_REQUEST if isinstance(error, Invalid) else None) from None
 
 
 def _grant(body: dict[str, Any]) -> object:

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.client import Refused
 from forewarn.cli.id_lookup import whole_id
 from forewarn.cli.session import Session, noun, with_session
+from forewarn.client.calls import RequestRefused
 
 app = noun("Push records to an address as they happen; see what is stuck.")
 
@@ -70,7 +70,7 @@ def test(session: Session, id_: Id) -> None:
     """Call a webhook now, and say what came of it."""
     answer = session.client.post(f"/v1/webhooks/{whole_id(session.client, 'webhooks', id_)}/test")
     if not answer["delivered"]:
-        raise Refused(f"the call was not taken: {answer['error']}")
+        raise RequestRefused(f"the call was not taken: {answer['error']}")
     session.answer(answer, lambda: terminal.say("The call was taken."))
 
 

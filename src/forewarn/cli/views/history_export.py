@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from forewarn.cli import terminal
-from forewarn.cli.client import PAGE, Client, Refused
 from forewarn.cli.session import Session
+from forewarn.client.calls import PAGE, OperatorClient, RequestRefused
 
 COLUMNS = (
     *("number", "at", "kind", "project", "group", "host"),
@@ -46,7 +46,7 @@ def export(
     _said(session, file, count, last)
 
 
-def _pages(client: Client, above: int, wanted: dict[str, Any]) -> Iterator[list[Record]]:
+def _pages(client: OperatorClient, above: int, wanted: dict[str, Any]) -> Iterator[list[Record]]:
     begin = above
     while True:
         page = client.get("/v1/history", above=above, limit=PAGE, **wanted)
@@ -71,9 +71,11 @@ def _opened(file: Path | None, *, append: bool) -> Iterator[tuple[IO[str], bool]
         with file.open("a" if append else "x", encoding="utf-8", newline="") as stream:
             yield stream, stream.tell() > 0
     except FileExistsError:
-        raise Refused(f"{file} exists already: give another name, or --resume to go on with it") from None
+        raise RequestRefused(
+            f"{file} exists already: give another name, or --resume to go on with it"
+        ) from None
     except OSError as error:
-        raise Refused(f"{file} cannot be written: {error.strerror}") from None
+        raise RequestRefused(f"{file} cannot be written: {error.strerror}") from None
 
 
 def _writer(form: str, stream: IO[str], *, headed: bool) -> Callable[[Record], object]:
@@ -109,9 +111,9 @@ def last_number(file: Path, form: str) -> int:
                 stream.truncate(start + len(whole) + 1)
             return number
     except OSError as error:
-        raise Refused(f"{file} cannot be read: {error.strerror}") from None
+        raise RequestRefused(f"{file} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, csv.Error):
-        raise Refused(f"{file} does not end with a record as {form}: give another file") from None
+        raise RequestRefused(f"{file} does not end with a record as {form}: give another file") from None
 
 
 def _number_in(line: str, form: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.client import Refused
+from forewarn.client.calls import RequestRefused
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -124,7 +124,7 @@ def _write(path: Path, endpoints: Mapping[str, str]) -> None:
         part.write_text(json.dumps(endpoints, indent=2) + "\n", encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        raise Refused(f"{path} cannot be written: {error.strerror}") from None
+        raise RequestRefused(f"{path} cannot be written: {error.strerror}") from None
 
 
 def prologue(opening: "Opening") -> list[str]:

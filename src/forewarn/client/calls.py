@@ -1,4 +1,4 @@
-"""The way from the command line to a server: one call, one answer, and two ways to fail."""
+"""Calls of the operator API: one request, one answer, and two ways to fail."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ ADVICE = "Start one with `forewarn serve`, or set FOREWARN_SERVER (or --server) 
 _SENDABLE = re.compile(r"[!-~]+")
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The server said no; the message is its own, and so is the status, if it was asked at all."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
@@ -32,11 +32,11 @@ class Refused(Exception):
         self.status = status
 
 
-class Unreachable(Exception):
+class ServerUnreachable(Exception):
     """There is no server, or nothing that talks like one."""
 
 
-class Client:
+class OperatorClient:
     """A server, by its URL."""
 
     def __init__(self, server: str, *, token: str | None = None, authorities: str | None = None) -> None:
@@ -53,9 +53,9 @@ class Client:
         return self._url
 
     @contextmanager
-    def kept_open(self) -> "Iterator[Client]":
+    def kept_open(self) -> "Iterator[OperatorClient]":
         """Give the same way to the server over a connection that is kept, for those who ask often."""
-        again = Client(self._url, token=self._token, authorities=self._authorities)
+        again = OperatorClient(self._url, token=self._token, authorities=self._authorities)
         with self._connection() as again._kept:
             yield again
 
@@ -124,7 +124,7 @@ class Client:
         try:
             yield
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise Unreachable(f"No server answers at {self._url} ({error}).\n{ADVICE}") from None
+            raise ServerUnreachable(f"No server answers at {self._url} ({error}).\n{ADVICE}") from None
 
     def _open(self) -> "AbstractContextManager[httpx.Client]":
         return self._connection() if self._kept is None else nullcontext(self._kept)
@@ -150,7 +150,9 @@ class Client:
             return {}
         # Said here, without repeating it: what cannot be sent would be shown in the library's own error.
         if not _SENDABLE.fullmatch(self._token):
-            raise Refused("the token has characters that no token has: check FOREWARN_TOKEN or --token")
+            raise RequestRefused(
+                "the token has characters that no token has: check FOREWARN_TOKEN or --token"
+            )
         return {"Authorization": f"Bearer {self._token}"}
 
     def _trusted(self) -> "ssl.SSLContext | bool":
@@ -161,7 +163,7 @@ class Client:
         try:
             return ssl.create_default_context(cafile=self._authorities)
         except OSError as error:
-            raise Refused(f"FOREWARN_CA: {self._authorities} cannot be used: {error}") from None
+            raise RequestRefused(f"FOREWARN_CA: {self._authorities} cannot be used: {error}") from None
 
     def _read(self, status: int, content: bytes) -> dict[str, Any]:
         import json
@@ -171,7 +173,7 @@ class Client:
             refused = status >= FIRST_ERROR
             message = said["error"]["message"] if refused else ""
         except (ValueError, KeyError, TypeError):
-            raise Unreachable(f"What answers at {self._url} is no forewarn server.\n{ADVICE}") from None
+            raise ServerUnreachable(f"What answers at {self._url} is no forewarn server.\n{ADVICE}") from None
         if refused:
-            raise Refused(message, status=status)
+            raise RequestRefused(message, status=status)
         return dict(said)

@@ -1,0 +1,1 @@
+"""The client of the operator API, for the command line, rehearsals and tests."""
