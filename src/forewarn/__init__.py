@@ -10,7 +10,7 @@ from forewarn.lazy import lazily
 
 if TYPE_CHECKING:
     from forewarn.sdk.async_client import AsyncGuestClient as AsyncGuestClient
-    from forewarn.sdk.client import GuestClient as GuestClient
+    from forewarn.sdk.blocking_client import GuestClient as GuestClient
     from forewarn.sdk.documents import Document as Document
     from forewarn.sdk.documents import Event as Event
     from forewarn.sdk.errors import Closed as Closed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AsyncGuestClient": "forewarn.sdk.async_client",
-    "GuestClient": "forewarn.sdk.client",
+    "GuestClient": "forewarn.sdk.blocking_client",
     "Document": "forewarn.sdk.documents",
     "Event": "forewarn.sdk.documents",
     "Closed": "forewarn.sdk.errors",

@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 from forewarn.cli.guest_side import guest_view
 from forewarn.cli.main import app
 from forewarn.core.words import EventStatus, EventType
-from forewarn.sdk.client import GuestClient
+from forewarn.sdk.blocking_client import GuestClient
+from forewarn.sdk.connected_processes import connections_to, neighbours
 from forewarn.sdk.errors import Unavailable
-from forewarn.sdk.neighbours import connections_to, neighbours
 from tests.integration.guest_face import START, Face, event, serving
 from tests.process import FOREWARN, PATIENCE, Output, ending, started
 from tests.scripted import answer as written

@@ -13,9 +13,10 @@ import pytest
 from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused, Unavailable
 from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.settings import EndpointSettings
-from forewarn.sdk import answers, transport
+from forewarn.sdk import replies
 from forewarn.sdk.leases import Lease, LeaseSource
 from forewarn.sdk.surroundings import Surroundings
+from forewarn.sdk.transport import addresses
 from forewarn.wire.azure import VERSIONS
 from forewarn.wire.instance import InstanceMetadata
 from tests.guests import BOTH, Client, Time, discovered
@@ -270,8 +271,8 @@ def test_an_answer_without_end_is_not_read_to_its_end(connect: Connect) -> None:
 
 @BOTH
 def test_a_header_without_end_is_not_waited_for(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "FIRST_ANSWER_SECONDS", 0.1)
-    monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(replies, "FIRST_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(addresses, "CONNECT_SECONDS", 0.1)
     with (
         dripping() as url,
         connect(url, persistence=0) as client,

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from forewarn import AsyncGuestClient, Closed, Unavailable
-from forewarn.sdk import connections, transport
-from forewarn.sdk.connections import HANGS_UP, LONGEST_HEAD
+from forewarn.sdk.transport import addresses, connections
+from forewarn.sdk.transport.connections import HANGS_UP, LONGEST_HEAD
 from tests.guests import BOTH, awaited
 from tests.process import PATIENCE
 from tests.scripted import answer, scripted
@@ -269,7 +269,7 @@ def test_an_endpoint_with_a_certificate_is_asked_if_that_is_trusted(
     shown.load_cert_chain(certificate, certificate.with_name("key.pem"))
     if trusts:
         context = ssl.create_default_context(cafile=str(certificate))
-        monkeypatch.setattr(transport, "trusted", lambda url: context)
+        monkeypatch.setattr(addresses, "trusted", lambda url: context)
     with saying(answer(200, document(7)), tls=shown) as (url, _), connect(url, persistence=0) as client:
         if trusts:
             assert client.events().incarnation == 7

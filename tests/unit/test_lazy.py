@@ -10,7 +10,7 @@ import forewarn.testing
 
 
 def test_a_name_is_found_where_it_lives_and_is_listed() -> None:
-    from forewarn.sdk.client import GuestClient
+    from forewarn.sdk.blocking_client import GuestClient
     from forewarn.testing.fleet import Fleet
 
     assert forewarn.GuestClient is GuestClient

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.sdk.answers import Answer
-from forewarn.sdk.conversation import Ask, Conversation, Reply, Silence, Talk, Watching
+from forewarn.sdk.calls import Ask, Conversation, Reply, Silence, Talk, Watching
 from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import Document
 from forewarn.sdk.errors import GuestError, Refused, Unavailable
 from forewarn.sdk.leases import Lease, LeaseSource
+from forewarn.sdk.replies import Answer
 from forewarn.sdk.surroundings import Surroundings
 from tests.harness import START
 

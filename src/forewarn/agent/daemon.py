@@ -24,9 +24,9 @@ from forewarn.agent.setup.summary import problems
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.sdk import platform
-from forewarn.sdk.answers import backoff
 from forewarn.sdk.errors import GuestError
 from forewarn.sdk.instances import Instance
+from forewarn.sdk.replies import backoff
 
 STATUS_SECONDS = 30.0
 # For the endpoint to say who this machine is, before what a journal says is believed to be about it.

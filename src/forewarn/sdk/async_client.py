@@ -7,16 +7,16 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.sdk import transport
-from forewarn.sdk.answers import Answer
-from forewarn.sdk.connections import Connections
-from forewarn.sdk.conversation import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
+from forewarn.sdk.calls import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
 from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
-from forewarn.sdk.endpoint import Endpoint, ids_of
+from forewarn.sdk.endpoint_client import Endpoint, ids_of
 from forewarn.sdk.errors import Closed
 from forewarn.sdk.instances import Instance
+from forewarn.sdk.replies import Answer
 from forewarn.sdk.surroundings import Surroundings, surroundings
+from forewarn.sdk.transport import addresses
+from forewarn.sdk.transport.connections import Connections
 
 Result = TypeVar("Result")
 
@@ -113,8 +113,8 @@ class AsyncGuestClient(Endpoint):
         sent = self._monotonic()
         try:
             status, headers, body = await self._connections.ask(ask)
-        except transport.NoAnswer as error:
-            return transport.silence(str(error), self.url, sent=sent, received=self._monotonic())
+        except addresses.NoAnswer as error:
+            return addresses.silence(str(error), self.url, sent=sent, received=self._monotonic())
         return Answer(status=status, headers=headers, body=body, sent=sent, received=self._monotonic())
 
 

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from forewarn.agent.care.agent_context import Told
 from forewarn.clock import monotonic
-from forewarn.sdk.answers import backoff
 from forewarn.sdk.async_client import AsyncGuestClient
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
 from forewarn.sdk.instances import Instance
+from forewarn.sdk.replies import backoff
 
 # One that has been silent so long is given up for another, of several or as this machine says by now.
 SWITCH_SECONDS = 30.0

@@ -11,7 +11,7 @@ from forewarn.cli.session import Json, Session, noun, remember, within_machine
 from forewarn.client.calls import RequestRefused, ServerUnreachable
 
 if TYPE_CHECKING:
-    from forewarn.sdk.client import GuestClient
+    from forewarn.sdk.blocking_client import GuestClient
     from forewarn.sdk.documents import Document, Event
 
 
@@ -145,7 +145,7 @@ def wait(
 @contextmanager
 def connected(session: Session, endpoint: str | None) -> "Iterator[GuestClient]":
     """Reach the endpoint; what the SDK raises becomes what a command exits with."""
-    from forewarn.sdk.client import GuestClient
+    from forewarn.sdk.blocking_client import GuestClient
     from forewarn.sdk.errors import GuestError, NoEndpoint
     from forewarn.sdk.errors import Refused as Permanent
 
@@ -170,7 +170,7 @@ def checked(session: Session, endpoint: str | None) -> str | None:
     if session.server or session.project:
         raise RequestRefused(ELSEWHERE)
     from forewarn.sdk.errors import NoEndpoint
-    from forewarn.sdk.transport import base_url
+    from forewarn.sdk.transport.addresses import base_url
 
     try:
         return None if endpoint is None else base_url(endpoint)

@@ -7,12 +7,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from forewarn.cli import formatting, terminal
-from forewarn.sdk.client import GuestClient
+from forewarn.sdk.blocking_client import GuestClient
+from forewarn.sdk.connected_processes import Neighbour, Neighbours, neighbours
 from forewarn.sdk.discovery import Finding
 from forewarn.sdk.documents import Document
 from forewarn.sdk.errors import GuestError, NoEndpoint
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.neighbours import Neighbour, Neighbours, neighbours
 from forewarn.sdk.surroundings import surroundings
 
 HTTP_PORT = 80

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from forewarn.sdk.client import GuestClient
+    from forewarn.sdk.blocking_client import GuestClient
     from forewarn.sdk.documents import Document, Event
     from forewarn.sdk.errors import Unavailable
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from forewarn.cli import terminal
-from forewarn.sdk.client import GuestClient
+from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.errors import GuestError, NoEndpoint, Refused, Unavailable
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TypeAlias, TypeVar
 
-from forewarn.sdk.answers import ANSWER_SECONDS, Answer, News, backoff, check, patience, read_poll
 from forewarn.sdk.documents import NEWEST_VERSION, Document
 from forewarn.sdk.errors import Unavailable
 from forewarn.sdk.instances import Instance, parse_instance
+from forewarn.sdk.replies import ANSWER_SECONDS, Answer, News, backoff, check, patience, read_poll
 from forewarn.sdk.server_time import ServerTime
 
 EVENTS_PATH = "/metadata/scheduledevents"

@@ -3,7 +3,7 @@
 import ssl
 from urllib.parse import quote, urlsplit
 
-from forewarn.sdk.conversation import EVENTS_PATH, Silence
+from forewarn.sdk.calls import EVENTS_PATH, Silence
 from forewarn.sdk.errors import NoEndpoint
 
 CONNECT_SECONDS = 5.0

@@ -13,10 +13,10 @@ from urllib.parse import urlencode, urlsplit
 
 import h11
 
-from forewarn.sdk import transport
-from forewarn.sdk.conversation import Ask
+from forewarn.sdk.calls import Ask
 from forewarn.sdk.errors import Closed
-from forewarn.sdk.transport import NoAnswer
+from forewarn.sdk.transport import addresses
+from forewarn.sdk.transport.addresses import NoAnswer
 
 # Of status line and headers together.
 LONGEST_HEAD = 64 * 1024
@@ -42,10 +42,10 @@ class Connections:
     def __init__(self, url: str) -> None:
         """Take a URL as `base_url` makes it."""
         parts = urlsplit(url)
-        self._tls = transport.trusted(url) if parts.scheme == "https" else None
+        self._tls = addresses.trusted(url) if parts.scheme == "https" else None
         self._host, self._port = parts.hostname or "", parts.port or (443 if self._tls else 80)
         self._path = parts.path
-        self._headers = {"Host": parts.netloc, **transport.HEADERS}
+        self._headers = {"Host": parts.netloc, **addresses.HEADERS}
         self._idle: list[_Connection] = []
         self._busy: set[_Connection] = set()
         self._closed = False
@@ -77,7 +77,7 @@ class Connections:
             async with asyncio.timeout(ask.seconds):
                 response = await connection.exchange(request, ask.body)
         except TimeoutError:
-            raise NoAnswer(transport.TOO_LATE) from None
+            raise NoAnswer(addresses.TOO_LATE) from None
         except NoAnswer:
             self._still_open()
             raise
@@ -91,7 +91,7 @@ class Connections:
 
     def _still_open(self) -> None:
         if self._closed:
-            raise Closed(transport.CLOSED)
+            raise Closed(addresses.CLOSED)
 
     def _kept(self) -> "_Connection | None":
         while self._idle:
@@ -103,14 +103,14 @@ class Connections:
     async def _made(self) -> "_Connection":
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(transport.CONNECT_SECONDS):
+            async with asyncio.timeout(addresses.CONNECT_SECONDS):
                 _, made = await loop.create_connection(_Connection, self._host, self._port, ssl=self._tls)
         except TimeoutError:
-            raise NoAnswer(transport.nobody()) from None
+            raise NoAnswer(addresses.nobody()) from None
         except socket.gaierror as error:
-            raise NoAnswer(transport.unknown_name(error.strerror or str(error))) from None
+            raise NoAnswer(addresses.unknown_name(error.strerror or str(error))) from None
         except OSError as error:
-            raise NoAnswer(transport.nobody(error.strerror or str(error))) from None
+            raise NoAnswer(addresses.nobody(error.strerror or str(error))) from None
         return made
 
     def _request(self, ask: Ask) -> h11.Request:
@@ -190,8 +190,8 @@ class _Connection(asyncio.Protocol):
                         self._head = event
                     case h11.Data():
                         self._body += event.data
-                        if len(self._body) > transport.LONGEST_BODY:
-                            return self._fail(transport.ENDLESS)
+                        if len(self._body) > addresses.LONGEST_BODY:
+                            return self._fail(addresses.ENDLESS)
                     case h11.EndOfMessage():
                         return self._finish()
                     case h11.ConnectionClosed():

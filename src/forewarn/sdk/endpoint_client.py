@@ -4,9 +4,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from forewarn.clock import SystemClock
-from forewarn.sdk.conversation import Conversation
+from forewarn.sdk.calls import Conversation
 from forewarn.sdk.documents import Event
-from forewarn.sdk.transport import base_url
+from forewarn.sdk.transport.addresses import base_url
 
 
 class Endpoint:

@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 import httpx
 
 from forewarn.clock import monotonic
-from forewarn.sdk import transport
-from forewarn.sdk.answers import Answer
-from forewarn.sdk.conversation import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
+from forewarn.sdk.calls import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
 from forewarn.sdk.discovery import Discovery, looking
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
-from forewarn.sdk.endpoint import Endpoint, ids_of
+from forewarn.sdk.endpoint_client import Endpoint, ids_of
 from forewarn.sdk.errors import Closed
 from forewarn.sdk.instances import Instance
+from forewarn.sdk.replies import Answer
 from forewarn.sdk.surroundings import Surroundings, surroundings
+from forewarn.sdk.transport import addresses
 
 Result = TypeVar("Result")
 
@@ -51,8 +51,8 @@ class GuestClient(Endpoint):
         self._sockets: set[socket.socket] = set()
         self._http = httpx.Client(
             trust_env=False,  # never through a proxy
-            verify=transport.trusted(self.url),
-            headers=transport.HEADERS,
+            verify=addresses.trusted(self.url),
+            headers=addresses.HEADERS,
         )
 
     @classmethod
@@ -139,14 +139,14 @@ class GuestClient(Endpoint):
         told: list[str] = []  # by the library, step by step
         try:
             with (
-                self._limited(ask.seconds + transport.CONNECT_SECONDS, late),
+                self._limited(ask.seconds + addresses.CONNECT_SECONDS, late),
                 self._http.stream(
                     ask.method,
                     self.url + ask.path,
                     params=dict(ask.query),
                     headers=dict(ask.headers),
                     content=ask.body,
-                    timeout=httpx.Timeout(ask.seconds, connect=transport.CONNECT_SECONDS),
+                    timeout=httpx.Timeout(ask.seconds, connect=addresses.CONNECT_SECONDS),
                     extensions={"trace": partial(self._note, told)},
                 ) as response,
             ):
@@ -161,8 +161,8 @@ class GuestClient(Endpoint):
                 # being asked twice does no harm: reading changes nothing, and an approval counts once.
                 # It ends: each time there is one kept connection less.
                 return self._send(ask)
-            why = transport.TOO_LATE if late.is_set() else _why(error)
-            return transport.silence(why, self.url, sent=sent, received=self._monotonic())
+            why = addresses.TOO_LATE if late.is_set() else _why(error)
+            return addresses.silence(why, self.url, sent=sent, received=self._monotonic())
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Answer(
             status=response.status_code, headers=headers, body=body, sent=sent, received=self._monotonic()
@@ -173,8 +173,8 @@ class GuestClient(Endpoint):
         whole = bytearray()
         for part in response.iter_bytes():
             whole += part
-            if len(whole) > transport.LONGEST_BODY:
-                raise httpx.ReadError(transport.ENDLESS)
+            if len(whole) > addresses.LONGEST_BODY:
+                raise httpx.ReadError(addresses.ENDLESS)
             if self._monotonic() > deadline:
                 raise httpx.ReadTimeout("")
         return bytes(whole)
@@ -200,7 +200,7 @@ class GuestClient(Endpoint):
 
     def _still_open(self) -> None:
         if self._closing.is_set():
-            raise Closed(transport.CLOSED)
+            raise Closed(addresses.CLOSED)
 
     def _hang_up_all(self) -> None:
         with self._noting:
@@ -239,10 +239,10 @@ def _why(error: httpx.HTTPError) -> str:
             cause = _cause(error)
             why = (isinstance(cause, OSError) and cause.strerror) or str(error)
             return (
-                transport.unknown_name(why) if isinstance(cause, socket.gaierror) else transport.nobody(why)
+                addresses.unknown_name(why) if isinstance(cause, socket.gaierror) else addresses.nobody(why)
             )
         case httpx.TimeoutException():
-            return transport.TOO_LATE
+            return addresses.TOO_LATE
         case _:
             return str(error) or type(error).__name__
 
