@@ -6,15 +6,20 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from hypothesis import settings
 
+from tests import stores
+
 # How long an example takes says more about the computer than about the code.
 settings.register_profile("forewarn", deadline=None)
 settings.load_profile("forewarn")
+
+stores.quicken()
 
 # Set by the first process of a run and inherited by pytest-xdist's workers, so that they share one server.
 _RUN = "FOREWARN_TEST_RUN"
@@ -47,6 +52,12 @@ def _folder() -> Path:
     return Path(tempfile.gettempdir()) / f"forewarn-tests-{os.environ[_RUN]}"
 
 
+@pytest.fixture
+def with_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what is saved survive a power cut, as it does outside of tests."""
+    monkeypatch.setattr(stores, "fsync", True)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """Give the URL of a PostgreSQL that lives as long as the test run, for its superuser."""
@@ -69,8 +80,35 @@ def postgres_server() -> Iterator[str]:
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """Give the URL of a fresh and empty PostgreSQL database."""
-    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with _database(postgres_server, template="template1") as url:
+        yield url
+
+
+@pytest.fixture
+def migrated_postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
+    """Give the URL of a fresh PostgreSQL database with the tables of a store and nothing in them."""
+    with _database(postgres_server, template=postgres_template) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> str:
+    """Name a database to copy, which nobody is connected to; each of pytest-xdist's workers has its own."""
+    name = f"template_{os.getpid()}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-        yield postgres_server.replace("/postgres?", f"/{name}?")
+    stores.make_tables(_url_of(postgres_server, name))
+    return name
+
+
+@contextmanager
+def _database(server: str, *, template: str) -> Iterator[str]:
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        yield _url_of(server, name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _url_of(server: str, name: str) -> str:
+    return server.replace("/postgres?", f"/{name}?")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from forewarn.clock import ManualClock
@@ -294,10 +293,6 @@ class Service:
     def history(self, **wanted: object) -> list[Record]:
         """All records, oldest first."""
         return list(reversed(self.views.history(HistoryFilter(limit=100_000, **wanted))))  # type: ignore[arg-type]
-
-
-def sqlite_url(folder: Path) -> str:
-    return f"sqlite:///{folder / 'forewarn.db'}"
 
 
 def group(name: str, *, domains: int = 3, kind: GroupKind = GroupKind.AVAILABILITY_SET) -> GroupSpec:

@@ -9,6 +9,7 @@ from sqlalchemy import delete, insert
 from forewarn.store import tables
 from forewarn.store.opening.database import database_of, engines_of
 from forewarn.store.sql import SqlStore, open_store
+from tests import stores
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -23,6 +24,11 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def migrated_sqlite_url(tmp_path: Path) -> str:
+    return stores.sqlite_url(tmp_path)
+
+
+@pytest.fixture
 def store_at_url(url: str) -> Iterator[SqlStore]:
     """Give an empty store in a database of its own, for tests that reach for its URL too."""
     opened = open_store(url, new_id=lambda: "LINEAGE")
@@ -33,7 +39,7 @@ def store_at_url(url: str) -> Iterator[SqlStore]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest) -> Iterator[SqlStore]:
     """Give an empty store, of each kind in turn."""
-    name = "sqlite_url" if request.param == "sqlite" else "emptied_postgres_url"
+    name = "migrated_sqlite_url" if request.param == "sqlite" else "emptied_postgres_url"
     opened = open_store(request.getfixturevalue(name), new_id=lambda: "LINEAGE")
     yield opened
     opened.close()

@@ -171,6 +171,7 @@ def test_a_store_can_live_in_memory() -> None:
     opened.close()
 
 
+@pytest.mark.usefixtures("with_fsync")
 def test_an_sqlite_store_survives_a_power_cut(sqlite_url: str) -> None:
     opened = open_store(sqlite_url, new_id=lambda: "X")
     with opened.write() as tx:

@@ -5,6 +5,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,6 +21,7 @@ from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import Action, ProjectName, Work
 from tests.harness import TEST, Service
 from tests.served import Api, app_of
+from tests.stores import sqlite_url
 from tests.tenants import (
     A_USER,
     A_VIEWER,
@@ -37,8 +39,8 @@ from tests.tenants import (
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
-    service = Service("sqlite://")  # in memory: there are many of these tests, and none is about the store
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
     service.apply(two_projects())
     for name in ("a-0", "b-0"):
         service.poll(name)

@@ -1,6 +1,7 @@
 """Lists by project, group, host and machine; a name that nothing has is said, not answered with nothing."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,14 +9,15 @@ import pytest
 from forewarn.core.words import Action
 from tests.harness import Service
 from tests.served import Api, app_of
+from tests.stores import sqlite_url
 from tests.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
 
 NOBODY = "602D9444-D2CD-49C7-8624-8643E7171297"
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
-    service = Service("sqlite://")
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
     service.apply(two_projects())
     for name in ("a-0", "b-0"):
         service.poll(name)

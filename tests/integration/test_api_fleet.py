@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.api import shapes
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.served import Api, app_of, sample
+from tests.stores import sqlite_url
 
 
 @pytest.fixture
@@ -94,8 +95,10 @@ def test_a_new_machine_needs_a_host_and_a_name_that_is_one(api: Api) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"host": "host-1"}, {"host": "host-1", "project": "default"}])
-def test_a_machine_before_there_is_a_fleet_is_refused_with_what_to_do(body: dict[str, str]) -> None:
-    service = Service("sqlite://")
+def test_a_machine_before_there_is_a_fleet_is_refused_with_what_to_do(
+    tmp_path: Path, body: dict[str, str]
+) -> None:
+    service = Service(sqlite_url(tmp_path))
     answer = Api(app_of(service))("PUT", "/v1/machines/solo", json=body)
     service.close()
     assert answer.status_code == 400

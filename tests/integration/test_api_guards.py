@@ -9,8 +9,9 @@ from starlette.types import ASGIApp
 
 from forewarn.api.services import ApiSettings
 from forewarn.core.errors import Unavailable
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.served import Api, Health, app_of, sample, serving
+from tests.stores import sqlite_url
 
 
 # One for all: what is refused leaves no trace.

@@ -14,9 +14,10 @@ from forewarn.core.access import Grant, Role
 from forewarn.core.model.webhook import TRIES_BEFORE_SAYING
 from forewarn.core.words import DEFAULT_PROJECT
 from tests.follower import Follower
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.process import operator_client
 from tests.served import Api, app_of, serving
+from tests.stores import sqlite_url
 from tests.tenants import (
     A_USER,
     A_VIEWER,

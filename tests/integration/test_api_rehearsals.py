@@ -10,8 +10,9 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.words import ProjectName
 from forewarn.store.opening import database
 from forewarn.wire.fleet import read_fleet
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.served import Api, app_of
+from tests.stores import sqlite_url
 
 FLEET = {
     "projects": {

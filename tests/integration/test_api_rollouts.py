@@ -8,8 +8,9 @@ import pytest
 
 from forewarn.api import shapes
 from forewarn.core.words import Action, Work
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.served import Api, app_of, sample
+from tests.stores import sqlite_url
 
 
 @pytest.fixture

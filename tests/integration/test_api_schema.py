@@ -29,8 +29,9 @@ from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.clock import ManualClock
 from forewarn.core import access
 from forewarn.core.words import Action, ProjectName
-from tests.harness import START, TEST, Service, sqlite_url
+from tests.harness import START, TEST, Service
 from tests.served import app_of
+from tests.stores import sqlite_url
 from tests.tenants import GRANTS, ROLES, A, B, bearer, let_in, two_projects
 
 # Requests for each operation, of those that the document allows and of those that it does not.

@@ -10,9 +10,10 @@ import pytest
 from forewarn.api.services import ApiSettings
 from tests.contract.samples import record, save
 from tests.follower import Follower
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.process import operator_client, until
 from tests.served import app_of, sample, serving
+from tests.stores import sqlite_url
 
 # More than any socket between two ends of this machine holds.
 MANY = 40_000

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.api import shapes
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.served import Api, app_of, sample
+from tests.stores import sqlite_url
 
 URL = "https://ops.example/hook?token=x"
 ID = "602D9444-D2CD-49C7-8624-8643E7171297"

@@ -10,9 +10,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from forewarn.cli.following.change_stream import Changes, Link, Record, UpToDate, blocks
 from forewarn.client.calls import OperatorClient, RequestRefused, ServerUnreachable
 from forewarn.core.words import Action
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.process import until
 from tests.served import app_of, sample, serving
+from tests.stores import sqlite_url
 
 
 @pytest.fixture

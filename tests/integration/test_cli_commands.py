@@ -16,8 +16,9 @@ from typer.testing import CliRunner, Result
 from forewarn.cli.main import app
 from forewarn.client.calls import OperatorClient
 from forewarn.core.words import Action, Work
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.served import app_of, sample, serving
+from tests.stores import sqlite_url
 
 
 class ScatteredIds:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.process import FOREWARN, until
 from tests.served import app_of, sample, serving
+from tests.stores import sqlite_url
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from forewarn.cli.main import app
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.words import Action, ApprovalRule, Work
-from tests.harness import Service, fleet, group, machine, sqlite_url
+from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
+from tests.stores import sqlite_url
 
 
 @pytest.fixture

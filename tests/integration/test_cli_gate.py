@@ -12,9 +12,10 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.main import app as main
 from forewarn.core.words import Action, OrderId, StepState
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.process import FOREWARN, Program, sample_fleet, started, until
 from tests.served import app_of, sample, serving
+from tests.stores import sqlite_url
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.process import (
     FOREWARN,
     PATIENCE,
@@ -30,6 +30,7 @@ from tests.process import (
     until,
 )
 from tests.served import app_of, sample, serving
+from tests.stores import sqlite_url
 
 WEB_0 = "127.0.1.10"
 FREEZE = ("machine", "db", "--action", "freeze")

@@ -18,9 +18,10 @@ from forewarn.core.model.project import Project
 from forewarn.core.retention import Pruning
 from forewarn.core.words import Action, ProjectName
 from tests.contract.samples import record, save
-from tests.harness import START, Service, sqlite_url
+from tests.harness import START, Service
 from tests.process import FOREWARN
 from tests.served import app_of, sample, serving
+from tests.stores import sqlite_url
 
 MANY = 2500
 

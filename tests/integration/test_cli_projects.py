@@ -10,8 +10,9 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.main import app
 from forewarn.core.words import Action
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.served import app_of, serving
+from tests.stores import sqlite_url
 from tests.tenants import A_USER, OPERATOR, let_in, two_projects
 
 URL = "https://hooks.example/a"

@@ -20,9 +20,10 @@ from forewarn.client.calls import OperatorClient
 from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.project import Project
 from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, ProjectName
-from tests.harness import Service, fleet, machine, sqlite_url
+from tests.harness import Service, fleet, machine
 from tests.process import FOREWARN, Output, ending, started, until
 from tests.served import app_of, sample, serving
+from tests.stores import sqlite_url
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import typer.main
 from typer.testing import CliRunner
 
 from forewarn.cli.main import app
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.served import Api, app_of
+from tests.stores import sqlite_url
 
 ROOT = Path(__file__).parents[2]
 

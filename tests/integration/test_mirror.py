@@ -11,8 +11,9 @@ from forewarn.cli.following.fleet_copy import Mirror, Watched
 from forewarn.client.calls import OperatorClient
 from forewarn.core.words import Action
 from forewarn.wire import operator
-from tests.harness import Service, fleet, sqlite_url
+from tests.harness import Service, fleet
 from tests.served import app_of, sample, serving
+from tests.stores import sqlite_url
 
 
 @pytest.fixture

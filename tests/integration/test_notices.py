@@ -12,9 +12,10 @@ from forewarn.cli.formatting import span
 from forewarn.control.noting import NotingStore
 from forewarn.core.errors import Conflict
 from forewarn.core.words import Action, Kind, MachineId, Work
-from tests.harness import START, Polls, Service, fleet, group, machine, sqlite_url
+from tests.harness import START, Polls, Service, fleet, group, machine
 from tests.process import Program, run, sample_fleet
 from tests.served import Api, app_of
+from tests.stores import sqlite_url
 
 
 @pytest.fixture

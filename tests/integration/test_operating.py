@@ -23,7 +23,8 @@ from forewarn.core.words import (
     ProjectName,
     Work,
 )
-from tests.harness import START, TEST, Service, fleet, group, machine, sqlite_url
+from tests.harness import START, TEST, Service, fleet, group, machine
+from tests.stores import sqlite_url
 
 
 def web(policy: GroupPolicy | None = None) -> FleetSpec:

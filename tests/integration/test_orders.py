@@ -25,7 +25,8 @@ from forewarn.core.words import (
     Source,
     Work,
 )
-from tests.harness import START, Service, fleet, group, machine, sqlite_url
+from tests.harness import START, Service, fleet, group, machine
+from tests.stores import sqlite_url
 
 WEB = (
     group("web"),

@@ -10,9 +10,10 @@ from forewarn.control import retention
 from forewarn.control.retention import Retention
 from forewarn.core.words import Action, Kind, Work
 from tests.follower import Follower
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.process import Program, sample_fleet
 from tests.served import sample
+from tests.stores import sqlite_url
 
 KEEP = timedelta(days=30)
 

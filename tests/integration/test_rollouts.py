@@ -30,7 +30,8 @@ from forewarn.core.words import (
     Priority,
     Work,
 )
-from tests.harness import START, Service, fleet, group, machine, sqlite_url
+from tests.harness import START, Service, fleet, group, machine
+from tests.stores import sqlite_url
 
 
 def three_domains() -> FleetSpec:

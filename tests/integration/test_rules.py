@@ -38,7 +38,8 @@ from forewarn.core.words import (
     Work,
 )
 from forewarn.store.sql import SqlStore
-from tests.harness import START, Service, fleet, group, machine, sqlite_url
+from tests.harness import START, Service, fleet, group, machine
+from tests.stores import sqlite_url
 
 HOSTS = [f"host-{number}" for number in range(1, 5)]
 GROUPS = ["web", "shop"]

@@ -8,8 +8,9 @@ import pytest
 from forewarn.control.ports import RecordFilter
 from forewarn.control.tail import Tail
 from forewarn.core.words import Action, MachineName, ProjectName
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.served import sample
+from tests.stores import sqlite_url
 
 FILTERS = [
     RecordFilter(),

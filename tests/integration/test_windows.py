@@ -21,7 +21,8 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.rollout import Conditions, RolloutState
 from forewarn.core.orders.requests import Mandate
 from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, ProjectName, Work
-from tests.harness import START, Service, fleet, group, machine, sqlite_url
+from tests.harness import START, Service, fleet, group, machine
+from tests.stores import sqlite_url
 
 SHOP, BANK = ProjectName("shop"), ProjectName("bank")
 EVERY_DAY = frozenset(range(7))
