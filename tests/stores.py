@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Engine, Pool, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from forewarn.store.database import database_of, engines_of
-from forewarn.store.schema import migrate
+from forewarn.store.opening.database import database_of, engines_of
+from forewarn.store.opening.schema import migrate
 
 # What a power cut would take is of no interest, but to the tests that ask for the fixture `with_fsync`.
 fsync = False
