@@ -7,7 +7,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.group import Group
-from forewarn.core.model.machine import Machine
+from forewarn.core.model.machine import TRAITS, Machine
 from forewarn.core.orders import departures
 from forewarn.core.words import (
     STANDALONE,
@@ -23,11 +23,7 @@ from forewarn.core.words import (
 )
 
 # What a declaration says of a machine that may change at any time without anybody being disturbed.
-PLAIN = tuple(
-    each.name
-    for each in fields(MachineSpec)
-    if each.name not in {"name", "host", "group", "project", "update_domain"}
-)
+PLAIN = tuple(trait for trait in TRAITS if trait != "update_domain")
 
 
 def put(draft: Draft, spec: MachineSpec, known: Machine | None, *, by: str) -> Machine:
@@ -149,10 +145,11 @@ def _refuse_while_told(draft: Draft, machine: Machine) -> None:
 
 def differences(before: Machine, after: Machine) -> Iterable[str]:
     """Say in words what has changed."""
-    for each in fields(Machine):
-        old, new = getattr(before, each.name), getattr(after, each.name)
+    names = (each.name for each in fields(Machine))
+    for name in sorted(names, key=TRAITS.__contains__):
+        old, new = getattr(before, name), getattr(after, name)
         if old != new:
-            yield f"{each.name.replace('_', '-')} {_said(old)} to {_said(new)}"
+            yield f"{name.replace('_', '-')} {_said(old)} to {_said(new)}"
 
 
 def _said(value: object) -> str:

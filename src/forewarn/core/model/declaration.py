@@ -1,9 +1,9 @@
 """The fleet as declared."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.machine import MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.core.words import (
     DEFAULT_PROJECT,
@@ -11,30 +11,18 @@ from forewarn.core.words import (
     GroupName,
     HostName,
     MachineName,
-    Priority,
     ProjectName,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineSpec:
+class MachineSpec(MachineTraits):
     """A machine, as declared."""
 
     name: MachineName
     host: HostName | None = None  # its first one; may be left out for a machine that is known
     group: GroupName | None = None  # None: standalone
     project: ProjectName = DEFAULT_PROJECT  # its group's, where it has one
-    update_domain: int = 0
-    fault_domain: int = 0
-    priority: Priority = Priority.REGULAR
-    network: str = ""
-    address: str | None = None
-    port: int | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    location: str = ""
-    zone: str = ""
-    size: str = ""
-    os: str = ""
 
 
 NO_POLICY = GroupPolicy()

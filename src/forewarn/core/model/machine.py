@@ -1,7 +1,7 @@
 """Machines."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from forewarn.core.words import (
     GroupName,
@@ -15,19 +15,12 @@ from forewarn.core.words import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """A virtual machine."""
+class MachineTraits:
+    """What is declared of a machine beside its name and where it belongs."""
 
-    id: MachineId
-    name: MachineName
-    project: ProjectName
-    group: GroupName
-    host: HostName | None  # None: stopped after an eviction, carried by nobody
-    bound_for: HostName | None = None  # where it is being moved to
     update_domain: int = 0
     fault_domain: int = 0
     priority: Priority = Priority.REGULAR
-    state: MachineState = MachineState.RUNNING
     network: str = ""
     address: str | None = None
     port: int | None = None
@@ -36,6 +29,22 @@ class Machine:
     zone: str = ""
     size: str = ""
     os: str = ""
+
+
+TRAITS = tuple(each.name for each in fields(MachineTraits))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine(MachineTraits):
+    """A virtual machine."""
+
+    id: MachineId
+    name: MachineName
+    project: ProjectName
+    group: GroupName
+    host: HostName | None  # None: stopped after an eviction, carried by nobody
+    bound_for: HostName | None = None  # where it is being moved to
+    state: MachineState = MachineState.RUNNING
 
     @property
     def place(self) -> HostName | None:
