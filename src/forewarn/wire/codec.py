@@ -1,0 +1,106 @@
+"""Frozen dataclasses as JSON values and back, by their fields: what the store keeps and what the API sends.
+
+Enums are their values, tuples are lists, sets are sorted lists, and a dataclass is an object with a key for
+each field. A key that is missing is read as the field's default; a key of a later version is passed over.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import StrEnum
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from cattrs import Converter
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+Value = TypeVar("Value")
+Write = Callable[[Any], Any]
+Read = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How the object of a class differs from its fields."""
+
+    keys: Mapping[str, str] = field(default_factory=dict)  # of the fields whose key is not their name
+    optional: Collection[str] = ()  # the fields that are left out while they have their default
+    empty: object = None  # the value that is written as {}; what is read from {} is this very object
+
+
+class Codec:
+    """Writes and reads values.
+
+    `forms` are the types that are not written by fields, such as `datetime`: how to write each, and read it.
+    """
+
+    def __init__(
+        self,
+        forms: Mapping[type, tuple[Write, Read]],
+        *,
+        shapes: Mapping[type, Shape] | None = None,
+    ) -> None:
+        self._shapes = shapes or {}
+        self._converter = Converter(
+            detailed_validation=False, unstruct_collection_overrides={tuple: list, frozenset: sorted}
+        )
+        self._converter.register_unstructure_hook_factory(is_dataclass, self._writer)
+        self._converter.register_structure_hook_factory(is_dataclass, self._reader)
+        # Named, because to cattrs they are strings before they are enums.
+        self._converter.register_unstructure_hook(StrEnum, attrgetter("value"))
+        self._converter.register_structure_hook(StrEnum, lambda value, kind: kind(value))
+        for kind, (write, read) in forms.items():
+            self._converter.register_unstructure_hook(kind, write)
+            self._converter.register_structure_hook(kind, _reading(read))
+
+    def write(self, value: object) -> Any:
+        """Return the JSON value of a value, whose type is its class."""
+        return self._converter.unstructure(value)
+
+    def read(self, kind: type[Value], written: object) -> Value:
+        """Return the value of a type; KeyError, TypeError or ValueError if it is not written like one."""
+        return self._converter.structure(written, kind)
+
+    def writer(self, kind: type[Value]) -> Callable[[Value], Any]:
+        """Return the function that writes values of a type: for many of them."""
+        return self._converter.get_unstructure_hook(kind)
+
+    def reader(self, kind: type[Value]) -> Callable[[Any], Value]:
+        """Return the function that reads values of a type: for many of them."""
+        read = self._converter.get_structure_hook(kind)
+        return lambda written: read(written, kind)
+
+    def keys(self, kind: type) -> tuple[str, ...]:
+        """Return the keys of a class's fields, in their order."""
+        named = self._shape(kind).keys
+        return tuple(named.get(each.name, each.name) for each in fields(kind))
+
+    def _shape(self, kind: type) -> Shape:
+        return self._shapes.get(kind, _AS_IT_IS)
+
+    def _writer(self, kind: type) -> Write:
+        shape = self._shape(kind)
+        write: Write = make_dict_unstructure_fn(kind, self._converter, **_overrides(shape))
+        if shape.empty is None:
+            return write
+        return lambda value: {} if value == shape.empty else write(value)
+
+    def _reader(self, kind: type) -> Callable[[Any, Any], Any]:
+        shape = self._shape(kind)
+        read: Callable[[Any, Any], Any] = make_dict_structure_fn(kind, self._converter, **_overrides(shape))
+        if shape.empty is None:
+            return read
+        return lambda written, kind: read(written, kind) if written else shape.empty
+
+
+_AS_IT_IS = Shape()
+
+
+def _overrides(shape: Shape) -> dict[str, Any]:
+    return {
+        name: override(rename=shape.keys.get(name), omit_if_default=name in shape.optional or None)
+        for name in {*shape.keys, *shape.optional}
+    }
+
+
+def _reading(read: Read) -> Callable[[Any, Any], Any]:
+    return lambda written, _kind: read(written)
