@@ -126,19 +126,19 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
         holds=(Hold(id="H", reason="audit", by="ops", at=NOW),),
     )
     with store.read() as snapshot:
-        scene = snapshot.scene([ONE, HostName("nowhere")])
+        survey = snapshot.survey([ONE, HostName("nowhere")])
         silent = snapshot.silent_machines([ONE])
-    assert set(scene.hosts) == {ONE}
-    assert scene.footprints[ONE].domains == {web: {0: 2, 1: 1}}
-    assert scene.footprints[ONE].stages == 2
-    assert scene.orders[ONE].id == order_id(1)
-    assert scene.listed == {web: frozenset({1})}
-    assert scene.notices == {web: timedelta(hours=1)}
-    assert scene.sizes == {web: 5}
-    assert [hold.id for hold in scene.holds] == ["H"]
+    assert set(survey.hosts) == {ONE}
+    assert survey.footprints[ONE].counts == {web: {0: 2, 1: 1}}
+    assert survey.footprints[ONE].stages == 2
+    assert survey.orders[ONE].id == order_id(1)
+    assert survey.listed == {web: frozenset({1})}
+    assert survey.notices == {web: timedelta(hours=1)}
+    assert survey.sizes == {web: 5}
+    assert [hold.id for hold in survey.holds] == ["H"]
     named = {resource.name for resource in event(1).resources}
-    budget = scene.budgets[web]
+    budget = survey.budgets[web]
     assert (budget.needs, budget.members) == (2, 5)
     assert set(budget.down.values()) == {MachineName("c"), MachineName("e")}
-    assert set(budget.told.values()) == named
+    assert set(budget.announced.values()) == named
     assert sorted(silent.values()) == ["a", "b", "c"]

@@ -10,14 +10,15 @@ from hypothesis import given
 
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.budget import Budget
+from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.core.model.survey import Footprint, Scene
+from forewarn.core.model.survey import HostSurvey
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import planning, steering, waves
+from forewarn.core.rollouts import planning, steering
+from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import forecast, on_one_host
-from forewarn.core.rollouts.hosts import check_budgets, not_now
 from forewarn.core.words import GroupName, HostName, HostState, MachineId, MachineName, ProjectName, Work
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -30,22 +31,22 @@ def host(number: int) -> HostName:
 
 def carries(**groups: Mapping[int, int]) -> Footprint:
     return Footprint(
-        domains={GroupName(name): counts for name, counts in groups.items()},
+        counts={GroupName(name): counts for name, counts in groups.items()},
         projects=frozenset({ProjectName("default")}),
     )
 
 
-def scene(*footprints: Footprint, **more: object) -> Scene:
+def survey(*footprints: Footprint, **more: object) -> HostSurvey:
     """Hosts `host-1` to `host-N` that carry these."""
     names = [host(number) for number in range(1, len(footprints) + 1)]
-    return Scene(
+    return HostSurvey(
         hosts={name: Host(name=name) for name in names},
         footprints=dict(zip(names, footprints, strict=True)),
         **more,  # type: ignore[arg-type]
     )
 
 
-def over(ground: Scene, *, at_once: int = 10, gap: timedelta = timedelta()) -> Rollout:
+def over(ground: HostSurvey, *, at_once: int = 10, gap: timedelta = timedelta()) -> Rollout:
     wanted = Rollout(
         id="R",
         number=1,
@@ -59,7 +60,9 @@ def over(ground: Scene, *, at_once: int = 10, gap: timedelta = timedelta()) -> R
     return planning.replan(wanted, ground)
 
 
-def next_wave(plan: Rollout, ground: Scene, *, now: datetime = NOW) -> tuple[Rollout, tuple[HostName, ...]]:
+def next_wave(
+    plan: Rollout, ground: HostSurvey, *, now: datetime = NOW
+) -> tuple[Rollout, tuple[HostName, ...]]:
     return planning.next_wave(plan, ground, now=now, policy=Policy())
 
 
@@ -75,45 +78,45 @@ def said(plan: Rollout) -> list[str]:
 
 
 def test_two_update_domains_of_a_group_are_never_in_one_wave() -> None:
-    ground = scene(carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 2}), carries(db={1: 1}))
+    ground = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={0: 2}), carries(db={1: 1}))
     assert hosts_of(over(ground)) == [["host-1", "host-3", "host-4"], ["host-2"]]
 
 
 def test_a_host_with_two_domains_of_a_group_shares_its_wave_with_no_other_of_that_group() -> None:
-    ground = scene(carries(web={0: 1, 1: 1}), carries(web={0: 1}), carries(db={0: 1}))
+    ground = survey(carries(web={0: 1, 1: 1}), carries(web={0: 1}), carries(db={0: 1}))
     assert hosts_of(over(ground)) == [["host-1", "host-3"], ["host-2"]]
 
 
 def test_a_wave_has_no_more_hosts_than_may_be_done_at_once() -> None:
-    ground = scene(*(carries(web={0: 1}) for _ in range(5)))
+    ground = survey(*(carries(web={0: 1}) for _ in range(5)))
     assert hosts_of(over(ground, at_once=2)) == [["host-1", "host-2"], ["host-3", "host-4"], ["host-5"]]
 
 
 def test_a_wave_leaves_a_group_the_healthy_machines_it_needs() -> None:
     budgets = {DB: Budget(needs=2, members=4)}
-    ground = scene(*(carries(db={0: 1}) for _ in range(4)), budgets=budgets)
+    ground = survey(*(carries(db={0: 1}) for _ in range(4)), budgets=budgets)
     assert hosts_of(over(ground)) == [["host-1", "host-2"], ["host-3", "host-4"]]
 
 
 def test_what_is_planned_is_cut_anew_only_when_it_no_longer_holds_good() -> None:
-    before = scene(carries(web={0: 1}), carries(web={0: 1}))
+    before = survey(carries(web={0: 1}), carries(web={0: 1}))
     plan = over(before)
     assert planning.replan(plan, before) is plan
-    after = scene(carries(web={0: 1}), carries(web={1: 1}))
+    after = survey(carries(web={0: 1}), carries(web={1: 1}))
     assert hosts_of(planning.replan(plan, after)) == [["host-1"], ["host-2"]]
 
 
 def test_a_budget_that_no_wave_can_meet_is_refused() -> None:
-    ground = scene(carries(db={0: 2}), budgets={DB: Budget(needs=2, members=3)})
+    ground = survey(carries(db={0: 2}), budgets={DB: Budget(needs=2, members=3)})
     with pytest.raises(Invalid, match="db: needs 2 healthy of 3, but host-1 carries 2"):
-        check_budgets(ground.hosts, ground)
+        Candidates(over(ground), ground, Policy()).check(now=NOW)
 
 
 # Choosing
 
 
 def test_a_host_that_is_blocked_is_passed_over_with_its_reason() -> None:
-    ground = scene(carries(web={1: 1}), carries(db={0: 1}), listed={WEB: frozenset({0})})
+    ground = survey(carries(web={1: 1}), carries(db={0: 1}), listed={WEB: frozenset({0})})
     plan, chosen = next_wave(over(ground), ground)
     assert chosen == (host(2),)
     assert hosts_of(plan) == [["host-2"], ["host-1"]]
@@ -122,7 +125,7 @@ def test_a_host_that_is_blocked_is_passed_over_with_its_reason() -> None:
 
 def test_a_group_with_a_machine_down_is_spared() -> None:
     budgets = {DB: Budget(needs=2, members=3, down={MachineId("2"): MachineName("db-2")})}
-    ground = scene(carries(db={0: 1}), budgets=budgets)
+    ground = survey(carries(db={0: 1}), budgets=budgets)
     plan, chosen = next_wave(over(ground), ground)
     assert (chosen, plan.blocked) == ((), True)
     assert said(plan) == ["db: needs 2 healthy, db-2 is down"]
@@ -130,7 +133,7 @@ def test_a_group_with_a_machine_down_is_spared() -> None:
 
 def test_holds_and_failed_hosts_are_reasons() -> None:
     hold = Hold(id="H", reason="audit", by="ops", at=NOW, host=host(1))
-    ground = scene(carries(web={0: 1}), carries(web={0: 1}), holds=(hold,))
+    ground = survey(carries(web={0: 1}), carries(web={0: 1}), holds=(hold,))
     failed = {**ground.hosts, host(2): Host(name=host(2), state=HostState.FAILED)}
     plan, chosen = next_wave(over(ground), replace(ground, hosts=failed))
     assert chosen == ()
@@ -138,14 +141,14 @@ def test_holds_and_failed_hosts_are_reasons() -> None:
 
 
 def test_a_host_that_left_the_fleet_is_forgotten() -> None:
-    ground = scene(carries(web={0: 1}), carries(web={0: 1}))
+    ground = survey(carries(web={0: 1}), carries(web={0: 1}))
     remaining = replace(ground, hosts={host(2): Host(name=host(2))})
     plan, chosen = next_wave(over(ground), remaining)
     assert (plan.hosts, chosen) == ((host(2),), (host(2),))
 
 
 def test_later_waves_say_which_they_wait_for() -> None:
-    ground = scene(carries(web={0: 1}), carries(web={1: 1}), carries(web={2: 1}))
+    ground = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={2: 1}))
     reasons = planning.reasons(over(ground), now=NOW)
     assert [(each.what, each.reason) for each in reasons] == [
         ("host-2", "wave 2 waits for wave 1"),
@@ -156,7 +159,7 @@ def test_later_waves_say_which_they_wait_for() -> None:
 def test_the_gap_lasts_from_the_end_of_the_last_wave() -> None:
     done = Wave(hosts=(host(1),), state=WaveState.DONE, orders=(), ended_at=NOW)
     plan = replace(
-        over(scene(carries(), carries()), gap=timedelta(hours=1)), waves=(done, Wave(hosts=(host(2),)))
+        over(survey(carries(), carries()), gap=timedelta(hours=1)), waves=(done, Wave(hosts=(host(2),)))
     )
     assert not planning.is_ready(plan, now=NOW + timedelta(minutes=59))
     assert planning.rest(plan, {}, now=NOW, policy=Policy()).due_at == NOW + timedelta(hours=1)
@@ -164,7 +167,7 @@ def test_the_gap_lasts_from_the_end_of_the_last_wave() -> None:
 
 
 def test_what_is_over_cannot_be_changed() -> None:
-    plan = replace(over(scene(carries())), state=RolloutState.DONE, ended_at=NOW)
+    plan = replace(over(survey(carries())), state=RolloutState.DONE, ended_at=NOW)
     with pytest.raises(Conflict, match="rollout R is done"):
         steering.check_open(plan)
 
@@ -173,7 +176,7 @@ def test_what_is_over_cannot_be_changed() -> None:
 
 
 def test_the_forecast_adds_up_notice_work_and_gaps() -> None:
-    ground = scene(
+    ground = survey(
         carries(web={0: 1, 1: 1}), carries(web={2: 1}), notices={WEB: timedelta(minutes=30)}, sizes={WEB: 3}
     )
     _, (first, second) = forecast(over(ground, gap=timedelta(minutes=10)), ground, now=NOW, policy=Policy())
@@ -183,7 +186,7 @@ def test_the_forecast_adds_up_notice_work_and_gaps() -> None:
 
 
 def test_groups_with_every_member_on_one_host_are_warned_of() -> None:
-    ground = scene(carries(web={0: 1, 1: 1}), carries(db={0: 1}), sizes={WEB: 2, DB: 2})
+    ground = survey(carries(web={0: 1, 1: 1}), carries(db={0: 1}), sizes={WEB: 2, DB: 2})
     assert on_one_host(ground) == ["group web: all 2 members are on host-1"]
 
 
@@ -194,11 +197,11 @@ footprints = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), counts, max_
 
 
 @st.composite
-def grounds(draw: st.DrawFn) -> Scene:
-    ground = scene(*(carries(**each) for each in draw(st.lists(footprints, max_size=12))))
+def grounds(draw: st.DrawFn) -> HostSurvey:
+    ground = survey(*(carries(**each) for each in draw(st.lists(footprints, max_size=12))))
     members: dict[GroupName, int] = {}
     for footprint in ground.footprints.values():
-        for name, domains in footprint.domains.items():
+        for name, domains in footprint.counts.items():
             members[name] = members.get(name, 0) + sum(domains.values())
     budgets = {}
     for name, size in members.items():
@@ -211,26 +214,26 @@ def grounds(draw: st.DrawFn) -> Scene:
     return replace(ground, budgets=budgets, listed=listed)
 
 
-def check_domains(hosts: tuple[HostName, ...], ground: Scene) -> None:
+def check_domains(hosts: tuple[HostName, ...], ground: HostSurvey) -> None:
     seen: dict[GroupName, tuple[HostName, frozenset[int]]] = {}
     for name in hosts:
-        for group, domains in ground.footprints[name].domains.items():
+        for group, domains in ground.footprints[name].counts.items():
             if group in seen:
                 assert (seen[group][1], len(domains)) == (frozenset(domains), 1), (name, seen[group])
             seen[group] = (name, frozenset(domains))
 
 
-def disturbed(hosts: tuple[HostName, ...], ground: Scene) -> dict[GroupName, int]:
+def disturbed(hosts: tuple[HostName, ...], ground: HostSurvey) -> dict[GroupName, int]:
     found: dict[GroupName, int] = {}
     for name in hosts:
-        for group, domains in ground.footprints[name].domains.items():
-            found[group] = found.get(group, 0) + waves.largest(domains)
+        for group, domains in ground.footprints[name].counts.items():
+            found[group] = found.get(group, 0) + max(domains.values())
     return found
 
 
 @given(grounds(), st.integers(1, 5))
 def test_every_plan_has_each_host_once_and_no_two_domains_of_a_group_in_a_wave(
-    ground: Scene, at_once: int
+    ground: HostSurvey, at_once: int
 ) -> None:
     plan = over(ground, at_once=at_once)
     assert sorted(name for wave in plan.waves for name in wave.hosts) == sorted(ground.hosts)
@@ -240,7 +243,9 @@ def test_every_plan_has_each_host_once_and_no_two_domains_of_a_group_in_a_wave(
 
 
 @given(grounds(), st.integers(1, 5))
-def test_what_is_chosen_keeps_every_budget_and_waits_for_other_domains(ground: Scene, at_once: int) -> None:
+def test_what_is_chosen_keeps_every_budget_and_waits_for_other_domains(
+    ground: HostSurvey, at_once: int
+) -> None:
     plan = over(ground, at_once=at_once)
     if not plan.left:
         return
@@ -251,12 +256,12 @@ def test_what_is_chosen_keeps_every_budget_and_waits_for_other_domains(ground: S
             budget = ground.budgets[group]
             assert budget.members - len(budget.down) - count >= budget.needs
     for name in chosen:
-        for group, domains in ground.footprints[name].domains.items():
+        for group, domains in ground.footprints[name].counts.items():
             assert ground.listed.get(group, frozenset()) <= {min(domains)}
 
 
 @given(grounds(), st.integers(1, 5))
-def test_planning_twice_changes_nothing(ground: Scene, at_once: int) -> None:
+def test_planning_twice_changes_nothing(ground: HostSurvey, at_once: int) -> None:
     plan = over(ground, at_once=at_once)
     assert planning.replan(plan, ground) == plan
     if plan.left:
@@ -265,7 +270,7 @@ def test_planning_twice_changes_nothing(ground: Scene, at_once: int) -> None:
 
 
 @given(grounds(), st.integers(1, 5))
-def test_every_host_that_is_not_chosen_has_a_reason(ground: Scene, at_once: int) -> None:
+def test_every_host_that_is_not_chosen_has_a_reason(ground: HostSurvey, at_once: int) -> None:
     plan = over(ground, at_once=at_once)
     if not plan.left:
         return
@@ -275,4 +280,5 @@ def test_every_host_that_is_not_chosen_has_a_reason(ground: Scene, at_once: int)
         waiting = {wait.what for wait in planning.reasons(once, now=NOW)}
         assert all(name in waiting for name in once.left)
     else:
-        assert all(not_now(name, ground) for name in once.left)
+        candidates = Candidates(once, ground, Policy())
+        assert all(candidates.why_not(name, now=NOW) for name in once.left)

@@ -209,30 +209,30 @@ def timing(*windows: Window, deadline: datetime | None = None) -> Timing:
 
 
 def test_guests_are_told_so_long_before_the_window_as_they_need() -> None:
-    assert timing(window("14:00", 2)).tell_at(MONDAY) == MONDAY + timedelta(hours=1, minutes=45)
-    assert timing(window("11:00", 3)).tell_at(MONDAY) == MONDAY
+    assert timing(window("14:00", 2)).announce_at(MONDAY) == MONDAY + timedelta(hours=1, minutes=45)
+    assert timing(window("11:00", 3)).announce_at(MONDAY) == MONDAY
 
 
 def test_at_the_deadline_windows_give_way_with_full_notice() -> None:
     bound = timing(window("20:00", 2), deadline=MONDAY + HOUR)
-    assert bound.tell_at(MONDAY) == MONDAY + HOUR
+    assert bound.announce_at(MONDAY) == MONDAY + HOUR
     later = MONDAY + 2 * HOUR
-    assert bound.tell_at(later) == later
+    assert bound.announce_at(later) == later
     assert bound.not_before(later) == later + QUARTER
     assert bound.why_not_start("host-1", now=later) == ()
 
 
 def test_a_window_before_the_deadline_is_used() -> None:
     bound = timing(window("14:00", 2), deadline=MONDAY + timedelta(days=1))
-    assert bound.tell_at(MONDAY) == MONDAY + timedelta(hours=1, minutes=45)
+    assert bound.announce_at(MONDAY) == MONDAY + timedelta(hours=1, minutes=45)
 
 
 @pytest.mark.parametrize("late", [timedelta(), timedelta(milliseconds=5), timedelta(seconds=29)])
 def test_work_that_just_fits_does_not_miss_its_window_because_a_tick_is_late(late: timedelta) -> None:
     bound = timing(window("14:00", 1 + 1 / 60))  # an hour of work, and a minute for both of its ticks
-    told = bound.tell_at(MONDAY)
+    told = bound.announce_at(MONDAY)
     assert told is not None
-    assert bound.why_not_tell("host-1", now=told + late) == ()
+    assert bound.why_not_announce("host-1", now=told + late) == ()
     start = bound.not_before(told + late)
     assert bound.why_not_start("host-1", now=start + late) == ()
 

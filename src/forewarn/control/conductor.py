@@ -54,15 +54,15 @@ class Conductor:
             return self.pause(tx, mine, by="", why=wrong, now=now)
         if not planning.is_ready(mine, now=now):
             return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
-        scene = tx.scene(mine.left)
-        mine, chosen = planning.next_wave(mine, scene, now=now, policy=self._policy)
+        survey = tx.survey(mine.left)
+        mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
         if not chosen and mine.blocked:
-            no_way = planning.dead_end(mine, scene, now=now, policy=self._policy)
+            no_way = planning.dead_end(mine, survey, now=now, policy=self._policy)
             return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
         if chosen:
-            ends = forecast.ends_about(mine, chosen, scene, now=now, policy=self._policy)
+            ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
             placed = self._place(tx, mine, chosen, now)
-            mine = planning.begin(mine, placed, scene, now=now, ends_about=ends)
+            mine = planning.begin(mine, placed, survey, now=now, ends_about=ends)
         # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
         return self.save(tx, replace(mine, due_at=now), now)
 

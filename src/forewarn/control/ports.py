@@ -23,7 +23,7 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Sent, Slice
-from forewarn.core.model.survey import Scene
+from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.retention import Pruning
@@ -342,7 +342,7 @@ class Snapshot(Protocol):
         """Find the machines on these hosts that were never seen, as far as that is saved."""
         ...
 
-    def scene(self, hosts: Sequence[HostName]) -> Scene:
+    def survey(self, hosts: Sequence[HostName]) -> HostSurvey:
         """Load what a decision about work on these hosts needs; unknown ones are left out."""
         ...
 

@@ -10,13 +10,13 @@ from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.rollout import DEFAULT_CONDITIONS, Conditions, Rollout, RolloutState
-from forewarn.core.model.survey import Scene
+from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders.requests import MAINTENANCE_WORK
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import forecast, planning, progress, steering
+from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected, on_one_host
-from forewarn.core.rollouts.hosts import Timings, check_budgets
 from forewarn.core.words import HostName, HostState, Kind, Work
 
 EVERY_HOST = 10_000_000
@@ -64,13 +64,13 @@ class Rollouts:
         """Show the whole plan, and do nothing."""
         now = self._clock.now()
         with self._store.read() as snapshot:
-            mine, scene = self._planned(snapshot, wish, now)
-            warnings = self._warnings(snapshot, mine, scene)
+            mine, survey = self._planned(snapshot, wish, now)
+            warnings = self._warnings(snapshot, mine, survey)
         mine = replace(mine, id="", state=RolloutState.PLANNED)
-        timings = Timings(mine, scene, self._policy)
-        reasons = (planning.why_not(host, scene, timings, now=now) for host in mine.hosts)
+        candidates = Candidates(mine, survey, self._policy)
+        reasons = (candidates.why_not(host, now=now) for host in mine.hosts)
         blocking = tuple(dict.fromkeys(why for some in reasons for why in some))
-        mine, expected = forecast.forecast(mine, scene, now=now, policy=self._policy)
+        mine, expected = forecast.forecast(mine, survey, now=now, policy=self._policy)
         waiting = planning.reasons(replace(mine, waiting=blocking), now=now)
         return Shown(rollout=mine, waiting=waiting, expected=expected, warnings=warnings)
 
@@ -78,8 +78,8 @@ class Rollouts:
         """Begin a rollout; its first wave is announced at once if nothing is in the way."""
         now = self._clock.now()
         with self._store.write() as tx:
-            mine, scene = self._planned(tx, wish, now)
-            warnings = self._warnings(tx, mine, scene)
+            mine, survey = self._planned(tx, wish, now)
+            warnings = self._warnings(tx, mine, survey)
             said = f"{wish.work} of {len(mine.hosts)} hosts, {wish.hosts_at_once} at once"
             said = f"{said}: {wish.reason}" if wish.reason else said
             mine = replace(mine, number=tx.around().number + 1)
@@ -134,8 +134,8 @@ class Rollouts:
             mine = with_notice(snapshot, _existing(snapshot, id_))
             # Of one that is paused nobody knows when it goes on.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
-                scene = snapshot.scene(mine.left)
-                mine, times = forecast.forecast(mine, scene, now=now, policy=self._policy)
+                survey = snapshot.survey(mine.left)
+                mine, times = forecast.forecast(mine, survey, now=now, policy=self._policy)
         return replace(self._shown(mine, now), expected=times)
 
     def rollouts(
@@ -158,11 +158,11 @@ class Rollouts:
 
     def _check_possible(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
         """Refuse to go on with what nobody could begin now: the fleet may have changed meanwhile."""
-        no_way = planning.impossible(mine, tx.scene(mine.left), now=now, policy=self._policy)
+        no_way = planning.impossible(mine, tx.survey(mine.left), now=now, policy=self._policy)
         if no_way:
             raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")
 
-    def _planned(self, snapshot: Snapshot, wish: Wish, now: datetime) -> tuple[Rollout, Scene]:
+    def _planned(self, snapshot: Snapshot, wish: Wish, now: datetime) -> tuple[Rollout, HostSurvey]:
         """Make a rollout whose waves are all planned; refuse what can never be carried out."""
         if wish.work not in MAINTENANCE_WORK:
             raise Invalid(f"action {wish.work!r}: expected freeze, reboot or redeploy")
@@ -170,9 +170,9 @@ class Rollouts:
             raise Invalid(f"hosts_at_once: expected at least 1, got {wish.hosts_at_once}")
         check_deadline(wish.conditions.deadline, now=now)
         hosts = _wanted_hosts(snapshot, wish)
-        scene = snapshot.scene(hosts)
+        survey = snapshot.survey(hosts)
         for host in hosts:
-            if host not in scene.hosts:
+            if host not in survey.hosts:
                 raise naming.unknown_host(snapshot, host)
         mine = Rollout(
             id=self._new_id(),
@@ -186,16 +186,15 @@ class Rollouts:
             reason=wish.reason,
             created_at=now,
         )
-        check_budgets(mine.hosts, scene)
-        Timings(mine, scene, self._policy).check(mine.hosts, now)
-        return planning.replan(mine, scene), scene
+        Candidates(mine, survey, self._policy).check(now=now)
+        return planning.replan(mine, survey), survey
 
-    def _warnings(self, snapshot: Snapshot, mine: Rollout, scene: Scene) -> tuple[str, ...]:
+    def _warnings(self, snapshot: Snapshot, mine: Rollout, survey: HostSurvey) -> tuple[str, ...]:
         saved = snapshot.silent_machines(mine.hosts)
         fresh = self._activity.fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in fresh)
         never = (f"never polled: {_some(silent)}",) if silent else ()
-        return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(scene), *never)
+        return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(survey), *never)
 
 
 def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
+from forewarn.core.model.budget import Budget
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
@@ -140,6 +141,17 @@ class Draft:
     def listed_domains(self, group: GroupName) -> tuple[int, ...]:
         """The update domains of which the group has an event listed, lowest first."""
         return tuple(sorted(domain for domain, count in self._listed.get(group, {}).items() if count > 0))
+
+    def budgets(self, groups: Iterable[GroupName]) -> dict[GroupName, Budget]:
+        """Return the budgets of those groups that have one, counting what this draft has announced."""
+        asked = sorted(name for name in groups if self.groups[name].policy.budget)
+        return {name: self._budget(name) for name in asked if name in self.base.budgets}
+
+    def _budget(self, group: GroupName) -> Budget:
+        budget = self.base.budgets[group]
+        listed = (event for event in self.events.values() if event.group == group and event.listed)
+        named = {named.machine: named.name for event in listed for named in event.resources}
+        return replace(budget, announced={**budget.announced, **named})
 
     def events_of(self, order: OrderId) -> tuple[Event, ...]:
         """The listed events of an order, oldest first."""

@@ -76,8 +76,11 @@ class Policy:
             if getattr(self, name) <= timedelta():
                 raise Invalid(f"{name.replace('_', '-')}: expected more than no time")
 
-    def notice(self, type_: EventType) -> timedelta:
-        """Return the notice that an event of a type is given at least."""
+    def notice(self, type_: EventType, *asked: timedelta | None) -> timedelta:
+        """Return the notice of an event: the most asked for, never less than its type's minimum."""
+        return max((self._least(type_), *(each for each in asked if each is not None)))
+
+    def _least(self, type_: EventType) -> timedelta:
         match type_:
             case EventType.FREEZE:
                 return self.freeze_notice
@@ -123,18 +126,22 @@ def notice_of(order: Order, groups: Iterable[Group], policy: Policy) -> Notice:
 
 def _ahead(order: Order, type_: EventType, asked: GroupPolicy, policy: Policy) -> timedelta:
     """The notice that one group is given: what it asks for, but never less than the minimum."""
-    least = policy.notice(type_)
     match order.action:
         case Action.FAIL:
             return timedelta()
         case Action.DEGRADE:
-            return max(least, asked.degrade_notice or policy.degrade_notice)
+            return policy.notice(type_, asked.degrade_notice or policy.degrade_notice)
         case Action.TERMINATE:
-            return max(least, asked.terminate_notice or least)
+            return policy.notice(type_, asked.terminate_notice)
         case Action.EVICT:
-            return least
+            return policy.notice(type_)
         case _:
-            return max(least, asked.notice or least)
+            return policy.notice(type_, asked.notice)
+
+
+def is_planned(order: Order) -> bool:
+    """Whether an order heeds windows and budgets: maintenance does, an emergency does not."""
+    return order.action is Action.MAINTENANCE and not order.terms.emergency
 
 
 def told_at(order: Order, groups: Iterable[Group], policy: Policy) -> datetime:

@@ -46,13 +46,6 @@ def reach(hold: Hold) -> str:
     return f"project {hold.project}" if hold.project is not None else "the whole fleet"
 
 
-def in_the_way(
-    draft: Draft, *, hosts: Iterable[HostName | None], projects: Iterable[ProjectName]
-) -> tuple[Waiting, ...]:
-    """Say which holds keep something on these hosts and of these projects from going on."""
-    return reaching(draft.holds.values(), hosts=hosts, projects=projects)
-
-
 def reaching(
     holds: Iterable[Hold], *, hosts: Iterable[HostName | None], projects: Iterable[ProjectName]
 ) -> tuple[Waiting, ...]:

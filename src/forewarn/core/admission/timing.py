@@ -1,16 +1,17 @@
-"""When maintenance may be told of and started: notice before it, windows around it."""
+"""When maintenance may be announced and started: notice before it, windows around it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from forewarn.core.admission.outlook import FOR_EVER, Outlook
 from forewarn.core.errors import Invalid
 from forewarn.core.model.calendar import Calendar, Opening
+from forewarn.core.model.project import Project
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import lasting, stamp, whole_second
 from forewarn.core.words import ProjectName
 
-# Nothing happens at the very moment it is due. What is told may be late by so much, and its start again:
+# Nothing happens at the very moment it is due. An announcement may be late by so much, and the start again:
 # a window must have room for both, or work that just fits would miss it every day.
 LEEWAY = timedelta(seconds=30)
 NOTHING = timedelta()
@@ -33,22 +34,35 @@ class Timing:
         self._deadline = deadline
         self._calendars = calendars or {}
         self._outlook = Outlook(self._calendars.values())
+        # What was found the last time, and the moments that it holds of.
+        self._found: Opening | None = None
+        self._asked_at = self._known_until = FOR_EVER
         self._outlooks = {project: Outlook([calendar]) for project, calendar in self._calendars.items()}
 
     def not_before(self, now: datetime) -> datetime:
-        """Say when work that guests are told of now may start, approvals aside."""
+        """Return when work that is announced now may start, approvals aside."""
         return whole_second(now + self._notice)
 
-    # Telling
+    # Announcing
 
-    def why_not_tell(self, what: str, *, now: datetime) -> tuple[Waiting, ...]:
-        """Say in whose windows work that is told of now would not be over, or that none has room for it."""
+    def why_not_announce(self, what: str, *, now: datetime) -> tuple[Waiting, ...]:
+        """Return the windows in which work announced now would not be over, or that none has room for it."""
+        if self.announce_at(now) == now:
+            return ()
         start = self.not_before(now)
         closed = self._closed(start, self._work + LEEWAY, now=now)
         return self._reasons(what, closed, start, self._work + 2 * LEEWAY)
 
-    def telling(self, now: datetime) -> Opening | None:
-        """Find the first stretch from now on in which guests may be told; None if there is none."""
+    def announce_at(self, now: datetime) -> datetime | None:
+        """Find the first moment from now on at which work may be announced; None if there is none."""
+        if not self._asked_at <= now <= self._known_until:
+            self._found = self._announcing(now)
+            self._asked_at = now
+            self._known_until = FOR_EVER if self._found is None else self._found.closes
+        return None if self._found is None else max(self._found.opens, now)
+
+    def _announcing(self, now: datetime) -> Opening | None:
+        """Find the first stretch from now on in which work may be announced; None if there is none."""
         start = self.not_before(now)
         if self._gives_way(now):
             return Opening(now, FOR_EVER)
@@ -61,11 +75,6 @@ class Timing:
             return Opening(self._deadline, FOR_EVER)
         return Opening(first, FOR_EVER if fit.closes == FOR_EVER else now + (fit.closes - start))
 
-    def tell_at(self, now: datetime) -> datetime | None:
-        """Find the first moment from now on at which guests may be told; None if there is none."""
-        stretch = self.telling(now)
-        return None if stretch is None else stretch.opens
-
     # Starting
 
     def why_not_start(self, what: str, *, now: datetime) -> tuple[Waiting, ...]:
@@ -73,7 +82,7 @@ class Timing:
         return self._reasons(what, self._closed(now, self._work, now=now), now, self._work)
 
     def start_at(self, now: datetime) -> datetime | None:
-        """Find the first moment from now on at which work that was told of may start."""
+        """Find the first moment from now on at which work that was announced may start."""
         if self._gives_way(now):
             return now
         fit = self._outlook.fit(now, self._work)
@@ -91,7 +100,7 @@ class Timing:
 
     def check(self, what: str, *, now: datetime) -> None:
         """Refuse work that no window will ever have room for."""
-        if self.telling(now) is None:
+        if self.announce_at(now) is None:
             remedy = "give a deadline, say that it takes less, or change the windows"
             raise Invalid(f"{what}: {self._no_room()}: {remedy}")
 
@@ -153,3 +162,8 @@ def check_deadline(deadline: datetime | None, *, now: datetime) -> None:
     """Refuse a deadline that has passed, or is further away than anybody plans."""
     if deadline is not None and not now < deadline < now + LONGEST_DEADLINE:
         raise Invalid(f"deadline: expected a time in the next ten years, got {stamp(deadline)}")
+
+
+def calendars(projects: Iterable[Project]) -> dict[ProjectName, Calendar]:
+    """Return the calendars of projects that may not be disturbed at all times."""
+    return {project.name: project.calendar for project in projects if not project.calendar.always}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from forewarn.core.model.budget import Budget
+from forewarn.core.model.footprint import NOBODY, Footprint
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import Order
@@ -13,25 +14,7 @@ from forewarn.core.words import GroupName, HostName, ProjectName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Footprint:
-    """Whom work on a host disturbs: how many machines of each group and update domain."""
-
-    domains: Mapping[GroupName, Mapping[int, int]] = field(default_factory=dict)
-    projects: frozenset[ProjectName] = frozenset()
-
-    @property
-    def stages(self) -> int:
-        """How many stages an order on the host has."""
-        return max((len(counts) for counts in self.domains.values()), default=0)
-
-
-NOBODY = Footprint()
-
-Footprints = Mapping[HostName, Footprint]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class HostSurvey:
     """What of the fleet a rollout is decided by."""
 
     hosts: Mapping[HostName, Host] = field(default_factory=dict)
@@ -43,3 +26,7 @@ class Scene:
     sizes: Mapping[GroupName, int] = field(default_factory=dict)  # how many members groups have
     holds: tuple[Hold, ...] = ()
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
+
+    def footprint(self, host: HostName) -> Footprint:
+        """Return whom work on a host disturbs."""
+        return self.footprints.get(host, NOBODY)

@@ -1,33 +1,59 @@
 """Why an order cannot go on yet: everything that waits carries its reason as data."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from forewarn.core.admission import holds
-from forewarn.core.admission.timing import Timing
+from forewarn.core.admission import announcing, holds
+from forewarn.core.admission.announcing import Proposal
+from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.draft import Draft
+from forewarn.core.model.budget import Budget
 from forewarn.core.model.event import Event
+from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import stamp
 from forewarn.core.orders import events, steps
-from forewarn.core.policy import CAN_WAIT, Policy, notice_of, told_at
-from forewarn.core.words import Action, ApprovalRule, GroupName, MachineId, StepState
+from forewarn.core.policy import CAN_WAIT, Policy, is_planned, notice_of, told_at
+from forewarn.core.words import Action, ApprovalRule, GroupName, StepState
 
 
 def not_to_announce(
     draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
-    """Say what keeps a stage from being announced."""
+    """Return what keeps a stage from being announced."""
     return (
         *_held(draft, order, affected),
         *_paused(order),
         *_told_later(draft, order, affected, policy),
-        *_other_domains(draft, order, affected),
-        *timing(draft, order, affected, policy).why_not_tell(f"{order.host}", now=draft.now),
-        *_over_budget(draft, order, affected),
+        *announcing.why_not(proposal(draft, order, affected, policy), now=draft.now),
     )
+
+
+def proposal(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Proposal:
+    """Return a stage as work that is to be announced, without the rules that its order is exempt from."""
+    budgets = draft.budgets({step.group for step in affected}) if is_planned(order) else {}
+    footprint = _footprint(draft, affected, budgets)
+    patient = footprint.counts if order.action in CAN_WAIT else ()
+    return Proposal(
+        host=f"{order.host}",
+        footprint=footprint,
+        listed={group: draft.listed_domains(group) for group in patient},
+        budgets=budgets,
+        timing=timing(draft, order, affected, policy),
+    )
+
+
+def _footprint(draft: Draft, affected: Iterable[Step], budgets: Mapping[GroupName, Budget]) -> Footprint:
+    counts: dict[GroupName, Counter[int]] = {}
+    unwell: Counter[GroupName] = Counter()
+    for step in sorted(affected, key=lambda each: each.group):
+        counts.setdefault(step.group, Counter())[step.domain] += 1
+        unwell[step.group] += step.group in budgets and step.machine in budgets[step.group].unwell
+    projects = frozenset(draft.groups[group].project for group in counts)
+    return Footprint(counts=counts, projects=projects, unwell=unwell)
 
 
 def not_to_start(
@@ -54,14 +80,13 @@ def failures(order: Order) -> tuple[Waiting, ...]:
 
 
 def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Timing:
-    """Say what binds the start of a stage; only maintenance can wait for windows, and no emergency does."""
-    if order.action is not Action.MAINTENANCE or order.terms.emergency:
+    """Return what binds the start of a stage."""
+    if not is_planned(order):
         return Timing()
     groups = groups_of(draft, (step for step in affected if step.state is not StepState.MOOT))
-    calendars = {group.project: draft.projects[group.project].calendar for group in groups}
-    bound = {project: calendar for project, calendar in calendars.items() if not calendar.always}
+    bound = calendars(draft.projects[group.project] for group in groups)
     return Timing(
-        # Without windows nobody asks how long the notice is.
+        # Without windows the notice does not matter.
         notice=notice_of(order, groups, policy).ahead if bound else timedelta(),
         work=order.terms.expected or policy.expected_work,
         calendars=bound,
@@ -76,7 +101,7 @@ def telling_at(draft: Draft, order: Order, affected: tuple[Step, ...], policy: P
     """
     if order.action is Action.DEGRADE:
         return told_at(order, groups_of(draft, affected), policy)
-    return timing(draft, order, affected, policy).tell_at(draft.now)
+    return timing(draft, order, affected, policy).announce_at(draft.now)
 
 
 def groups_of(draft: Draft, affected: Iterable[Step]) -> list[Group]:
@@ -90,7 +115,7 @@ def _held(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiti
         return ()
     there = [draft.machines[step.machine] for step in affected if step.machine in draft.machines]
     hosts = {order.host, *(machine.host for machine in there)}
-    return holds.in_the_way(draft, hosts=hosts, projects={machine.project for machine in there})
+    return holds.reaching(draft.holds.values(), hosts=hosts, projects={machine.project for machine in there})
 
 
 def _paused(order: Order) -> tuple[Waiting, ...]:
@@ -98,26 +123,6 @@ def _paused(order: Order) -> tuple[Waiting, ...]:
     if not order.terms.paused:
         return ()
     return (Waiting(what=f"rollout {order.terms.rollout}", reason=f"paused: {order.terms.paused}"),)
-
-
-def _over_budget(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
-    """Groups that would have fewer healthy machines than they need."""
-    if order.action is not Action.MAINTENANCE or order.terms.emergency:
-        return ()
-    disturbed: dict[GroupName, set[MachineId]] = {}
-    for step in affected:
-        if draft.groups[step.group].policy.budget:
-            disturbed.setdefault(step.group, set()).add(step.machine)
-    together = {group: len(machines) for group, machines in disturbed.items()}
-    for event in draft.events.values():
-        # What was announced a moment ago is not saved yet.
-        if event.listed and event.group in disturbed:
-            disturbed[event.group].update(named.machine for named in event.resources)
-    return tuple(
-        budget.lack(group, f"{order.host}", together[group])
-        for group, machines in sorted(disturbed.items())
-        if (budget := draft.base.budgets.get(group)) and not budget.allows(machines)
-    )
 
 
 def _told_later(
@@ -130,19 +135,6 @@ def _told_later(
     if at <= draft.now:
         return ()
     return (Waiting(what=f"host {order.host}", reason=f"guests are told at {stamp(at)}"),)
-
-
-def _other_domains(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
-    """Groups that have another update domain listed: guests drain when told, not when it starts."""
-    if order.action not in CAN_WAIT:
-        return ()
-    found = {}
-    for step in affected:
-        others = [domain for domain in draft.listed_domains(step.group) if domain != step.domain]
-        if others:
-            reason = f"update domain {step.domain} waits for domain {others[0]}"
-            found[step.group] = Waiting(what=step.group, reason=reason, group=step.group)
-    return tuple(found[group] for group in sorted(found))
 
 
 def _not_approved(draft: Draft, told: tuple[Event, ...]) -> tuple[Waiting, ...]:

@@ -1,8 +1,8 @@
 """What may be ordered, on a machine or on a host, and when."""
 
-from collections import Counter
 from dataclasses import dataclass, replace
 
+from forewarn.core.admission import announcing
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host
@@ -10,7 +10,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Terms
 from forewarn.core.orders import departures, lifecycle, reasons, stages
 from forewarn.core.orders.interventions import cancel
-from forewarn.core.policy import LEAVING, ONLY_IF_ENABLED, WORK, Policy, source_of
+from forewarn.core.policy import LEAVING, ONLY_IF_ENABLED, WORK, Policy, is_planned, source_of
 from forewarn.core.rehearsal import consent
 from forewarn.core.words import (
     Action,
@@ -114,7 +114,7 @@ def on_host(
             created_at=draft.now,
         ),
     )
-    if action is Action.MAINTENANCE and not mandate.terms.emergency:
+    if is_planned(order):
         _check_possible(draft, order, host, policy)
     _clear_the_way(draft, order, host)
     _change_host(draft, target, action, by=mandate.by)
@@ -186,14 +186,9 @@ def _check_host(draft: Draft, host: Host, action: Action) -> None:
 
 
 def _check_possible(draft: Draft, order: Order, host: HostName, policy: Policy) -> None:
-    """Refuse what could only wait for ever: windows that never open, a group that can never spare so many."""
     concerned = [machine for machine in draft.machines_on(host) if machine.state is not MachineState.STOPPED]
     affected = tuple(stages.step_of(machine) for machine in concerned)
-    reasons.timing(draft, order, affected, policy).check(f"host {host}", now=draft.now)
-    together = Counter((step.group, step.domain) for step in affected)
-    for (group, _), count in together.items():
-        if draft.groups[group].policy.budget:
-            draft.base.budgets[group].check(group, host, count)
+    announcing.check(reasons.proposal(draft, order, affected, policy), what=f"host {host}", now=draft.now)
 
 
 def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:

@@ -7,10 +7,10 @@ from functools import reduce
 from itertools import zip_longest
 
 from forewarn.core.model.rollout import Rollout, Wave
-from forewarn.core.model.survey import NOBODY, Scene
+from forewarn.core.model.survey import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import waves
-from forewarn.core.rollouts.hosts import Timings
+from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.words import GroupName, HostName
 
 
@@ -25,27 +25,27 @@ class Expected:
 
 
 def forecast(
-    rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy
+    rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> tuple[Rollout, tuple[Expected, ...]]:
     """Say when each planned wave is to be expected; windows decide which hosts go first.
 
     Hosts that no window ever has room for come last, and nothing is expected of them.
     """
-    timings = Timings(rollout, scene, policy)
-    spare = {group: budget.at_best for group, budget in scene.budgets.items()}
+    candidates = Candidates(rollout, survey, policy)
+    limits = waves.limits(rollout, survey)
     left, at = list(rollout.left), _free_at(rollout, now)
     found: list[Expected] = []
     planned: list[Wave] = []
     while left:
-        moments = {host: timings.tell_at(host, at) for host in left}
+        moments = {host: candidates.timing(host).announce_at(at) for host in left}
         possible = [moment for moment in moments.values() if moment is not None]
         if not possible:
-            planned += waves.cut(left, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
+            planned += limits.cut(left)
             break
         at = min(possible)
         free = [host for host in left if moments[host] == at]
-        chosen = waves.pick(free, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
-        expected = _expected(chosen, scene, timings, at=at, policy=policy)
+        chosen = limits.pick(free)
+        expected = _expected(chosen, survey, candidates, at=at, policy=policy)
         planned.append(Wave(hosts=chosen))
         found.append(expected)
         at = expected.end_at + rollout.gap
@@ -55,10 +55,10 @@ def forecast(
 
 
 def ends_about(
-    rollout: Rollout, hosts: Iterable[HostName], scene: Scene, *, now: datetime, policy: Policy
+    rollout: Rollout, hosts: Iterable[HostName], survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> datetime:
     """Say when a wave of these hosts is over that is announced now."""
-    return _expected(hosts, scene, Timings(rollout, scene, policy), at=now, policy=policy).end_at
+    return _expected(hosts, survey, Candidates(rollout, survey, policy), at=now, policy=policy).end_at
 
 
 def _free_at(rollout: Rollout, now: datetime) -> datetime:
@@ -68,10 +68,10 @@ def _free_at(rollout: Rollout, now: datetime) -> datetime:
 
 
 def _expected(
-    hosts: Iterable[HostName], scene: Scene, timings: Timings, *, at: datetime, policy: Policy
+    hosts: Iterable[HostName], survey: HostSurvey, candidates: Candidates, *, at: datetime, policy: Policy
 ) -> Expected:
     """Say when a wave that is announced at a moment starts and ends: the slowest host decides."""
-    each = [tuple(_stages(host, scene, timings, at=at, policy=policy)) for host in hosts]
+    each = [tuple(_stages(host, survey, candidates, at=at, policy=policy)) for host in hosts]
     together = ((stage for stage in level if stage is not None) for level in zip_longest(*each))
     stages = [reduce(_slower, level) for level in together]
     return Expected(
@@ -83,15 +83,15 @@ def _expected(
 
 
 def _stages(
-    host: HostName, scene: Scene, timings: Timings, *, at: datetime, policy: Policy
+    host: HostName, survey: HostSurvey, candidates: Candidates, *, at: datetime, policy: Policy
 ) -> Iterator[Expected]:
     """Say when each stage of a host's order is to be expected."""
-    timing, told = timings.of(host), at
-    for _ in range(scene.footprints.get(host, NOBODY).stages):
-        told = timing.tell_at(told) or told
+    timing, told = candidates.timing(host), at
+    for _ in range(survey.footprint(host).stages):
+        told = timing.announce_at(told) or told
         start = timing.not_before(told)
         # However short the work is, events stay listed for so long after their start.
-        end = start + max(policy.linger, timings.work)
+        end = start + max(policy.linger, candidates.work)
         yield Expected(announce_at=told, start_at=start, end_at=end)
         told = end
 
@@ -104,15 +104,15 @@ def _slower(one: Expected, other: Expected) -> Expected:
     )
 
 
-def on_one_host(scene: Scene) -> Sequence[str]:
+def on_one_host(survey: HostSurvey) -> Sequence[str]:
     """Say which groups have every member on one host: no wave can spare them."""
     places: dict[GroupName, dict[HostName, int]] = {}
-    for host, footprint in scene.footprints.items():
-        for group, counts in footprint.domains.items():
+    for host, footprint in survey.footprints.items():
+        for group, counts in footprint.counts.items():
             places.setdefault(group, {})[host] = sum(counts.values())
     return [
         f"group {group}: all {members} members are on {host}"
-        for group, members in sorted(scene.sizes.items())
+        for group, members in sorted(survey.sizes.items())
         for host, carried in places.get(group, {}).items()
         if carried == members and members > 1
     ]

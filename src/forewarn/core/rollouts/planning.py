@@ -4,17 +4,18 @@ Nothing here places or cancels orders; it says which are to be. Deciding twice c
 time. Only one wave is under way at a time; what is not begun is cut anew when machines have moved.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from forewarn.core.admission import announcing
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.core.model.survey import NOBODY, Scene
+from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import stamp
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import health, waves
-from forewarn.core.rollouts.hosts import Timings, not_now
+from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.progress import Orders, Quiet, unfinished
 from forewarn.core.words import GroupName, HostName, OrderId
 
@@ -52,96 +53,73 @@ def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, 
 
 
 def next_wave(
-    rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy
+    rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> tuple[Rollout, tuple[HostName, ...]]:
     """Cut anew what is not begun, and choose the hosts that may be announced now.
 
     If there is none, it is looked at again when the first window lets it, or when the fleet changes.
     """
-    rollout = replan(_without_departed(rollout, scene), scene)
+    rollout = replan(_without_departed(rollout, survey), survey)
     if not rollout.left:
         return replace(rollout, blocked=False), ()
-    timings = Timings(rollout, scene, policy)
-    reasons = {host: why_not(host, scene, timings, now=now) for host in rollout.left}
+    candidates = Candidates(rollout, survey, policy)
+    reasons = {host: candidates.why_not(host, now=now) for host in rollout.left}
     free = [host for host in rollout.left if not reasons[host]]
     first = rollout.planned[0].hosts
     chosen = first if all(not reasons[host] for host in first) else ()
-    spare = {group: budget.spare for group, budget in scene.budgets.items()}
-    chosen = waves.pick(chosen or free, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
+    chosen = waves.limits_now(rollout, survey).pick(chosen or free)
     if chosen != first and chosen:
         rest = [host for host in rollout.left if host not in chosen]
-        rollout = replace(rollout, waves=(*rollout.begun, Wave(hosts=chosen), *_cut(rest, rollout, scene)))
+        rollout = replace(
+            rollout, waves=(*rollout.begun, Wave(hosts=chosen), *waves.limits(rollout, survey).cut(rest))
+        )
     blocking = tuple(dict.fromkeys(why for host in rollout.left for why in reasons[host]))
-    opening = (timings.tell_at(host, now) for host in rollout.left)
+    opening = (candidates.timing(host).announce_at(now) for host in rollout.left)
     due_at = min((moment for moment in opening if moment is not None and moment > now), default=None)
     return replace(rollout, waiting=blocking, blocked=not chosen, due_at=due_at), chosen
 
 
-def dead_end(rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy) -> str:
+def dead_end(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
     """Say why none of the hosts that are left will ever be done unless a person helps; "" if one may be."""
-    timings, ends = Timings(rollout, scene, policy), []
+    candidates, ends = Candidates(rollout, survey, policy), []
     for host in rollout.left:
-        stuck = [wait for wait in why_not(host, scene, timings, now=now) if wait.stuck]
+        stuck = [wait for wait in candidates.why_not(host, now=now) if wait.stuck]
         if not stuck:
             return ""
         ends += stuck
     return f"{ends[0].what}: {ends[0].reason}" if ends else ""
 
 
-def impossible(rollout: Rollout, scene: Scene, *, now: datetime, policy: Policy) -> str:
+def impossible(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
     """Say why a rollout cannot go on as the fleet is now: its plan would be refused; "" if it can."""
-    rollout = _without_departed(rollout, scene)
-    timings = Timings(rollout, scene, policy)
-    never = next((host for host in rollout.left if timings.tell_at(host, now) is None), None)
-    if never is not None:
-        return "; ".join(
-            f"{why.what}: {why.reason}" for why in timings.of(never).why_not_tell(never, now=now)
-        )
+    rollout = _without_departed(rollout, survey)
+    candidates = Candidates(rollout, survey, policy)
+    for host in rollout.left:
+        timing = candidates.timing(host)
+        if timing.announce_at(now) is None:
+            return "; ".join(f"{why.what}: {why.reason}" for why in timing.why_not_announce(host, now=now))
     # What is under way may make room for others.
-    return "" if unfinished(rollout) else dead_end(rollout, scene, now=now, policy=policy)
+    return "" if unfinished(rollout) else dead_end(rollout, survey, now=now, policy=policy)
 
 
-def why_not(host: HostName, scene: Scene, timings: Timings, *, now: datetime) -> tuple[Waiting, ...]:
-    """Say why a host cannot be announced at this moment."""
-    outside: tuple[Waiting, ...] = ()
-    if timings.tell_at(host, now) != now:
-        outside = timings.of(host).why_not_tell(host, now=now)
-    return (*not_now(host, scene), *outside)
-
-
-def _without_departed(rollout: Rollout, scene: Scene) -> Rollout:
+def _without_departed(rollout: Rollout, survey: HostSurvey) -> Rollout:
     """Forget hosts that have left the fleet before their turn."""
-    gone = {host for host in rollout.left if host not in scene.hosts}
+    gone = {host for host in rollout.left if host not in survey.hosts}
     return replace(rollout, hosts=tuple(host for host in rollout.hosts if host not in gone))
 
 
-def replan(rollout: Rollout, scene: Scene) -> Rollout:
+def replan(rollout: Rollout, survey: HostSurvey) -> Rollout:
     """Cut anew what is not begun, unless it still holds good."""
-    good = waves.holds_good(
-        rollout.planned,
-        rollout.left,
-        scene.footprints,
-        at_once=rollout.hosts_at_once,
-        spare=_spare_at_best(scene),
-    )
-    if good:
+    limits = waves.limits(rollout, survey)
+    if limits.allow(rollout.planned, rollout.left):
         return rollout
-    return replace(rollout, waves=(*rollout.begun, *_cut(rollout.left, rollout, scene)))
-
-
-def _cut(hosts: Sequence[HostName], rollout: Rollout, scene: Scene) -> tuple[Wave, ...]:
-    spare = _spare_at_best(scene)
-    return waves.cut(hosts, scene.footprints, at_once=rollout.hosts_at_once, spare=spare)
-
-
-def _spare_at_best(scene: Scene) -> dict[GroupName, int]:
-    return {group: budget.at_best for group, budget in scene.budgets.items()}
+    return replace(rollout, waves=(*rollout.begun, *limits.cut(rollout.left)))
 
 
 def begin(
     rollout: Rollout,
     placed: Mapping[HostName, OrderId],
-    scene: Scene,
+    survey: HostSurvey,
     *,
     now: datetime,
     ends_about: datetime | None = None,
@@ -150,24 +128,20 @@ def begin(
     first, *rest = rollout.planned
     orders = tuple(placed[host] for host in first.hosts)
     wave = replace(first, state=WaveState.ANNOUNCED, orders=orders, announced_at=now, ends_about=ends_about)
-    conflicts = _conflicts(first, rest[0], scene) if rest else ()
+    conflicts = _conflicts(first, rest[0], survey) if rest else ()
     waiting = tuple(dict.fromkeys((*rollout.waiting, *conflicts)))
     return replace(rollout, waves=(*rollout.begun, wave, *rest), waiting=waiting)
 
 
-def _conflicts(wave: Wave, after: Wave, scene: Scene) -> tuple[Waiting, ...]:
-    """Say which update domains of the next wave wait for one of this wave."""
-    told: dict[GroupName, int] = {}
+def _conflicts(wave: Wave, after: Wave, survey: HostSurvey) -> tuple[Waiting, ...]:
+    """Return the update domains of the next wave that wait for one of this wave."""
+    announced: dict[GroupName, set[int]] = {}
     for host in wave.hosts:
-        for group, counts in scene.footprints.get(host, NOBODY).domains.items():
-            told.setdefault(group, min(counts))
-    found = []
-    for host in after.hosts:
-        for group, counts in scene.footprints.get(host, NOBODY).domains.items():
-            if group in told and min(counts) != told[group]:
-                reason = f"update domain {min(counts)} waits for domain {told[group]}"
-                found.append(Waiting(what=group, reason=reason, group=group))
-    return tuple(dict.fromkeys(found))
+        footprint = survey.footprint(host)
+        for group in footprint.counts:
+            announced.setdefault(group, {footprint.first_domain(group)})
+    waiting = (announcing.other_domains(survey.footprint(host), announced) for host in after.hosts)
+    return tuple(dict.fromkeys(wait for some in waiting for wait in some))
 
 
 def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:

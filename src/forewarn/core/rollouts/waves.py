@@ -4,97 +4,92 @@ The hosts of a wave carry no two update domains of one group, and leave every gr
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from forewarn.core.model.rollout import Wave
-from forewarn.core.model.survey import NOBODY, Footprint, Footprints
+from forewarn.core.model.footprint import Footprint
+from forewarn.core.model.rollout import Rollout, Wave
+from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import GroupName, HostName
 
 
-def cut(
-    hosts: Iterable[HostName],
-    footprints: Footprints,
-    *,
-    at_once: int,
-    spare: Mapping[GroupName, int],
-) -> tuple[Wave, ...]:
-    """Put each host, in order, into the first wave that it fits; `spare` says what groups can do without."""
-    crews: list[Crew] = []
-    roomy: list[Crew] = []
-    for host in hosts:
-        print_ = footprints.get(host, NOBODY)
-        crew = next((each for each in roomy if each.fits(print_)), None)
-        if crew is None:
-            crew = Crew(spare)
-            crews.append(crew)
-            roomy.append(crew)
-        crew.take(host, print_)
-        if len(crew.hosts) >= at_once:
-            roomy.remove(crew)
-    return tuple(Wave(hosts=tuple(crew.hosts)) for crew in crews)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveLimits:
+    """What a wave may hold: so many hosts, and of each group no more than it can do without."""
+
+    survey: HostSurvey
+    at_once: int
+    spare: Mapping[GroupName, int]
+
+    def cut(self, hosts: Iterable[HostName]) -> tuple[Wave, ...]:
+        """Put each host, in order, into the first wave that it fits."""
+        waves: list[WaveBuilder] = []
+        roomy: list[WaveBuilder] = []
+        for host in hosts:
+            footprint = self.survey.footprint(host)
+            wave = next((each for each in roomy if each.fits(footprint)), None)
+            if wave is None:
+                wave = WaveBuilder(self.spare)
+                waves.append(wave)
+                roomy.append(wave)
+            wave.take(host, footprint)
+            if len(wave.hosts) >= self.at_once:
+                roomy.remove(wave)
+        return tuple(Wave(hosts=tuple(wave.hosts)) for wave in waves)
+
+    def pick(self, hosts: Iterable[HostName]) -> tuple[HostName, ...]:
+        """Choose the hosts of one wave, in order."""
+        wave = WaveBuilder(self.spare)
+        for host in hosts:
+            if len(wave.hosts) >= self.at_once:
+                break
+            footprint = self.survey.footprint(host)
+            if wave.fits(footprint):
+                wave.take(host, footprint)
+        return tuple(wave.hosts)
+
+    def allow(self, planned: Sequence[Wave], hosts: Iterable[HostName]) -> bool:
+        """Whether planned waves are still right for these hosts: machines move."""
+        if sorted(host for wave in planned for host in wave.hosts) != sorted(hosts):
+            return False
+        return all(self.pick(wave.hosts) == wave.hosts for wave in planned)
 
 
-def pick(
-    hosts: Iterable[HostName],
-    footprints: Footprints,
-    *,
-    at_once: int,
-    spare: Mapping[GroupName, int],
-) -> tuple[HostName, ...]:
-    """Choose the hosts of one wave, in order."""
-    crew = Crew(spare)
-    for host in hosts:
-        if len(crew.hosts) >= at_once:
-            break
-        print_ = footprints.get(host, NOBODY)
-        if crew.fits(print_):
-            crew.take(host, print_)
-    return tuple(crew.hosts)
+def limits(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
+    """Return the limits of waves that are yet to come, when all machines are well."""
+    spare = {group: budget.at_best for group, budget in survey.budgets.items()}
+    return WaveLimits(survey=survey, at_once=rollout.hosts_at_once, spare=spare)
 
 
-def holds_good(
-    planned: Sequence[Wave],
-    hosts: Iterable[HostName],
-    footprints: Footprints,
-    *,
-    at_once: int,
-    spare: Mapping[GroupName, int],
-) -> bool:
-    """Say whether planned waves are still right for these hosts: machines move."""
-    if sorted(host for wave in planned for host in wave.hosts) != sorted(hosts):
-        return False
-    return all(pick(wave.hosts, footprints, at_once=at_once, spare=spare) == wave.hosts for wave in planned)
+def limits_now(rollout: Rollout, survey: HostSurvey) -> WaveLimits:
+    """Return the limits of a wave that is announced now."""
+    spare = {group: budget.spare for group, budget in survey.budgets.items()}
+    return WaveLimits(survey=survey, at_once=rollout.hosts_at_once, spare=spare)
 
 
-class Crew:
+class WaveBuilder:
     """The hosts of a wave that is being put together."""
 
     def __init__(self, spare: Mapping[GroupName, int]) -> None:
         self.hosts: list[HostName] = []
-        self._spare = spare
         self._domains: dict[GroupName, frozenset[int]] = {}
-        self._taken: dict[GroupName, int] = {}
+        self._spare = dict(spare)
 
     def fits(self, footprint: Footprint) -> bool:
-        """Say whether a host can join; the first one can always, for nothing smaller can be done."""
+        """Whether a host can join; the first one can always, for nothing smaller can be done."""
         if not self.hosts:
             return True
-        for group, counts in footprint.domains.items():
+        for group, counts in footprint.counts.items():
             there = self._domains.get(group)
             if there is not None and (len(counts) > 1 or there != counts.keys()):
                 return False
-            if group in self._spare and self._taken.get(group, 0) + largest(counts) > self._spare[group]:
+            if group in self._spare and footprint.together(group) > self._spare[group]:
                 return False
         return True
 
     def take(self, host: HostName, footprint: Footprint) -> None:
         """Let a host join."""
         self.hosts.append(host)
-        for group, counts in footprint.domains.items():
+        for group, counts in footprint.counts.items():
             self._domains[group] = frozenset(counts)
             if group in self._spare:
-                self._taken[group] = self._taken.get(group, 0) + largest(counts)
-
-
-def largest(counts: Mapping[int, int]) -> int:
-    """Say how many machines of a group are disturbed together: its domains go one after another."""
-    return max(counts.values(), default=0)
+                self._spare[group] -= footprint.together(group)

@@ -30,10 +30,12 @@ class BudgetReads(Reader):
         down: dict[GroupName, dict[MachineId, MachineName]] = defaultdict(dict)
         for group, id_, name in self._among(_DOWN, needs):
             down[group][id_] = name
-        told: dict[GroupName, dict[MachineId, MachineName]] = defaultdict(dict)
+        announced: dict[GroupName, dict[MachineId, MachineName]] = defaultdict(dict)
         for group, resources in self._among(_NAMED, needs):
-            told[group].update((named.machine, named.name) for named in resources_of(resources))
+            announced[group].update((named.machine, named.name) for named in resources_of(resources))
         return {
-            group: Budget(needs=need, members=sizes.get(group, 0), down=down[group], told=told[group])
+            group: Budget(
+                needs=need, members=sizes.get(group, 0), down=down[group], announced=announced[group]
+            )
             for group, need in needs.items()
         }

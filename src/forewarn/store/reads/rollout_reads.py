@@ -7,9 +7,10 @@ from typing import Any
 
 from sqlalchemy import Select, func, select
 
+from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
-from forewarn.core.model.survey import Footprint, Scene
+from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import (
     GroupName,
     HostName,
@@ -98,7 +99,7 @@ class RolloutReads(BudgetReads):
         """Find the machines on these hosts that were never seen, as far as that is saved."""
         return {row[0]: row[1] for row in self._among(_SILENT, hosts)}
 
-    def scene(self, hosts: Sequence[HostName]) -> Scene:
+    def survey(self, hosts: Sequence[HostName]) -> HostSurvey:
         """Load what a decision about work on these hosts needs, counted by the database."""
         groups = self._groups_of(self._all(select(*VERSIONED_GROUP).where(tables.LISTED_GROUP)))
         listed: dict[GroupName, set[int]] = defaultdict(set)
@@ -107,7 +108,7 @@ class RolloutReads(BudgetReads):
         sizes = {row[0]: row[1] for row in self._all(_SIZES)}
         holds = self._all(select(*HOLD_COLUMNS).order_by(tables.holds.c.at, tables.holds.c.id))
         found = [host_of(row) for row in self._among(_HOSTS, hosts)]
-        return Scene(
+        return HostSurvey(
             hosts={host.name: host for host in found},
             footprints=self._footprints(hosts),
             orders={
@@ -130,6 +131,6 @@ class RolloutReads(BudgetReads):
             domains[host].setdefault(group, {})[domain] = count
             projects[host].add(project)
         return {
-            host: Footprint(domains=dict(sorted(groups.items())), projects=frozenset(projects[host]))
+            host: Footprint(counts=dict(sorted(groups.items())), projects=frozenset(projects[host]))
             for host, groups in domains.items()
         }

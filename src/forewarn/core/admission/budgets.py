@@ -1,0 +1,58 @@
+"""Whether groups keep as many healthy machines as they need while work disturbs some of them."""
+
+from collections.abc import Iterable, Mapping
+
+from forewarn.core.errors import Invalid
+from forewarn.core.model.budget import Budget
+from forewarn.core.model.footprint import Footprint
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.words import GroupName, MachineName
+
+# What a person can do about a host that carries too many machines of a group.
+WAYS_OUT = "redeploy some of them to other hosts, add machines to the group, or lower its budget"
+
+
+def lacking(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> tuple[Waiting, ...]:
+    """Return the groups that cannot spare what work disturbs of them now, or (`stuck`) can never."""
+    return tuple(
+        _lack(budget, group, host, footprint.together(group))
+        for group in footprint.counts
+        if (budget := budgets.get(group))
+        and footprint.together(group) - footprint.unwell.get(group, 0) > budget.spare
+    )
+
+
+def check(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> None:
+    """Refuse work on a host that disturbs more of a group together than it can ever spare."""
+    for group in footprint.counts:
+        budget, together = budgets.get(group), footprint.together(group)
+        if budget is not None and together > budget.at_best:
+            raise Invalid(f"group {group}: {_crowding(budget, host, together)}: this can never be met")
+
+
+def _lack(budget: Budget, group: GroupName, host: str, together: int) -> Waiting:
+    stuck = together > budget.at_best
+    reason = f"{_crowding(budget, host, together)}: {WAYS_OUT}" if stuck else _missing(budget)
+    return Waiting(what=group, reason=reason, group=group, stuck=stuck)
+
+
+def _crowding(budget: Budget, host: str, together: int) -> str:
+    needs = f"needs {budget.needs} healthy of {budget.members}"
+    return f"{needs}, but {host} carries {together} of one update domain"
+
+
+def _missing(budget: Budget) -> str:
+    running = {id_: name for id_, name in budget.announced.items() if id_ not in budget.down}
+    missing = [
+        f"{_are(names.values())} {how}"
+        for names, how in ((budget.down, "down"), (running, "under an event"))
+        if names
+    ]
+    if not missing:
+        return f"needs {budget.needs} healthy of {budget.members}"
+    return f"needs {budget.needs} healthy, {', '.join(missing)}"
+
+
+def _are(names: Iterable[MachineName]) -> str:
+    *most, last = sorted(names)
+    return f"{', '.join(most)} and {last} are" if most else f"{last} is"
