@@ -2,7 +2,7 @@
 
 import pytest
 
-from forewarn.core.moments import lasting
+from forewarn.core.moments import format_span
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from forewarn.core.moments import lasting
     ],
 )
 def test_a_time_is_said_in_its_units(seconds: float, words: str) -> None:
-    assert lasting(seconds) == words
+    assert format_span(seconds) == words

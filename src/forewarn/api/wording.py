@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from forewarn.core.moments import lasting
+from forewarn.core.moments import format_span
 from forewarn.core.spelling import closest, hint
 from forewarn.wire.fields import shown
 
@@ -83,6 +83,6 @@ def _choice(known: Sequence[str], got: object) -> str:
 
 def _seconds(value: object) -> str:
     try:
-        return lasting(float(str(value)))
+        return format_span(float(str(value)))
     except ValueError:
         return shown(value)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from forewarn.control.answering import Answering
 from forewarn.control.declaring import Declaring
 from forewarn.control.ordering import Ordering
-from forewarn.core.moments import lasting
+from forewarn.core.moments import format_span
 from forewarn.core.words import Kind
 
 
@@ -16,5 +16,5 @@ class Plane(Ordering, Answering, Declaring):
         """Keep who turned the clock, and how far; called before it is."""
         with self._store.write() as tx, self._saving(tx, tx.around()) as draft:
             until = f"{draft.now + way:%Y-%m-%dT%H:%M:%SZ}"
-            why = f"by {lasting(way.total_seconds())} to {until}"
+            why = f"by {format_span(way)} to {until}"
             draft.record(Kind.CLOCK_ADVANCED, None, by=by, reason=why)

@@ -9,7 +9,7 @@ from forewarn.control.webhooks import MOST_WEBHOOKS
 from forewarn.core import retention
 from forewarn.core.draft import Draft
 from forewarn.core.model.record import Record
-from forewarn.core.moments import lasting
+from forewarn.core.moments import format_span
 from forewarn.core.retention import Needed, Pruning
 from forewarn.core.words import Kind
 
@@ -75,7 +75,7 @@ class Retention:
         """End a pass; the history says what has gone in it."""
         if pruning.unsaid:
             draft = Draft(tx.around(), now=now, new_id=self._new_id)
-            age = lasting(self._keep.total_seconds() if self._keep else 0)
+            age = format_span(self._keep or 0)
             count = "1 record" if pruning.unsaid == 1 else f"{pruning.unsaid} records"
             gone = f"{count} up to number {pruning.up_to}, older than {age}"
             draft.record(Kind.HISTORY_PRUNED, None, reason=gone)

@@ -1,4 +1,4 @@
-"""Moments as guests and people see them, in whole seconds; and how long something lasts, in words."""
+"""Moments and spans of time as guests and people see them."""
 
 from datetime import datetime, timedelta
 
@@ -15,8 +15,9 @@ def whole_second(moment: datetime) -> datetime:
     return whole if whole == moment else whole + SECOND
 
 
-def lasting(seconds: float) -> str:
-    """Say how long something lasts: `7 d`, `1 h 30 m`, `0.5 s`."""
+def format_span(span: timedelta | float) -> str:
+    """Write a span of time, or a number of seconds, for people: `7 d`, `1 h 30 m`, `0.5 s`."""
+    seconds = span.total_seconds() if isinstance(span, timedelta) else span
     if not 0 <= seconds < _LONGEST:
         return f"{seconds:g} s"
     said, left = [], seconds
@@ -29,6 +30,6 @@ def lasting(seconds: float) -> str:
     return " ".join(said)
 
 
-def stamp(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """Write a moment for people."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

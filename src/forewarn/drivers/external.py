@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from forewarn.control.driver import Begun, Checked, Failed, NotBegun, Running, Task
-from forewarn.core.moments import lasting
+from forewarn.core.moments import format_span
 from forewarn.core.words import OrderId
 
 
@@ -67,4 +67,4 @@ class ExternalDriver:
 
 
 def _silent(word: _Word) -> str:
-    return f"nobody has reported for {lasting(word.limit)}"
+    return f"nobody has reported for {format_span(word.limit)}"

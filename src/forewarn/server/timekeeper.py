@@ -7,7 +7,7 @@ from forewarn.clock import Clock, ManualClock
 from forewarn.control.engine import Engine
 from forewarn.control.plane import Plane
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.moments import lasting
+from forewarn.core.moments import format_span
 
 # A longer way is more likely a slip of the finger than a wish.
 LONGEST_ADVANCE = timedelta(days=400)
@@ -48,8 +48,8 @@ class Timekeeper:
         if seconds < 0:
             raise Invalid(f"seconds: a clock is never turned back, got {seconds:g} s")
         if not 0 <= seconds <= LONGEST_ADVANCE.total_seconds():
-            most = lasting(LONGEST_ADVANCE.total_seconds())
-            raise Invalid(f"seconds: expected at most {most}, got {lasting(seconds)}")
+            most = format_span(LONGEST_ADVANCE)
+            raise Invalid(f"seconds: expected at most {most}, got {format_span(seconds)}")
         now, way = self._clock.now(), timedelta(seconds=seconds)
         if way:
             self._plane.clock_advanced(way, by=by)

@@ -12,7 +12,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any, TypeAlias
 
 from forewarn.core.errors import Invalid
-from forewarn.core.moments import lasting
+from forewarn.core.moments import format_span
 from forewarn.core.spelling import closest, hint
 
 Reader: TypeAlias = Callable[[object], Any]
@@ -133,7 +133,7 @@ def span(least: timedelta, most: timedelta) -> Reader:
     def reader(value: object) -> timedelta:
         taken = _span(value)
         if taken is None or not least <= taken <= most:
-            between = f"{lasting(least.total_seconds())} to {lasting(most.total_seconds())}"
+            between = f"{format_span(least)} to {format_span(most)}"
             raise Invalid(f"expected a time from {between}, as 90 or 15m, got {shown(value)}")
         return taken
 

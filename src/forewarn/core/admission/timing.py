@@ -8,7 +8,7 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.calendar import Calendar, Opening
 from forewarn.core.model.project import Project
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.moments import lasting, stamp, whole_second
+from forewarn.core.moments import format_span, format_time, whole_second
 from forewarn.core.words import ProjectName
 
 # Nothing happens at the very moment it is due. An announcement may be late by so much, and the start again:
@@ -108,7 +108,7 @@ class Timing:
         *most, last = sorted(self._calendars)
         lack = f"projects {', '.join(most)} and {last} have no window in common" if most else ""
         lack = lack or f"project {last} has no window"
-        return f"{lack} with room for {lasting(self._work.total_seconds())} of work and a minute to spare"
+        return f"{lack} with room for {format_span(self._work)} of work and a minute to spare"
 
     def _closed(self, start: datetime, room: timedelta, *, now: datetime) -> list[ProjectName]:
         """List the projects whose windows have no room at a moment."""
@@ -144,7 +144,8 @@ class Timing:
         """Say that no window ever has room: a deadline comes, or else only a person can help."""
         if self._deadline is not None:
             return Waiting(
-                what=what, reason=f"{self._no_room()}: it waits for the deadline, {stamp(self._deadline)}"
+                what=what,
+                reason=f"{self._no_room()}: it waits for the deadline, {format_time(self._deadline)}",
             )
         remedy = "change the windows, or give it up and begin anew with a deadline"
         return Waiting(what=what, reason=f"{self._no_room()}: {remedy}", stuck=True)
@@ -161,7 +162,7 @@ class Timing:
 def check_deadline(deadline: datetime | None, *, now: datetime) -> None:
     """Refuse a deadline that has passed, or is further away than anybody plans."""
     if deadline is not None and not now < deadline < now + LONGEST_DEADLINE:
-        raise Invalid(f"deadline: expected a time in the next ten years, got {stamp(deadline)}")
+        raise Invalid(f"deadline: expected a time in the next ten years, got {format_time(deadline)}")
 
 
 def calendars(projects: Iterable[Project]) -> dict[ProjectName, Calendar]:

@@ -15,7 +15,7 @@ from forewarn.core.fleet import machines
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
-from forewarn.core.moments import lasting
+from forewarn.core.moments import format_span
 from forewarn.core.spelling import hint
 from forewarn.core.words import GroupKind, GroupName, HostName, Kind, ProjectName
 
@@ -160,7 +160,7 @@ def _differences(before: Any, after: Any) -> Iterable[str]:
 
 def _said(value: object) -> str:
     if isinstance(value, timedelta):
-        return lasting(value.total_seconds())
+        return format_span(value)
     return "none" if value is None else f"{value}".lower()
 
 

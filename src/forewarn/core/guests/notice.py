@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from forewarn.core.draft import Draft
 from forewarn.core.model.event import Delivered, Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.moments import lasting
+from forewarn.core.moments import format_span
 from forewarn.core.words import Kind, MachineId, MachineName
 
 # Guests poll; one that asks as seldom as this is still told in time.
@@ -125,4 +125,4 @@ def _span(step: Step) -> timedelta | None:
 
 
 def _said(span: timedelta | None) -> str:
-    return lasting(round((span or NOTHING).total_seconds()))
+    return format_span(round((span or NOTHING).total_seconds()))

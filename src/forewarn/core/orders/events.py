@@ -10,7 +10,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.guests import notice as notices
 from forewarn.core.model.event import Approval, Deferral, Event, Resource
 from forewarn.core.model.order import Order, Step
-from forewarn.core.moments import lasting, stamp, whole_second
+from forewarn.core.moments import format_span, format_time, whole_second
 from forewarn.core.policy import Notice
 from forewarn.core.words import (
     ApprovalRule,
@@ -65,7 +65,7 @@ def _announce_one(
     )
     draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
     if notice.ahead < notice.promised:
-        ahead, promised = lasting(notice.ahead.total_seconds()), lasting(notice.promised.total_seconds())
+        ahead, promised = format_span(notice.ahead), format_span(notice.promised)
         why = f"{order.terms.emergency}: {ahead} of notice instead of {promised}"
         draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
     draft.put_event(event)
@@ -106,7 +106,7 @@ def defer(
     if latest is not None and latest < until:
         until = latest.replace(microsecond=0)
         if until <= event.not_before:
-            raise Conflict(f"event {event.id} cannot be put off: it must start by {stamp(latest)}")
+            raise Conflict(f"event {event.id} cannot be put off: it must start by {format_time(latest)}")
     for other in told:
         later = max(other.not_before, until)
         put_off = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
@@ -120,9 +120,9 @@ def _granted(deferral: Deferral) -> str:
     """Say how far an event was put off, and what was asked for if that was more or less."""
     given, asked = deferral.granted, deferral.asked
     if given is None or asked is None:
-        return f"until {stamp(deferral.until)}"
-    wished = "" if asked == given else f" ({lasting(asked.total_seconds())} asked for)"
-    return f"until {stamp(deferral.until)}: {lasting(given.total_seconds())} later{wished}"
+        return f"until {format_time(deferral.until)}"
+    wished = "" if asked == given else f" ({format_span(asked)} asked for)"
+    return f"until {format_time(deferral.until)}: {format_span(given)} later{wished}"
 
 
 def approve(draft: Draft, event: Event, approval: Approval) -> Event:

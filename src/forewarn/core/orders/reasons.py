@@ -14,7 +14,7 @@ from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.moments import stamp
+from forewarn.core.moments import format_time
 from forewarn.core.orders import events, steps
 from forewarn.core.policy import CAN_WAIT, Policy, is_planned, notice_of, told_at
 from forewarn.core.words import Action, ApprovalRule, GroupName, StepState
@@ -134,12 +134,12 @@ def _told_later(
     at = told_at(order, groups_of(draft, affected), policy)
     if at <= draft.now:
         return ()
-    return (Waiting(what=f"host {order.host}", reason=f"guests are told at {stamp(at)}"),)
+    return (Waiting(what=f"host {order.host}", reason=f"guests are told at {format_time(at)}"),)
 
 
 def _not_approved(draft: Draft, told: tuple[Event, ...]) -> tuple[Waiting, ...]:
     return tuple(
-        Waiting(what=event.id, reason=f"{_awaits(event)}; may start at {stamp(at)}")
+        Waiting(what=event.id, reason=f"{_awaits(event)}; may start at {format_time(at)}")
         for event in told
         if (at := events.may_start_at(draft, event)) > draft.now
     )

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.moments import lasting
+from forewarn.core.moments import format_span
 from forewarn.core.policy import Policy
 from forewarn.core.words import MachineId, StepState
 
@@ -31,7 +31,7 @@ def unwell(
 ) -> dict[MachineId, Waiting]:
     """Say which machines have not become healthy in time."""
     limit = rollout.conditions.health
-    span, work = lasting(limit.total_seconds()), expected_work(rollout, policy)
+    span, work = format_span(limit), expected_work(rollout, policy)
     slow = {
         step.machine: Waiting(
             what=step.name, reason=f"is not healthy {span} after its work should have been over"

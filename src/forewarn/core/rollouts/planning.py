@@ -12,7 +12,7 @@ from forewarn.core.admission import announcing
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.moments import stamp
+from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import health, waves
 from forewarn.core.rollouts.candidates import Candidates
@@ -161,6 +161,6 @@ def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
     resting = None if under_way or not rollout.planned else resting_until(rollout)
     gap: tuple[Waiting, ...] = ()
     if resting is not None and resting > now:
-        reason = f"wave {begun + 1} waits for the gap after wave {begun}, until {stamp(resting)}"
+        reason = f"wave {begun + 1} waits for the gap after wave {begun}, until {format_time(resting)}"
         gap = tuple(Waiting(what=host, reason=reason) for host in rollout.planned[0].hosts)
     return (*kept, *gap, *turns)

@@ -6,7 +6,7 @@ from datetime import datetime
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState, Word
-from forewarn.core.moments import stamp
+from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import health
 from forewarn.core.rollouts.progress import Orders, Quiet, as_paused, trouble, wave_now
@@ -36,7 +36,7 @@ def check_running(rollout: Rollout) -> None:
 
 def _said(rollout: Rollout) -> str:
     word = rollout.last_word
-    return "" if word is None else f", {word.what} by {word.by or 'forewarn'} at {stamp(word.at)}"
+    return "" if word is None else f", {word.what} by {word.by or 'forewarn'} at {format_time(word.at)}"
 
 
 def told(rollout: Rollout, what: str, *, by: str, now: datetime) -> Rollout:
