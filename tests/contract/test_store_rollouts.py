@@ -6,7 +6,7 @@ from datetime import timedelta
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
-from forewarn.core.model.order import Terms
+from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import GroupName, HostName, MachineName, MachineState, OrderId, Work
@@ -83,7 +83,7 @@ def test_a_rollout_is_due_at_its_time(store: SqlStore) -> None:
 def test_an_order_of_a_rollout_that_is_saved_makes_it_due(store: SqlStore) -> None:
     mine, other = rollout(), rollout(2)
     put(store, rollouts=(mine, other))
-    put(store, orders=(order(1, terms=Terms(rollout=mine.id)),))
+    put(store, orders=(order(1, terms=OrderTerms(rollout=mine.id)),))
     with store.read() as snapshot:
         assert snapshot.due_rollouts(NOW, limit=10) == [mine.id]
         known = snapshot.orders_by_id([order_id(1), OrderId("no such order")])

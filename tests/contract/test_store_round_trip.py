@@ -15,7 +15,7 @@ from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Approval, Deferral, Event, Resource
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Stage, Step, Terms
+from forewarn.core.model.order import Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.store.sql import SqlStore
@@ -69,7 +69,7 @@ orders = build(
     number=large,
     stages=several(build(Stage, steps=several(build(Step)))),
     waiting=several(build(Waiting)),
-    terms=build(Terms),
+    terms=build(OrderTerms),
     ended_at=st.none(),
 )
 events = build(

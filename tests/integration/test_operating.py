@@ -10,7 +10,7 @@ import pytest
 from forewarn.core.errors import Conflict
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Terms
+from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import Mandate
 from forewarn.core.policy import EXTERNAL
 from forewarn.core.words import (
@@ -104,7 +104,7 @@ def test_a_second_hold_on_the_same_thing_names_the_first(service: Service) -> No
 
 
 def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(service: Service) -> None:
-    terms = Terms(emergency="coolant leak", notice=timedelta(minutes=2))
+    terms = OrderTerms(emergency="coolant leak", notice=timedelta(minutes=2))
     mandate = Mandate(by="ops", terms=terms)
     (event,) = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REBOOT).events
     assert event.not_before == START + timedelta(minutes=2)
@@ -113,7 +113,7 @@ def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(se
 
 
 def test_the_owner_of_a_wedged_machine_need_not_wait_for_its_guests(service: Service) -> None:
-    mandate = Mandate(by="owner", terms=Terms(at_once=True))
+    mandate = Mandate(by="owner", terms=OrderTerms(at_once=True))
     (event,) = service.plane.order_machine("web-0", Action.RESTART, mandate).events
     assert event.status is EventStatus.STARTED
     assert [(word.by, word.kind) for word in event.approvals] == [("owner", "person")]
@@ -203,7 +203,7 @@ def test_a_guest_may_put_an_event_off_once_and_the_whole_stage_with_it(service: 
 
 def outside(service: Service, *, heartbeat: timedelta | None = None) -> str:
     """Place an order whose work is done outside, and let it start."""
-    mandate = Mandate(by="ops", driver=EXTERNAL, terms=Terms(heartbeat=heartbeat))
+    mandate = Mandate(by="ops", driver=EXTERNAL, terms=OrderTerms(heartbeat=heartbeat))
     placed = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REDEPLOY)
     service.approve("web-2", *placed.events)
     return placed.order.id

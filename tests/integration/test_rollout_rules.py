@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import invariant, precondition, rule
 
-from forewarn.core.model.rollout import Conditions, Rollout, RolloutState
+from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
 from forewarn.core.orders.requests import Mandate
 from forewarn.core.rollouts import planning, progress
 from forewarn.core.words import HostName, Work
@@ -45,9 +45,9 @@ class Rolling(Histories):
         self, hosts: list[str], work: Work, at_once: int, gap: int, deadline: int | None, require_poll: bool
     ) -> None:
         at = None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline)
-        conditions = Conditions(deadline=at, health=timedelta(minutes=10), require_poll=require_poll)
+        terms = RolloutTerms(deadline=at, health=timedelta(minutes=10), require_poll=require_poll)
         wish = {"work": work, "hosts_at_once": at_once, "gap": timedelta(seconds=gap)}
-        self._decide(self.service.roll, *hosts, **wish, conditions=conditions)
+        self._decide(self.service.roll, *hosts, **wish, terms=terms)
 
     @precondition(lambda self: self._open())
     @rule(data=st.data(), verb=st.sampled_from(["pause", "resume", "resume", "abort"]))

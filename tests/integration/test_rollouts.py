@@ -16,7 +16,7 @@ from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.event import Delivered
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.rollout import Conditions, Rollout, RolloutState, WaveState
+from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, WaveState
 from forewarn.core.orders.requests import Mandate
 from forewarn.core.rollouts import planning as rules
 from forewarn.core.words import (
@@ -438,7 +438,7 @@ def test_whoever_decides_by_an_old_version_is_told_what_changed(service: Service
 
 def test_a_machine_that_is_not_healthy_in_time_pauses_the_rollout(service: Service) -> None:
     service.driver.slow = {"web-0"}
-    rollout = service.roll("host-1", "host-2", conditions=Conditions(health=timedelta(minutes=20)))
+    rollout = service.roll("host-1", "host-2", terms=RolloutTerms(health=timedelta(minutes=20)))
     # The work begins after a quarter of an hour, and should be over five minutes later.
     service.advance(minutes=39)
     assert service.rollout(rollout).state is RolloutState.RUNNING
@@ -459,7 +459,7 @@ def test_a_machine_that_is_not_healthy_in_time_pauses_the_rollout(service: Servi
 def test_a_machine_may_have_less_time_to_be_healthy_than_its_work_takes(
     service: Service, expected: timedelta | None
 ) -> None:
-    rollout = service.roll("host-1", conditions=Conditions(health=timedelta(minutes=1), expected=expected))
+    rollout = service.roll("host-1", terms=RolloutTerms(health=timedelta(minutes=1), expected=expected))
     service.advance(hours=2)
     assert service.rollout(rollout).state is RolloutState.DONE
 
@@ -468,8 +468,8 @@ def polling(service: Service, *names: str) -> Rollout:
     """Begin a rollout that wants to hear again of machines that polled before."""
     for name in names:
         service.poll(name)
-    conditions = Conditions(health=timedelta(minutes=10), require_poll=True)
-    return service.roll("host-1", "host-4", hosts_at_once=2, conditions=conditions)
+    terms = RolloutTerms(health=timedelta(minutes=10), require_poll=True)
+    return service.roll("host-1", "host-4", hosts_at_once=2, terms=terms)
 
 
 def test_a_machine_that_polled_before_must_poll_again(service: Service) -> None:
@@ -511,8 +511,8 @@ def test_a_machine_that_does_not_poll_again_is_missed_though_another_host_is_not
             three_domains(), groups=(replace(group("web"), policy=GroupPolicy(notice=timedelta(hours=4))),)
         )
     )
-    conditions = Conditions(health=timedelta(minutes=10), require_poll=True)
-    rollout = service.roll("host-4", "host-1", hosts_at_once=2, conditions=conditions)
+    terms = RolloutTerms(health=timedelta(minutes=10), require_poll=True)
+    rollout = service.roll("host-4", "host-1", hosts_at_once=2, terms=terms)
     service.poll("solo")
     # The standalone machine is done after twenty minutes, the other host begins after four hours.
     service.advance(minutes=30)
@@ -530,8 +530,8 @@ def test_a_rollout_whose_polls_are_awaited_can_be_aborted(service: Service) -> N
 
 
 def test_somebody_else_may_do_the_work_of_a_rollout(service: Service) -> None:
-    conditions = Conditions(driver="external", heartbeat=timedelta(minutes=7))
-    rollout = service.roll("host-1", "host-2", conditions=conditions)
+    terms = RolloutTerms(driver="external", heartbeat=timedelta(minutes=7))
+    rollout = service.roll("host-1", "host-2", terms=terms)
     service.advance(minutes=16)
     service.plane.complete_order(OrderId(order_of(service, rollout, "host-1")), by="runbook")
     service.tick()

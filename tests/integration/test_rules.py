@@ -22,7 +22,7 @@ from forewarn.core.checks import Change, misplaced, overdue, unexplained, violat
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Order, Terms
+from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
@@ -206,7 +206,7 @@ class Histories(RuleBasedStateMachine):
     )
     def maintain(self, host: str, work: Work, deadline: int | None) -> None:
         at = None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline)
-        mandate = Mandate(by="test", terms=Terms(deadline=at))
+        mandate = Mandate(by="test", terms=OrderTerms(deadline=at))
         self._try(self.service.plane.order_host, host, Action.MAINTENANCE, mandate, work=work)
         self.service.tick()
 

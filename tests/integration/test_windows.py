@@ -16,9 +16,9 @@ from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Terms
+from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.project import Project
-from forewarn.core.model.rollout import Conditions, RolloutState
+from forewarn.core.model.rollout import RolloutState, RolloutTerms
 from forewarn.core.orders.requests import Mandate
 from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, ProjectName, Work
 from tests.harness import START, Service, fleet, group, machine
@@ -57,7 +57,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def maintain(service: Service, host: str, **terms: Any) -> Placed:
-    mandate = Mandate(by="test", terms=Terms(**terms))
+    mandate = Mandate(by="test", terms=OrderTerms(**terms))
     placed = service.plane.order_host(host, Action.MAINTENANCE, mandate, work=Work.REBOOT)
     service.tick()
     return placed
@@ -173,8 +173,8 @@ def test_a_window_that_is_too_short_for_the_work_is_refused(service: Service) ->
 def test_work_that_takes_long_needs_a_longer_window(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     with pytest.raises(Invalid, match="room for 2 h of work"):
-        service.roll("host-1", conditions=Conditions(expected=timedelta(hours=2)))
-    rollout = service.roll("host-1", conditions=Conditions(expected=timedelta(hours=1)))
+        service.roll("host-1", terms=RolloutTerms(expected=timedelta(hours=2)))
+    rollout = service.roll("host-1", terms=RolloutTerms(expected=timedelta(hours=1)))
     service.advance(hours=3)
     assert service.rollout(rollout).state is RolloutState.DONE
 
@@ -282,7 +282,7 @@ def test_the_plan_knows_the_windows(service: Service) -> None:
 
 def test_at_its_deadline_a_rollout_waits_for_no_window(service: Service) -> None:
     service.apply(declared(open_at("23:00", 1)))
-    rollout = service.roll("host-1", conditions=Conditions(deadline=START + timedelta(hours=1)))
+    rollout = service.roll("host-1", terms=RolloutTerms(deadline=START + timedelta(hours=1)))
     service.advance(minutes=59)
     assert service.events("web-0") == []
     service.advance(minutes=1)
@@ -341,7 +341,7 @@ def test_windows_that_stop_overlapping_pause_a_rollout_once_all_others_are_done(
 
 def test_windows_that_never_overlap_wait_for_the_deadline_if_there_is_one(service: Service) -> None:
     service.apply(never_in_common())
-    rollout = service.roll("host-2", conditions=Conditions(deadline=START + timedelta(days=2)))
+    rollout = service.roll("host-2", terms=RolloutTerms(deadline=START + timedelta(days=2)))
     assert waiting(service, rollout.id) == [f"{NEVER}: it waits for the deadline, 2026-01-07T12:00:00Z"]
     service.advance(days=3)
     assert service.rollout(rollout).state is RolloutState.DONE
@@ -376,7 +376,7 @@ def test_the_reason_names_the_window_that_projects_share_if_each_has_others_befo
 def test_no_window_is_said_to_open_in_the_past_while_a_wave_lasts(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
     service.driver.slow = {"till"}
-    rollout = service.roll("host-3", "host-1", conditions=Conditions(health=timedelta(days=2)))
+    rollout = service.roll("host-3", "host-1", terms=RolloutTerms(health=timedelta(days=2)))
     assert f"host-1: {OUTSIDE}" in waiting(service, rollout.id)
     service.advance(hours=3)
     assert waiting(service, rollout.id) == ["host-1: wave 2 waits for wave 1"]

@@ -12,7 +12,7 @@ from forewarn.api.errors import documented
 from forewarn.api.paths import Id, listed, rollout_id
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
-from forewarn.api.terms import conditions_of
+from forewarn.api.terms import rollout_terms_of
 from forewarn.control.rollouts import Shown, Wish
 from forewarn.core.words import HostName, Work
 from forewarn.wire import rollouts
@@ -34,7 +34,7 @@ async def begin_rollout(body: RolloutBody, service: Service, caller: Caller) -> 
         work=Work(body.action),
         hosts_at_once=body.hosts_at_once,
         gap=timedelta(seconds=body.gap_seconds),
-        conditions=conditions_of(body),
+        terms=rollout_terms_of(body),
         by=caller,
         reason=body.reason,
     )

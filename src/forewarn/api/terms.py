@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 from forewarn.api.bodies import HostOrderBody, MachineOrderBody, MaintenanceBody, RolloutBody
 from forewarn.core.errors import Invalid
-from forewarn.core.model.order import Terms
-from forewarn.core.model.rollout import Conditions
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.model.rollout import RolloutTerms
 from forewarn.core.orders.requests import Mandate
 from forewarn.core.policy import EXTERNAL
 from forewarn.wire.operator import read_time
@@ -24,7 +24,7 @@ def mandate_of(caller: str, body: HostOrderBody | None) -> Mandate:
         by=caller,
         reason=body.reason,
         driver=body.driver or DEFAULT_DRIVER,
-        terms=Terms(
+        terms=OrderTerms(
             emergency=body.emergency or "",
             notice=_span(body.notice_seconds),
             at_once=isinstance(body, MachineOrderBody) and body.now,
@@ -36,10 +36,10 @@ def mandate_of(caller: str, body: HostOrderBody | None) -> Mandate:
     )
 
 
-def conditions_of(body: RolloutBody) -> Conditions:
-    """Say on what conditions a rollout is asked for."""
+def rollout_terms_of(body: RolloutBody) -> RolloutTerms:
+    """Say on what terms a rollout is asked for."""
     _check_heartbeat(body.heartbeat_seconds, body.driver)
-    return Conditions(
+    return RolloutTerms(
         driver=body.driver,
         heartbeat=_span(body.heartbeat_seconds),
         deadline=_deadline_of(body),

@@ -9,7 +9,7 @@ from forewarn.control.ports import Activity, Snapshot, Store, Transaction
 from forewarn.core.draft import Draft
 from forewarn.core.guests import notice
 from forewarn.core.model.event import Delivered
-from forewarn.core.model.order import Order, Step, Terms
+from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.orders import interventions, lifecycle, requests
 from forewarn.core.orders.requests import Mandate
@@ -72,7 +72,7 @@ class Conductor:
 
     def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders) -> Sequence[Step]:
         """Find the machines of the last wave that must poll again and have not."""
-        if not mine.conditions.require_poll:
+        if not mine.terms.require_poll:
             return ()
         worked_on = [step.machine for order in orders_.values() for step in order.steps]
         seen = {**tx.last_seen(worked_on), **self._activity.fresh(worked_on)}
@@ -139,8 +139,8 @@ class Conductor:
     def _place(
         self, tx: Transaction, mine: Rollout, hosts: Sequence[HostName], now: datetime
     ) -> dict[HostName, OrderId]:
-        asked = mine.conditions
-        terms = Terms(
+        asked = mine.terms
+        terms = OrderTerms(
             rollout=mine.id, heartbeat=asked.heartbeat, expected=asked.expected, deadline=asked.deadline
         )
         mandate = Mandate(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)

@@ -9,7 +9,7 @@ from forewarn.control.conductor import Conductor, with_notice
 from forewarn.control.ports import Activity, Clock, Snapshot, Store, Transaction
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.model.rollout import DEFAULT_CONDITIONS, Conditions, Rollout, RolloutState
+from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders.requests import MAINTENANCE_WORK
@@ -32,7 +32,7 @@ class Wish:
     work: Work
     hosts_at_once: int = 1
     gap: timedelta = timedelta()
-    conditions: Conditions = DEFAULT_CONDITIONS
+    terms: RolloutTerms = DEFAULT_TERMS
     by: str
     reason: str = ""
 
@@ -168,7 +168,7 @@ class Rollouts:
             raise Invalid(f"action {wish.work!r}: expected freeze, reboot or redeploy")
         if wish.hosts_at_once < 1:
             raise Invalid(f"hosts_at_once: expected at least 1, got {wish.hosts_at_once}")
-        check_deadline(wish.conditions.deadline, now=now)
+        check_deadline(wish.terms.deadline, now=now)
         hosts = _wanted_hosts(snapshot, wish)
         survey = snapshot.survey(hosts)
         for host in hosts:
@@ -181,7 +181,7 @@ class Rollouts:
             hosts=hosts,
             hosts_at_once=wish.hosts_at_once,
             gap=wish.gap,
-            conditions=wish.conditions,
+            terms=wish.terms,
             by=wish.by,
             reason=wish.reason,
             created_at=now,

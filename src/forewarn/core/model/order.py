@@ -47,7 +47,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class OrderTerms:
     """What was asked for beside the action itself."""
 
     emergency: str = ""  # why the promised notice is not kept; only an operator may say so
@@ -77,7 +77,7 @@ class Order:
     by: str
     reason: str = ""
     driver: str = "simulated"
-    terms: Terms = Terms()
+    terms: OrderTerms = OrderTerms()
     state: OrderState = OrderState.QUEUED
     stages: tuple[Stage, ...] = ()
     waiting: tuple[Waiting, ...] = ()

@@ -49,7 +49,7 @@ class Wave:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
+class RolloutTerms:
     """What a rollout was asked for beside its hosts: who does the work, until when, and what is healthy."""
 
     driver: str = "simulated"
@@ -69,7 +69,7 @@ class Word:
     at: datetime
 
 
-DEFAULT_CONDITIONS = Conditions()
+DEFAULT_TERMS = RolloutTerms()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class Rollout:
     waves: tuple[Wave, ...] = ()  # those that have begun, then those that are planned
     given_up: tuple[HostName, ...] = ()  # their orders failed and were abandoned
     excused: tuple[MachineId, ...] = ()  # not healthy in time, and a person said to go on
-    conditions: Conditions = DEFAULT_CONDITIONS
+    terms: RolloutTerms = DEFAULT_TERMS
     version: int = 1  # how often somebody had a say about it
     last_word: Word | None = None
     waiting: tuple[Waiting, ...] = ()

@@ -7,7 +7,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Terms
+from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.orders import departures, lifecycle, reasons, stages
 from forewarn.core.orders.interventions import cancel
 from forewarn.core.policy import LEAVING, ONLY_IF_ENABLED, WORK, Policy, is_planned, source_of
@@ -27,7 +27,7 @@ from forewarn.core.words import (
     Work,
 )
 
-NO_TERMS = Terms()
+NO_TERMS = OrderTerms()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Mandate:
     by: str
     reason: str = ""
     driver: str = "simulated"
-    terms: Terms = NO_TERMS
+    terms: OrderTerms = NO_TERMS
 
 
 MAINTENANCE_WORK = frozenset({Work.FREEZE, Work.REBOOT, Work.REDEPLOY})

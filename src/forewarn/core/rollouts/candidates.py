@@ -63,7 +63,7 @@ class Candidates:
             notice=notice,
             work=self.work,
             calendars=calendars(known[name] for name in projects if name in known),
-            deadline=self._rollout.conditions.deadline,
+            deadline=self._rollout.terms.deadline,
         )
 
     def _proposal(self, host: HostName) -> Proposal:

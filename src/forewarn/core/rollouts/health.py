@@ -17,7 +17,7 @@ from forewarn.core.words import MachineId, StepState
 
 def silent(rollout: Rollout, orders: Iterable[Order], seen: Mapping[MachineId, datetime]) -> tuple[Step, ...]:
     """Find the machines that polled before their work and have not since; `seen` has the newest polls."""
-    if not rollout.conditions.require_poll or rollout.aborting:
+    if not rollout.terms.require_poll or rollout.aborting:
         return ()
     return tuple(
         step
@@ -30,7 +30,7 @@ def unwell(
     rollout: Rollout, orders: Iterable[Order], quiet: Iterable[Step], *, now: datetime, policy: Policy
 ) -> dict[MachineId, Waiting]:
     """Say which machines have not become healthy in time."""
-    limit = rollout.conditions.health
+    limit = rollout.terms.health
     span, work = format_span(limit), expected_work(rollout, policy)
     slow = {
         step.machine: Waiting(
@@ -54,13 +54,13 @@ def look_at(
     begun = (step.begun_at for step in _steps(rollout, orders, StepState.RUNNING))
     over = (moment + expected_work(rollout, policy) for moment in begun if moment is not None)
     moments = (*over, *(step.ended_at for step in quiet if step.ended_at is not None))
-    limits = (moment + rollout.conditions.health for moment in moments)
+    limits = (moment + rollout.terms.health for moment in moments)
     return min((moment for moment in limits if moment > now), default=None)
 
 
 def expected_work(rollout: Rollout, policy: Policy) -> timedelta:
     """Say how long a stage of a host is expected to take."""
-    return rollout.conditions.expected or policy.expected_work
+    return rollout.terms.expected or policy.expected_work
 
 
 def _steps(rollout: Rollout, orders: Iterable[Order], state: StepState) -> Iterator[Step]:

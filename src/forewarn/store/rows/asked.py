@@ -5,7 +5,7 @@ from typing import Any
 
 from forewarn.core.model.event import Deferral
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.model.order import Terms
+from forewarn.core.model.order import OrderTerms
 from forewarn.core.words import ApprovalRule
 from forewarn.store.rows.times import micros, moment
 
@@ -44,7 +44,7 @@ def policy_of(json: Json) -> GroupPolicy:
     )
 
 
-def terms_json(terms: Terms) -> Json:
+def terms_json(terms: OrderTerms) -> Json:
     """Write the terms of an order."""
     if terms == NO_TERMS:
         return {}
@@ -63,11 +63,11 @@ def terms_json(terms: Terms) -> Json:
     )
 
 
-def terms_of(json: Json) -> Terms:
+def terms_of(json: Json) -> OrderTerms:
     """Read the terms of an order."""
     if not json:
         return NO_TERMS
-    return Terms(
+    return OrderTerms(
         emergency=json["emergency"],
         notice=_span(json.get("notice")),
         at_once=json["at_once"],
@@ -106,7 +106,7 @@ def deferral_of(json: Json | None) -> Deferral | None:
 
 
 NO_POLICY = GroupPolicy()
-NO_TERMS = Terms()
+NO_TERMS = OrderTerms()
 
 
 def _seconds(span: timedelta | None) -> float | None:

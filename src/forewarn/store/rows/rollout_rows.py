@@ -6,10 +6,10 @@ from typing import Any
 
 from forewarn.core.model.event import Delivered
 from forewarn.core.model.rollout import (
-    DEFAULT_CONDITIONS,
-    Conditions,
+    DEFAULT_TERMS,
     Rollout,
     RolloutState,
+    RolloutTerms,
     Wave,
     WaveState,
     Word,
@@ -51,7 +51,7 @@ def rollout_of(row: Kept) -> Rollout:
         given_up=tuple(given_up),
         waiting=waiting_of(waiting),
         blocked=blocked,
-        conditions=_conditions_of(terms),
+        terms=_terms_of(terms),
         excused=tuple(terms.get("excused", ())),
         version=terms.get("version", 1),
         last_word=_word_of(terms.get("last_word")),
@@ -80,7 +80,7 @@ def rollout_row(rollout: Rollout) -> Columns:
         "waiting": waiting_json(rollout.waiting),
         "blocked": rollout.blocked,
         "terms": {
-            **_conditions_json(rollout.conditions),
+            **_terms_json(rollout.terms),
             "excused": list(rollout.excused),
             "version": rollout.version,
             "last_word": _word_json(rollout.last_word),
@@ -94,21 +94,21 @@ def rollout_row(rollout: Rollout) -> Columns:
     }
 
 
-def _conditions_json(conditions: Conditions) -> dict[str, Any]:
+def _terms_json(terms: RolloutTerms) -> dict[str, Any]:
     return {
-        "driver": conditions.driver,
-        "heartbeat": _micros(conditions.heartbeat),
-        "deadline": micros_or_none(conditions.deadline),
-        "expected": _micros(conditions.expected),
-        "health": conditions.health // _MICROSECOND,
-        "require_poll": conditions.require_poll,
+        "driver": terms.driver,
+        "heartbeat": _micros(terms.heartbeat),
+        "deadline": micros_or_none(terms.deadline),
+        "expected": _micros(terms.expected),
+        "health": terms.health // _MICROSECOND,
+        "require_poll": terms.require_poll,
     }
 
 
-def _conditions_of(json: dict[str, Any]) -> Conditions:
+def _terms_of(json: dict[str, Any]) -> RolloutTerms:
     if not json:  # begun before there were any
-        return DEFAULT_CONDITIONS
-    return Conditions(
+        return DEFAULT_TERMS
+    return RolloutTerms(
         driver=json["driver"],
         heartbeat=_span(json["heartbeat"]),
         expected=_span(json.get("expected")),
