@@ -13,7 +13,7 @@ from bench.report import Row
 from bench.workplace import Workplace
 from forewarn.clock import ManualClock
 from forewarn.control.engine import Engine
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, GroupName, MachineId
 from forewarn.server.wiring import Core, drivers, new_id
 
@@ -94,7 +94,7 @@ def _hour(core: Core, action: Action) -> float:
         new_id=new_id,
     )
     for place in ORDERED:
-        core.plane.order_machine(f"vm-0-{place}", action, Mandate(by="bench"))
+        core.plane.order_machine(f"vm-0-{place}", action, OrderRequest(by="bench"))
     clock = core.clock
     if not isinstance(clock, ManualClock):
         raise Failed("the hour needs a manual clock")

@@ -14,7 +14,7 @@ from forewarn.control.ordering import Placed
 from forewarn.control.plane import Plane
 from forewarn.control.ports import HistoryFilter
 from forewarn.control.rehearsals import Rehearsals
-from forewarn.control.rollouts import Rollouts, Wish
+from forewarn.control.rollouts import RolloutRequest, Rollouts
 from forewarn.control.silence import Silence
 from forewarn.control.tail import Tail
 from forewarn.control.tokens import Tokens
@@ -27,7 +27,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Sent, Slice
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import EXTERNAL, Policy
 from forewarn.core.words import Action, EventId, GroupKind, GroupName, HostName, MachineId, MachineName, Work
 from forewarn.drivers.external import ExternalDriver
@@ -38,7 +38,7 @@ from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
-TEST = Mandate(by="test")
+TEST = OrderRequest(by="test")
 
 
 class Ids:
@@ -230,7 +230,9 @@ class Service:
     def roll(self, *hosts: str, **more: Any) -> Rollout:
         """Begin a rollout over these hosts, or over all."""
         names = tuple(HostName(host) for host in hosts) or None
-        begun = self.rollouts.begin(Wish(**{"hosts": names, "work": Work.FREEZE, "by": "test", **more}))
+        begun = self.rollouts.begin(
+            RolloutRequest(**{"hosts": names, "work": Work.FREEZE, "by": "test", **more})
+        )
         self.tick()
         return self.rollout(begun.rollout)
 

@@ -11,7 +11,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import EXTERNAL
 from forewarn.core.words import (
     Action,
@@ -50,7 +50,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def test_nothing_is_announced_while_the_fleet_is_held(service: Service) -> None:
-    hold = service.plane.hold(Mandate(by="ops", reason="freeze week"), project=None, host=None)
+    hold = service.plane.hold(OrderRequest(by="ops", reason="freeze week"), project=None, host=None)
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     assert placed.order.state is OrderState.QUEUED
     (reason,) = placed.order.waiting
@@ -105,16 +105,16 @@ def test_a_second_hold_on_the_same_thing_names_the_first(service: Service) -> No
 
 def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(service: Service) -> None:
     terms = OrderTerms(emergency="coolant leak", notice=timedelta(minutes=2))
-    mandate = Mandate(by="ops", terms=terms)
-    (event,) = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REBOOT).events
+    request = OrderRequest(by="ops", terms=terms)
+    (event,) = service.plane.order_host("host-1", Action.MAINTENANCE, request, work=Work.REBOOT).events
     assert event.not_before == START + timedelta(minutes=2)
     (broken,) = [record for record in service.history() if record.kind == "promise-broken"]
     assert broken.reason == "coolant leak: 2 m of notice instead of 15 m"
 
 
 def test_the_owner_of_a_wedged_machine_need_not_wait_for_its_guests(service: Service) -> None:
-    mandate = Mandate(by="owner", terms=OrderTerms(at_once=True))
-    (event,) = service.plane.order_machine("web-0", Action.RESTART, mandate).events
+    request = OrderRequest(by="owner", terms=OrderTerms(at_once=True))
+    (event,) = service.plane.order_machine("web-0", Action.RESTART, request).events
     assert event.status is EventStatus.STARTED
     assert [(word.by, word.kind) for word in event.approvals] == [("owner", "person")]
 
@@ -203,8 +203,8 @@ def test_a_guest_may_put_an_event_off_once_and_the_whole_stage_with_it(service: 
 
 def outside(service: Service, *, heartbeat: timedelta | None = None) -> str:
     """Place an order whose work is done outside, and let it start."""
-    mandate = Mandate(by="ops", driver=EXTERNAL, terms=OrderTerms(heartbeat=heartbeat))
-    placed = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REDEPLOY)
+    request = OrderRequest(by="ops", driver=EXTERNAL, terms=OrderTerms(heartbeat=heartbeat))
+    placed = service.plane.order_host("host-1", Action.MAINTENANCE, request, work=Work.REDEPLOY)
     service.approve("web-2", *placed.events)
     return placed.order.id
 
@@ -270,8 +270,8 @@ def test_a_failure_outside_waits_for_a_person(service: Service) -> None:
 
 def test_a_server_that_died_before_others_were_let_begin_lets_them_begin(service: Service) -> None:
     known, service.engine._drivers = service.engine._drivers, {}
-    mandate = Mandate(by="ops", driver=EXTERNAL)
-    placed = service.plane.order_host("host-1", Action.MAINTENANCE, mandate, work=Work.REBOOT)
+    request = OrderRequest(by="ops", driver=EXTERNAL)
+    placed = service.plane.order_host("host-1", Action.MAINTENANCE, request, work=Work.REBOOT)
     service.plane.approve(service.machine("web-2").id, [placed.events[0].id], address="")
     service.engine._drivers = known
     service.tick()

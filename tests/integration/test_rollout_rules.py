@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import invariant, precondition, rule
 
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.rollouts import planning, progress
 from forewarn.core.words import HostName, Work
 from tests.integration.test_rules import HOSTS, WAITS, Histories
@@ -46,8 +46,8 @@ class Rolling(Histories):
     ) -> None:
         at = None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline)
         terms = RolloutTerms(deadline=at, health=timedelta(minutes=10), require_poll=require_poll)
-        wish = {"work": work, "hosts_at_once": at_once, "gap": timedelta(seconds=gap)}
-        self._decide(self.service.roll, *hosts, **wish, terms=terms)
+        request = {"work": work, "hosts_at_once": at_once, "gap": timedelta(seconds=gap)}
+        self._decide(self.service.roll, *hosts, **request, terms=terms)
 
     @precondition(lambda self: self._open())
     @rule(data=st.data(), verb=st.sampled_from(["pause", "resume", "resume", "abort"]))
@@ -58,7 +58,9 @@ class Rolling(Histories):
     @rule(host=st.sampled_from([None, *HOSTS]))
     def hold(self, host: str | None) -> None:
         where = None if host is None else HostName(host)
-        self._decide(self.service.plane.hold, Mandate(by="test", reason="held"), project=None, host=where)
+        self._decide(
+            self.service.plane.hold, OrderRequest(by="test", reason="held"), project=None, host=where
+        )
 
     @precondition(lambda self: self.service.views.holds())
     @rule()

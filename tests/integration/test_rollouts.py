@@ -11,13 +11,13 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from forewarn.control.rollouts import Wish
+from forewarn.control.rollouts import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.event import Delivered
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, WaveState
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.rollouts import planning as rules
 from forewarn.core.words import (
     Action,
@@ -115,7 +115,7 @@ def test_a_gap_is_kept_between_waves(service: Service) -> None:
 
 def test_a_dry_run_shows_the_plan_and_does_nothing(service: Service) -> None:
     before = service.history()
-    plan = service.rollouts.plan(Wish(hosts=None, work=Work.FREEZE, hosts_at_once=2, by="test"))
+    plan = service.rollouts.plan(RolloutRequest(hosts=None, work=Work.FREEZE, hosts_at_once=2, by="test"))
     assert [list(wave.hosts) for wave in plan.rollout.waves] == [["host-1", "host-3"], ["host-2", "host-4"]]
     assert [when.end_at - START for when in plan.expected] == [timedelta(minutes=20), timedelta(minutes=40)]
     assert plan.warnings == ("never polled: solo, web-0, web-1, web-2",)
@@ -125,13 +125,13 @@ def test_a_dry_run_shows_the_plan_and_does_nothing(service: Service) -> None:
 
 def test_a_machine_that_polled_just_now_is_not_warned_of(service: Service) -> None:
     service.poll("solo")
-    plan = service.rollouts.plan(Wish(hosts=(HostName("host-4"),), work=Work.FREEZE, by="test"))
+    plan = service.rollouts.plan(RolloutRequest(hosts=(HostName("host-4"),), work=Work.FREEZE, by="test"))
     assert plan.warnings == ()
 
 
 def test_a_plan_says_when_each_stage_is_to_be_expected(service: Service) -> None:
     service.put("web-2", host=HostName("host-2"))
-    plan = service.rollouts.plan(Wish(hosts=(HostName("host-2"),), work=Work.FREEZE, by="test"))
+    plan = service.rollouts.plan(RolloutRequest(hosts=(HostName("host-2"),), work=Work.FREEZE, by="test"))
     minutes = [
         [(moment - START) / timedelta(minutes=1) for moment in (each.announce_at, each.start_at, each.end_at)]
         for each in plan.expected[0].stages
@@ -160,23 +160,23 @@ def test_a_second_rollout_over_the_same_hosts_is_warned_of(service: Service) -> 
         service.poll(name)
     first = service.roll("host-1", "host-2", "host-3")
     service.advance(minutes=25)
-    wish = Wish(hosts=None, work=Work.FREEZE, by="test")
+    request = RolloutRequest(hosts=None, work=Work.FREEZE, by="test")
     warning = (
         f"host-2, host-3 are also in rollout {first.id}, which is running: "
         "each waits for the other's orders there"
     )
-    assert service.rollouts.plan(wish).warnings == (warning,)
-    assert service.rollouts.begin(wish).warnings == (warning,)
+    assert service.rollouts.plan(request).warnings == (warning,)
+    assert service.rollouts.begin(request).warnings == (warning,)
     service.rollouts.abort(first.id, by="test")
     service.advance(hours=1)
-    assert not any(first.id in warning for warning in service.rollouts.plan(wish).warnings)
+    assert not any(first.id in warning for warning in service.rollouts.plan(request).warnings)
 
 
 def test_unknown_hosts_and_empty_lists_are_refused(service: Service) -> None:
     with pytest.raises(NotFound, match='host "host-9" does not exist'):
         service.roll("host-1", "host-9")
     with pytest.raises(Invalid, match="expected at least one"):
-        service.rollouts.begin(Wish(hosts=(), work=Work.FREEZE, by="test"))
+        service.rollouts.begin(RolloutRequest(hosts=(), work=Work.FREEZE, by="test"))
     with pytest.raises(Invalid, match="expected freeze, reboot or redeploy"):
         service.roll("host-1", work=Work.EVICT)
 
@@ -193,7 +193,7 @@ def test_a_host_with_another_order_waits_and_goes_on_when_it_is_over(service: Se
 
 
 def test_a_held_fleet_announces_no_wave_until_it_is_released(service: Service) -> None:
-    hold = service.plane.hold(Mandate(by="ops", reason="audit"), project=None, host=None)
+    hold = service.plane.hold(OrderRequest(by="ops", reason="audit"), project=None, host=None)
     rollout = service.roll("host-1")
     assert said(service, rollout) == ["the whole fleet: held by ops: audit"]
     service.plane.release(hold.id, by="ops")
@@ -405,7 +405,7 @@ def test_empty_hosts_are_done_a_wave_in_each_tick(service: Service) -> None:
     empty = tuple(HostName(f"empty-{number}") for number in range(5))
     service.apply(replace(three_domains(), hosts=(*three_domains().hosts, *empty)))
     names = [str(name) for name in empty]
-    begun = service.rollouts.begin(Wish(hosts=empty, work=Work.FREEZE, by="test")).rollout
+    begun = service.rollouts.begin(RolloutRequest(hosts=empty, work=Work.FREEZE, by="test")).rollout
     assert len(begun.begun) == 1, names
     service.tick()
     assert service.rollout(begun).state is RolloutState.DONE
@@ -415,7 +415,7 @@ def test_a_rollout_that_waits_is_not_looked_at_for_what_does_not_concern_it(serv
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     rollout = service.roll("host-1")
     assert service.rollout(rollout).blocked
-    service.plane.order_machine("solo", Action.FREEZE, Mandate(by="test"))
+    service.plane.order_machine("solo", Action.FREEZE, OrderRequest(by="test"))
     assert service.rollout(rollout).due_at is None
     service.advance(minutes=40)
     assert service.rollout(rollout).state is RolloutState.DONE

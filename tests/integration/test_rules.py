@@ -26,7 +26,7 @@ from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     Action,
@@ -206,8 +206,8 @@ class Histories(RuleBasedStateMachine):
     )
     def maintain(self, host: str, work: Work, deadline: int | None) -> None:
         at = None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline)
-        mandate = Mandate(by="test", terms=OrderTerms(deadline=at))
-        self._try(self.service.plane.order_host, host, Action.MAINTENANCE, mandate, work=work)
+        request = OrderRequest(by="test", terms=OrderTerms(deadline=at))
+        self._try(self.service.plane.order_host, host, Action.MAINTENANCE, request, work=work)
         self.service.tick()
 
     @rule(

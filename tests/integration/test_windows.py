@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from forewarn.control.ordering import Placed
-from forewarn.control.rollouts import Wish
+from forewarn.control.rollouts import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.declaration import FleetSpec
@@ -19,7 +19,7 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.project import Project
 from forewarn.core.model.rollout import RolloutState, RolloutTerms
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, ProjectName, Work
 from tests.harness import START, Service, fleet, group, machine
 from tests.stores import sqlite_url
@@ -57,8 +57,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def maintain(service: Service, host: str, **terms: Any) -> Placed:
-    mandate = Mandate(by="test", terms=OrderTerms(**terms))
-    placed = service.plane.order_host(host, Action.MAINTENANCE, mandate, work=Work.REBOOT)
+    request = OrderRequest(by="test", terms=OrderTerms(**terms))
+    placed = service.plane.order_host(host, Action.MAINTENANCE, request, work=Work.REBOOT)
     service.tick()
     return placed
 
@@ -130,7 +130,7 @@ def test_what_would_not_be_over_in_time_waits_for_the_next_day(service: Service)
 def test_what_could_not_start_in_its_window_is_told_anew_for_the_next(service: Service) -> None:
     service.apply(declared(open_at("12:10", 0.4)))
     placed = maintain(service, "host-1")
-    hold = service.plane.hold(Mandate(by="test", reason="wait"), project=None, host=None)
+    hold = service.plane.hold(OrderRequest(by="test", reason="wait"), project=None, host=None)
     service.advance(minutes=30)
     service.plane.release(hold.id, by="test")
     service.tick()
@@ -268,7 +268,7 @@ def test_a_rollout_takes_the_hosts_whose_windows_are_open_first(service: Service
 
 def test_the_plan_knows_the_windows(service: Service) -> None:
     service.apply(declared(open_at("14:00", 2)))
-    plan = service.rollouts.plan(Wish(hosts=None, work=Work.REBOOT, by="test"))
+    plan = service.rollouts.plan(RolloutRequest(hosts=None, work=Work.REBOOT, by="test"))
     assert [wave.hosts for wave in plan.rollout.waves] == [("host-3",), ("host-1",), ("host-2",)]
     assert [when.start_at - START for when in plan.expected] == [
         timedelta(minutes=15),

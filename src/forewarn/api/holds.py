@@ -9,7 +9,7 @@ from forewarn.api.errors import documented
 from forewarn.api.paths import Id, hold_id
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import HostName, ProjectName
 from forewarn.wire import operator
 
@@ -32,10 +32,10 @@ async def list_holds(service: Service) -> JSONResponse:
 )
 async def set_hold(body: HoldBody, service: Service, caller: Caller) -> JSONResponse:
     """Let nothing new be announced or started; polls and approvals go on."""
-    mandate = Mandate(by=caller, reason=body.reason)
+    request = OrderRequest(by=caller, reason=body.reason)
     project = None if body.project is None else ProjectName(body.project)
     host = None if body.host is None else HostName(body.host)
-    hold = await service.run(lambda: service.plane.hold(mandate, project=project, host=host))
+    hold = await service.run(lambda: service.plane.hold(request, project=project, host=host))
     return JSONResponse({"hold": operator.hold(hold)}, status_code=201)
 
 

@@ -11,7 +11,7 @@ from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed, project_name
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
-from forewarn.api.terms import mandate_of
+from forewarn.api.terms import order_request_of
 from forewarn.control.ordering import Placed
 from forewarn.core.words import Action, Work
 from forewarn.wire import operator
@@ -84,9 +84,9 @@ async def show_host(name: Name, service: Service) -> JSONResponse:
 )
 async def maintain_host(name: Name, body: MaintenanceBody, service: Service, caller: Caller) -> JSONResponse:
     """Freeze, reboot or redeploy all that a host carries, one update domain of a group at a time."""
-    name, mandate = known_name(name, "host"), mandate_of(caller, body)
+    name, request = known_name(name, "host"), order_request_of(caller, body)
     work = Work(body.action)
-    placed = await service.run(lambda: service.plane.order_host(name, Action.MAINTENANCE, mandate, work=work))
+    placed = await service.run(lambda: service.plane.order_host(name, Action.MAINTENANCE, request, work=work))
     return answered(placed, status=202)
 
 
@@ -118,8 +118,8 @@ def _add_order(action: Action, summary: str) -> None:
     async def order_host(
         name: Name, service: Service, caller: Caller, body: HostOrderBody | None = None
     ) -> JSONResponse:
-        name, mandate = known_name(name, "host"), mandate_of(caller, body)
-        placed = await service.run(lambda: service.plane.order_host(name, action, mandate))
+        name, request = known_name(name, "host"), order_request_of(caller, body)
+        placed = await service.run(lambda: service.plane.order_host(name, action, request))
         return answered(placed, status=202)
 
 

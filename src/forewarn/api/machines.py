@@ -12,7 +12,7 @@ from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed, project_name
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service, Services
-from forewarn.api.terms import mandate_of
+from forewarn.api.terms import order_request_of
 from forewarn.control.ordering import Placed
 from forewarn.control.views import MachineView
 from forewarn.core.errors import Invalid
@@ -166,9 +166,9 @@ def _add_order(action: Action, summary: str) -> None:
         name: Name, query: Project, service: Service, caller: Caller, body: MachineOrderBody | None = None
     ) -> JSONResponse:
         name, project = known_name(name, "machine"), project_name(query.project)
-        mandate = mandate_of(caller, body)
+        request = order_request_of(caller, body)
         placed = await service.run(
-            lambda: service.plane.order_machine(name, action, mandate, project=project)
+            lambda: service.plane.order_machine(name, action, request, project=project)
         )
         first = operator.event(placed.events[0]) if placed.events else None
         answer = {"order": operator.order(placed.order), "event": first, "reason": why_no_event(placed)}

@@ -13,7 +13,7 @@ from forewarn.api.paths import Id, listed, rollout_id
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.api.terms import rollout_terms_of
-from forewarn.control.rollouts import Shown, Wish
+from forewarn.control.rollouts import RolloutRequest, Shown
 from forewarn.core.words import HostName, Work
 from forewarn.wire import rollouts
 
@@ -29,7 +29,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["rollouts"])
 )
 async def begin_rollout(body: RolloutBody, service: Service, caller: Caller) -> JSONResponse:
     """Begin a rollout; a dry run answers 200 with the whole plan, and nothing happens."""
-    wish = Wish(
+    request = RolloutRequest(
         hosts=None if body.hosts == "all" else tuple(HostName(host) for host in body.hosts),
         work=Work(body.action),
         hosts_at_once=body.hosts_at_once,
@@ -39,8 +39,8 @@ async def begin_rollout(body: RolloutBody, service: Service, caller: Caller) -> 
         reason=body.reason,
     )
     if body.dry_run:
-        return _answered(await service.run(lambda: service.rollouts.plan(wish)), status=200)
-    return _answered(await service.run(lambda: service.rollouts.begin(wish)), status=202)
+        return _answered(await service.run(lambda: service.rollouts.plan(request)), status=200)
+    return _answered(await service.run(lambda: service.rollouts.begin(request)), status=202)
 
 
 @router.get("/v1/rollouts", summary="List rollouts", response_model=shapes.Rollouts, responses=documented())

@@ -6,21 +6,21 @@ from forewarn.api.bodies import HostOrderBody, MachineOrderBody, MaintenanceBody
 from forewarn.core.errors import Invalid
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.rollout import RolloutTerms
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import EXTERNAL
 from forewarn.wire.operator import read_time
 
 DEFAULT_DRIVER = "simulated"
 
 
-def mandate_of(caller: str, body: HostOrderBody | None) -> Mandate:
+def order_request_of(caller: str, body: HostOrderBody | None) -> OrderRequest:
     """Say who asks for what on which terms."""
     if body is None:
-        return Mandate(by=caller)
+        return OrderRequest(by=caller)
     if body.notice_seconds is not None and body.emergency is None:
         raise Invalid("notice_seconds: expected only beside an emergency, which says why notice is shortened")
     _check_heartbeat(body.heartbeat_seconds, body.driver)
-    return Mandate(
+    return OrderRequest(
         by=caller,
         reason=body.reason,
         driver=body.driver or DEFAULT_DRIVER,

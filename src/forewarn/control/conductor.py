@@ -12,7 +12,7 @@ from forewarn.core.model.event import Delivered
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.orders import interventions, lifecycle, requests
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import forecast, health, planning, progress, steering
 from forewarn.core.rollouts.progress import Orders
@@ -143,16 +143,16 @@ class Conductor:
         terms = OrderTerms(
             rollout=mine.id, heartbeat=asked.heartbeat, expected=asked.expected, deadline=asked.deadline
         )
-        mandate = Mandate(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
+        request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
         placed: dict[HostName, OrderId] = {}
         for some in _chunks(hosts):
             draft = Draft(tx.around(hosts=some), now=now, new_id=self._new_id)
-            placed |= {host: self._order(draft, host, mine, mandate).id for host in some}
+            placed |= {host: self._order(draft, host, mine, request).id for host in some}
             tx.save(draft.changes())
         return placed
 
-    def _order(self, draft: Draft, host: HostName, mine: Rollout, mandate: Mandate) -> Order:
-        return requests.on_host(draft, host, Action.MAINTENANCE, mandate, work=mine.work, policy=self._policy)
+    def _order(self, draft: Draft, host: HostName, mine: Rollout, request: OrderRequest) -> Order:
+        return requests.on_host(draft, host, Action.MAINTENANCE, request, work=mine.work, policy=self._policy)
 
 
 def with_notice(

@@ -15,7 +15,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions, reports, requests
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, HostName, OrderId, ProjectName, Work
 
 
@@ -31,30 +31,32 @@ class Ordering(UseCases):
     """The use cases about orders and holds."""
 
     def order_machine(
-        self, name: str, action: Action, mandate: Mandate, *, project: ProjectName | None = None
+        self, name: str, action: Action, request: OrderRequest, *, project: ProjectName | None = None
     ) -> Placed:
         """Order something to be done to a machine."""
         if self._project is not None:
-            check_terms(emergency=mandate.terms.emergency, driver=mandate.driver)
+            check_terms(emergency=request.terms.emergency, driver=request.driver)
         with self._store.write() as tx:
             machine = naming.known_machine(tx, name, project=project, within=self._project)
             scheduled = tx.scheduled_user_orders(machine.project)
             with self._saving(tx, tx.around(machines=[machine.id])) as draft:
                 order = requests.on_machine(
-                    draft, machine.id, action, mandate, scheduled=scheduled, policy=self._policy
+                    draft, machine.id, action, request, scheduled=scheduled, policy=self._policy
                 )
         return Placed(order=order, events=draft.events_of(order.id))
 
-    def order_host(self, name: str, action: Action, mandate: Mandate, *, work: Work | None = None) -> Placed:
+    def order_host(
+        self, name: str, action: Action, request: OrderRequest, *, work: Work | None = None
+    ) -> Placed:
         """Order something to be done to a host and all it carries."""
         host = HostName(name)
-        check_deadline(mandate.terms.deadline, now=self._clock.now())
+        check_deadline(request.terms.deadline, now=self._clock.now())
         with self._store.write() as tx:
             around = tx.around(hosts=[host])
             if host not in around.hosts:
                 raise naming.unknown_host(tx, name)
             with self._saving(tx, around) as draft:
-                order = requests.on_host(draft, host, action, mandate, work=work, policy=self._policy)
+                order = requests.on_host(draft, host, action, request, work=work, policy=self._policy)
         return Placed(order=order, events=draft.events_of(order.id))
 
     def cancel_order(self, order: OrderId, *, by: str) -> Placed:
@@ -96,7 +98,7 @@ class Ordering(UseCases):
 
     # Holds
 
-    def hold(self, mandate: Mandate, *, project: ProjectName | None, host: HostName | None) -> Hold:
+    def hold(self, request: OrderRequest, *, project: ProjectName | None, host: HostName | None) -> Hold:
         """Let nothing new be announced or started: anywhere, in a project, or on a host."""
         with self._store.write() as tx:
             around = tx.around(hosts=[] if host is None else [host])
@@ -107,8 +109,8 @@ class Ordering(UseCases):
             with self._saving(tx, around) as draft:
                 wanted = Hold(
                     id=self._new_id(),
-                    reason=mandate.reason,
-                    by=mandate.by,
+                    reason=request.reason,
+                    by=request.by,
                     at=draft.now,
                     project=project,
                     host=host,

@@ -25,7 +25,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class RolloutRequest:
     """What a rollout shall do."""
 
     hosts: tuple[HostName, ...] | None  # None: all that have not failed
@@ -60,11 +60,11 @@ class Rollouts:
         self._activity = activity
         self._conductor = Conductor(store=store, policy=policy, activity=activity, new_id=new_id)
 
-    def plan(self, wish: Wish) -> Shown:
+    def plan(self, request: RolloutRequest) -> Shown:
         """Show the whole plan, and do nothing."""
         now = self._clock.now()
         with self._store.read() as snapshot:
-            mine, survey = self._planned(snapshot, wish, now)
+            mine, survey = self._planned(snapshot, request, now)
             warnings = self._warnings(snapshot, mine, survey)
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         candidates = Candidates(mine, survey, self._policy)
@@ -74,16 +74,16 @@ class Rollouts:
         waiting = planning.reasons(replace(mine, waiting=blocking), now=now)
         return Shown(rollout=mine, waiting=waiting, expected=expected, warnings=warnings)
 
-    def begin(self, wish: Wish) -> Shown:
+    def begin(self, request: RolloutRequest) -> Shown:
         """Begin a rollout; its first wave is announced at once if nothing is in the way."""
         now = self._clock.now()
         with self._store.write() as tx:
-            mine, survey = self._planned(tx, wish, now)
+            mine, survey = self._planned(tx, request, now)
             warnings = self._warnings(tx, mine, survey)
-            said = f"{wish.work} of {len(mine.hosts)} hosts, {wish.hosts_at_once} at once"
-            said = f"{said}: {wish.reason}" if wish.reason else said
+            said = f"{request.work} of {len(mine.hosts)} hosts, {request.hosts_at_once} at once"
+            said = f"{said}: {request.reason}" if request.reason else said
             mine = replace(mine, number=tx.around().number + 1)
-            self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=wish.by, why=said)
+            self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
             mine = self._conductor.carry_on(tx, mine, now)
         return self._shown(mine, now, warnings=warnings)
 
@@ -162,14 +162,16 @@ class Rollouts:
         if no_way:
             raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")
 
-    def _planned(self, snapshot: Snapshot, wish: Wish, now: datetime) -> tuple[Rollout, HostSurvey]:
+    def _planned(
+        self, snapshot: Snapshot, request: RolloutRequest, now: datetime
+    ) -> tuple[Rollout, HostSurvey]:
         """Make a rollout whose waves are all planned; refuse what can never be carried out."""
-        if wish.work not in MAINTENANCE_WORK:
-            raise Invalid(f"action {wish.work!r}: expected freeze, reboot or redeploy")
-        if wish.hosts_at_once < 1:
-            raise Invalid(f"hosts_at_once: expected at least 1, got {wish.hosts_at_once}")
-        check_deadline(wish.terms.deadline, now=now)
-        hosts = _wanted_hosts(snapshot, wish)
+        if request.work not in MAINTENANCE_WORK:
+            raise Invalid(f"action {request.work!r}: expected freeze, reboot or redeploy")
+        if request.hosts_at_once < 1:
+            raise Invalid(f"hosts_at_once: expected at least 1, got {request.hosts_at_once}")
+        check_deadline(request.terms.deadline, now=now)
+        hosts = _wanted_hosts(snapshot, request)
         survey = snapshot.survey(hosts)
         for host in hosts:
             if host not in survey.hosts:
@@ -177,13 +179,13 @@ class Rollouts:
         mine = Rollout(
             id=self._new_id(),
             number=0,
-            work=wish.work,
+            work=request.work,
             hosts=hosts,
-            hosts_at_once=wish.hosts_at_once,
-            gap=wish.gap,
-            terms=wish.terms,
-            by=wish.by,
-            reason=wish.reason,
+            hosts_at_once=request.hosts_at_once,
+            gap=request.gap,
+            terms=request.terms,
+            by=request.by,
+            reason=request.reason,
             created_at=now,
         )
         Candidates(mine, survey, self._policy).check(now=now)
@@ -214,11 +216,11 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:NAMED])}{more}"
 
 
-def _wanted_hosts(snapshot: Snapshot, wish: Wish) -> tuple[HostName, ...]:
-    if wish.hosts is not None:
-        if not wish.hosts:
+def _wanted_hosts(snapshot: Snapshot, request: RolloutRequest) -> tuple[HostName, ...]:
+    if request.hosts is not None:
+        if not request.hosts:
             raise Invalid("hosts: expected at least one, or all")
-        return tuple(dict.fromkeys(wish.hosts))
+        return tuple(dict.fromkeys(request.hosts))
     every, _ = snapshot.hosts(after=None, limit=EVERY_HOST)
     sound = tuple(host.name for host in every if host.state is not HostState.FAILED)
     if not sound:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, Work
 from forewarn.testing.events import Order
 from forewarn.testing.service import TEST, Service
@@ -53,7 +53,7 @@ class Host:
     def _order(self, action: Action, work: Work | None = None) -> Order:
         self._service.note(TEST, f"orders {action} of {self.name}")
         placed = self._service.ask(
-            lambda services: services.plane.order_host(self.name, action, Mandate(by=TEST), work=work)
+            lambda services: services.plane.order_host(self.name, action, OrderRequest(by=TEST), work=work)
         )
         return Order(self._service, placed.order.id)
 

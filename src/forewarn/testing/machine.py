@@ -5,7 +5,7 @@ from datetime import timedelta
 from forewarn.api.services import Services
 from forewarn.control.ordering import Placed
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.orders.requests import Mandate
+from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action
 from forewarn.testing.events import Event, Order
 from forewarn.testing.faults import FaultName, PutFault, fault_of
@@ -103,7 +103,7 @@ class Machine:
         def listened_and_ordered(services: Services) -> Placed:
             # Each time: a day without a poll ends listening, and the test may have let one pass.
             services.plane.enable(services.views.machine(self.name, project=None).group.name)
-            return services.plane.order_machine(self.name, action, Mandate(by=TEST))
+            return services.plane.order_machine(self.name, action, OrderRequest(by=TEST))
 
         self._service.note(TEST, f"orders {action} of {self.name}")
         return self._service.ask(listened_and_ordered)

@@ -31,18 +31,18 @@ Id = Annotated[
 @app.command()
 @with_session
 @with_wish
-def plan(session: Session, wish: dict[str, Any]) -> None:
+def plan(session: Session, request: dict[str, Any]) -> None:
     """Show the whole plan, wave by wave with times; nothing happens."""
-    answer = session.client.post("/v1/rollouts", wish | {"dry_run": True})
+    answer = session.client.post("/v1/rollouts", request | {"dry_run": True})
     session.answer(answer, lambda: rollout_view.show_plan(answer["rollout"]))
 
 
 @app.command()
 @with_session
 @with_wish
-def start(session: Session, wish: dict[str, Any], detach: Detach = False) -> None:
+def start(session: Session, request: dict[str, Any], detach: Detach = False) -> None:
     """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
-    answer = session.client.post("/v1/rollouts", wish)
+    answer = session.client.post("/v1/rollouts", request)
     if detach or session.json:
         session.answer(answer, lambda: rollout_view.show_started(session, answer["rollout"]))
         return

@@ -31,7 +31,7 @@ NO_TERMS = OrderTerms()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mandate:
+class OrderRequest:
     """Who asks, why, who shall do it, and on what terms."""
 
     by: str
@@ -44,11 +44,11 @@ MAINTENANCE_WORK = frozenset({Work.FREEZE, Work.REBOOT, Work.REDEPLOY})
 
 
 def on_machine(
-    draft: Draft, machine: MachineId, action: Action, mandate: Mandate, *, scheduled: int, policy: Policy
+    draft: Draft, machine: MachineId, action: Action, request: OrderRequest, *, scheduled: int, policy: Policy
 ) -> Order:
     """Place an order on one machine; `scheduled` is how many of its project's wait to start."""
     target = draft.machines[machine]
-    if mandate.terms.rehearsal:
+    if request.terms.rehearsal:
         consent.check_machine(target, draft.projects)
     _check_state(draft, target, action)
     _check_first(draft, target, action)
@@ -65,10 +65,10 @@ def on_machine(
             machine=target.id,
             machine_name=target.name,
             host=None,
-            by=mandate.by,
-            reason=mandate.reason,
-            driver=mandate.driver,
-            terms=mandate.terms,
+            by=request.by,
+            reason=request.reason,
+            driver=request.driver,
+            terms=request.terms,
             created_at=draft.now,
         ),
     )
@@ -83,7 +83,7 @@ def on_host(
     draft: Draft,
     host: HostName,
     action: Action,
-    mandate: Mandate,
+    request: OrderRequest,
     *,
     work: Work | None = None,
     policy: Policy,
@@ -92,7 +92,7 @@ def on_host(
     if action is Action.MAINTENANCE and work not in MAINTENANCE_WORK:
         raise Invalid(f"action {work or ''!r}: expected freeze, reboot or redeploy")
     target = draft.hosts[host]
-    if mandate.terms.rehearsal:
+    if request.terms.rehearsal:
         consent.check_host(target, draft.machines_on(host), draft.projects)
     _check_host(draft, target, action)
     order = _place(
@@ -107,17 +107,17 @@ def on_host(
             machine=None,
             machine_name=None,
             host=host,
-            by=mandate.by,
-            reason=mandate.reason,
-            driver=mandate.driver,
-            terms=mandate.terms,
+            by=request.by,
+            reason=request.reason,
+            driver=request.driver,
+            terms=request.terms,
             created_at=draft.now,
         ),
     )
     if is_planned(order):
         _check_possible(draft, order, host, policy)
     _clear_the_way(draft, order, host)
-    _change_host(draft, target, action, by=mandate.by)
+    _change_host(draft, target, action, by=request.by)
     if order.work is None:
         draft.record(Kind.ORDER_DONE, order, by=order.by)
         return draft.put_order(departures.ended(draft, order, OrderState.DONE))
