@@ -13,7 +13,7 @@ from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Begun, Ended, Ending, Entry, Left, TakenUp
 from forewarn.agent.setup.agent_config import parse
 from forewarn.cli import formatting
-from forewarn.rehearsal.agents import failures_of, remarks
+from forewarn.rehearsal.agent_rehearsal import failures_of, remarks
 from forewarn.rehearsal.report import Sight
 from forewarn.sdk.documents import Event
 from tests.agents import NOW, event, started

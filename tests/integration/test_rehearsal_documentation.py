@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.rehearsal.reading import read_scenario
+from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.rehearsal.shipped import default_fleet
 from tests.process import FOREWARN, Program, free_port
 

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.control.ledger import Account
-from forewarn.rehearsal.reading import read_scenario
+from forewarn.control.ledger import Account, Sighting
 from forewarn.rehearsal.report import EventFacts, Report, as_json, report
 from forewarn.rehearsal.scenario import Scenario
+from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.rehearsal.shipped import default_fleet
 
 BEGAN = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -41,7 +41,7 @@ def guest(*, polls: int = 3, seen: float | None = 12, approved: float | None = N
         first_poll=after(0) if polls else None,
         last_poll=after(60) if polls else None,
         last_sound=after(60) if polls else None,
-        seen={} if seen is None else {"E1": after(seen)},
+        seen={} if seen is None else {"E1": Sighting(at=after(seen), what="")},
         approved={} if approved is None else {"E1": after(approved)},
     )
 

@@ -7,7 +7,6 @@ import pytest
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.rehearsal.faults import Fault, FaultKind
 from forewarn.core.words import Action, Work
-from forewarn.rehearsal.reading import read_scenario, with_command, with_speed
 from forewarn.rehearsal.scenario import (
     CancelStep,
     Expectation,
@@ -18,6 +17,7 @@ from forewarn.rehearsal.scenario import (
     Start,
     Step,
 )
+from forewarn.rehearsal.scenario_file import read_scenario, with_command, with_speed
 from forewarn.rehearsal.shipped import all_shipped, default_fleet, find
 
 HEAD = '[scenario]\nname = "mine"\n'

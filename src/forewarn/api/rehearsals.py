@@ -109,4 +109,10 @@ def _guest(account: Account) -> dict[str, Any]:
         "first_poll": time_or_null(account.first_poll),
         "last_poll": time_or_null(account.last_poll),
         "last_sound": time_or_null(account.last_sound),
+        "seen": [
+            {"event": event, "at": time(sighting.at), "what": sighting.what}
+            for event, sighting in account.seen.items()
+        ],
+        "listed": list(account.listed),
+        "approved": [{"event": event, "at": time(at)} for event, at in account.approved.items()],
     }

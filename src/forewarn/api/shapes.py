@@ -115,6 +115,21 @@ class Fault(Shape):
     on: bool  # now
 
 
+class SeenEvent(Shape):
+    """When a guest was first sent an event, and what the event was then."""
+
+    event: str
+    at: datetime
+    what: str
+
+
+class ApprovedEvent(Shape):
+    """When a guest approved an event."""
+
+    event: str
+    at: datetime
+
+
 class RehearsingGuest(Shape):
     """What the guest of a machine has done in a rehearsal so far."""
 
@@ -125,6 +140,9 @@ class RehearsingGuest(Shape):
     first_poll: datetime | None
     last_poll: datetime | None
     last_sound: datetime | None  # answer that was as it should be
+    seen: list[SeenEvent]
+    listed: list[str]  # the events of the last document it was sent
+    approved: list[ApprovedEvent]
 
 
 class Rehearsal(Shape):

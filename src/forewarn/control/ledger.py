@@ -1,11 +1,19 @@
 """What each guest did in a rehearsal, as its endpoint saw it, in service time."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
-Note: TypeAlias = Callable[[str, str], None]  # who, and what they did
+Note: TypeAlias = Callable[[str, str], None]  # which machine, and what its guest did
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """The first time that a guest was sent an event."""
+
+    at: datetime
+    what: str  # the event as it was then, in words
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,9 +26,9 @@ class Account:
     first_poll: datetime | None = None
     last_poll: datetime | None = None
     last_sound: datetime | None = None  # the last answer that was as it should be
-    seen: dict[str, datetime] = field(default_factory=dict)  # by event
+    seen: dict[str, Sighting] = field(default_factory=dict)  # by event
     approved: dict[str, datetime] = field(default_factory=dict)
-    lists: tuple[str, ...] = ()  # the events it was told last
+    listed: tuple[str, ...] = ()  # the events of the last document it was sent
     meets: str = ""  # what is wrong with its answers at present
 
 
@@ -29,10 +37,10 @@ class Ledger:
 
     def __init__(self) -> None:
         self.accounts: dict[str, Account] = {}
-        self._note: Note = _nobody_listens
+        self._note: Note = lambda machine, what: None
 
     def attend(self, note: Note) -> None:
-        """Tell somebody from now on what happens."""
+        """Call `note` from now on with what guests do."""
         self._note = note
 
     def admit(self, machine: str) -> None:
@@ -40,7 +48,7 @@ class Ledger:
         self.accounts.setdefault(machine, Account(machine=machine))
 
     def polled(self, machine: str, *, now: datetime) -> None:
-        """Write down that a guest asked."""
+        """Record that a guest asked."""
         account = self.accounts[machine]
         account.polls += 1
         account.last_poll = now
@@ -49,7 +57,7 @@ class Ledger:
             self._note(machine, "polls for the first time")
 
     def spoiled(self, machine: str, what: str) -> None:
-        """Write down that a guest was not answered as it should be."""
+        """Record that a guest was not answered as it should be."""
         account = self.accounts[machine]
         account.spoiled += 1
         if account.meets != what:
@@ -57,51 +65,44 @@ class Ledger:
             self._note(machine, f"meets {what}")
 
     def sound(self, machine: str, *, now: datetime) -> None:
-        """Write down that a guest was answered as it should be."""
+        """Record that a guest was answered as it should be."""
         account = self.accounts[machine]
         account.last_sound, account.meets = now, ""
 
-    def told(self, machine: str, events: Sequence[tuple[str, str]], *, now: datetime) -> None:
-        """Write down the events a guest was shown, each an id and what it is."""
-        account = self.accounts[machine]
-        for event, what in events:
-            self.shown(machine, event, what, at=now)
-        ids = tuple(event for event, _ in events)
-        for gone in set(account.lists) - set(ids):
-            self._note(machine, f"sees that event {gone[:8]} is gone")
-        for again in set(ids) - set(account.lists):
-            self._note(machine, f"sees event {again[:8]} again")
-        account.lists = ids
+    def sent(self, machine: str, events: Mapping[str, str], *, now: datetime) -> None:
+        """Record the events of a document that a guest was sent: what each is, by id."""
+        sightings = {event: Sighting(at=now, what=what) for event, what in events.items()}
+        self._document(self.accounts[machine], sightings, tuple(events))
 
-    def shown(self, machine: str, event: str, what: str, *, at: datetime) -> None:
-        """Write down when a guest was first shown an event."""
+    def approved(self, machine: str, events: Iterable[str], *, now: datetime) -> None:
+        """Record the events that a guest let start."""
         account = self.accounts[machine]
-        if account.seen.setdefault(event, at) is at:
-            account.lists += (event,)
-            self._note(machine, f"sees {what}")
+        for event in (each.upper() for each in events):
+            if event not in account.approved:
+                account.approved[event] = now
+                self._note(machine, f"approves event {event[:8]}")
 
     def catch_up(self, account: Account) -> None:
-        """Take over what another ledger has of a guest's requests."""
+        """Take over what another ledger has of a guest, which may have begun anew."""
+        mine = self.accounts[account.machine]
         if account.first_poll is not None:
             self.polled(account.machine, now=account.first_poll)
         if account.meets:
             self.spoiled(account.machine, account.meets)
-        mine = self.accounts[account.machine]
+        self._document(mine, account.seen, account.listed)
+        for event, at in account.approved.items():
+            self.approved(account.machine, [event], now=at)
         mine.polls, mine.spoiled, mine.meets = account.polls, account.spoiled, account.meets
         mine.last_poll, mine.last_sound = account.last_poll, account.last_sound
 
-    def over(self, event: str) -> None:
-        """Write down that nobody is shown an event any more."""
-        for account in self.accounts.values():
-            account.lists = tuple(listed for listed in account.lists if listed != event)
-
-    def approved(self, machine: str, events: Iterable[str], *, now: datetime) -> None:
-        """Write down the events that a guest let start."""
-        account = self.accounts[machine]
-        for event in events:
-            if account.approved.setdefault(event.upper(), now) is now:
-                self._note(machine, f"approves event {event.upper()[:8]}")
-
-
-def _nobody_listens(who: str, what: str) -> None:
-    """Keep it to oneself."""
+    def _document(self, account: Account, sightings: Mapping[str, Sighting], listed: tuple[str, ...]) -> None:
+        new = [event for event in sightings if event not in account.seen]
+        for event in new:
+            account.seen[event] = sightings[event]
+            self._note(account.machine, f"sees {sightings[event].what}")
+        before = {*account.listed, *new}
+        for gone in before - {*listed}:
+            self._note(account.machine, f"sees that event {gone[:8]} is gone")
+        for again in {*listed} - before:
+            self._note(account.machine, f"sees event {again[:8]} again")
+        account.listed = listed

@@ -62,7 +62,10 @@ class Playhouse:
 
     def accounts(self, project: ProjectName) -> Sequence[Account]:
         """Say what guests have done so far."""
-        return [replace(account) for account in self._plays[project][1].accounts.values()]
+        return [
+            replace(account, seen=dict(account.seen), approved=dict(account.approved))
+            for account in self._plays[project][1].accounts.values()
+        ]
 
     def close(self, project: ProjectName) -> None:
         """Let everybody be answered as ever."""

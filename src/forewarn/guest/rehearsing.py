@@ -129,8 +129,8 @@ class Rehearsing:
         if answer.status == OK:
             known = VERSIONS[poll.version].types
             shown = (instead or seat.audience.document).events
-            told = [_named(event) for event in shown if event.type in known]
-            role.ledger.told(role.machine, told, now=self._now())
+            sent = {str(event.id): _named(event) for event in shown if event.type in known}
+            role.ledger.sent(role.machine, sent, now=self._now())
             if any(fault.kind is FaultKind.TEXT for fault in met):
                 answer = answers.relabelled(answer, PLAIN)
         self._judge(role, seat.audience.document, met)
@@ -165,6 +165,6 @@ class Rehearsing:
         return datetime.fromtimestamp(self._pulse.seconds, UTC)
 
 
-def _named(event: Event) -> tuple[str, str]:
+def _named(event: Event) -> str:
     names = ", ".join(resource_names(event))
-    return event.id, f"{event.type} of {names} ({event.status}, event {event.id[:8]})"
+    return f"{event.type} of {names} ({event.status}, event {event.id[:8]})"

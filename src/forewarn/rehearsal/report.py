@@ -110,6 +110,7 @@ def _guest(account: Account, events: Sequence[EventFacts], began: datetime) -> G
 
 def _sight(account: Account, event: EventFacts, began: datetime) -> Sight:
     freed = event.approved or event.started
+    sighting = account.seen.get(event.id)
     approved = account.approved.get(event.id)
     if approved is not None:  # and answered; the service has acted on it by then
         approved = event.approvals.get(account.machine, approved)
@@ -118,7 +119,7 @@ def _sight(account: Account, event: EventFacts, began: datetime) -> Sight:
         type=event.type,
         named=account.machine in event.machines,
         announced=(event.announced - began).total_seconds(),
-        seen=_since(began, account.seen.get(event.id)),
+        seen=_since(began, sighting.at if sighting else None),
         approved=_since(began, approved),
         started=_since(began, event.started),
         ended=_since(began, event.ended),

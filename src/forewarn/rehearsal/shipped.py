@@ -7,8 +7,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.rehearsal.reading import read_scenario
 from forewarn.rehearsal.scenario import Scenario
+from forewarn.rehearsal.scenario_file import read_scenario
 
 SUFFIX = ".toml"
 

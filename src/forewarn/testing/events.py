@@ -10,7 +10,7 @@ from forewarn.control.views import EventView, OrderView
 from forewarn.core.guests.document import resource_names
 from forewarn.core.model import event
 from forewarn.core.words import EventId, OrderId
-from forewarn.testing.service import TEST, Service
+from forewarn.testing.fleet_service import TEST, FleetService
 
 # Real seconds. A guest that waits for news has it within milliseconds, one that polls within one or two.
 PATIENCE = 5.0
@@ -20,7 +20,7 @@ LOOK_EVERY = 0.01
 class Event:
     """What guests are told, as it is now."""
 
-    def __init__(self, service: Service, id_: EventId) -> None:
+    def __init__(self, service: FleetService, id_: EventId) -> None:
         self._service = service
         self._id = id_
 
@@ -120,7 +120,7 @@ class Event:
 class Order:
     """What is going to be done to a machine or a host, as far as it is now."""
 
-    def __init__(self, service: Service, id_: OrderId) -> None:
+    def __init__(self, service: FleetService, id_: OrderId) -> None:
         self._service = service
         self._id = id_
 
@@ -157,14 +157,14 @@ class Order:
         return f"<{order.action} of {order.machine_name or order.host}, {order.state}, order {self.id}>"
 
 
-def _silence(view: EventView, patience: float, service: Service) -> str:
+def _silence(view: EventView, patience: float, service: FleetService) -> str:
     """Say what the guests did instead of approving."""
     event = view.event
     whole = f"event {event.id} ({event.type}) was not approved within {patience:g} s"
     return "; ".join([whole, *(_did(named.name, event.id, service) for named in event.resources)])
 
 
-def _did(machine: str, event: str, service: Service) -> str:
+def _did(machine: str, event: str, service: FleetService) -> str:
     account = service.account(machine)
     if not account.polls:
         return f"{machine} has never polled: is its endpoint the one that your application asks?"

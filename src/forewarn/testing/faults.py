@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Literal, TypeAlias
 
 from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
-from forewarn.testing.service import TEST, Service
+from forewarn.testing.fleet_service import TEST, FleetService
 
 FaultName: TypeAlias = Literal[
     "slow",
@@ -56,7 +56,7 @@ def fault_of(
 class PutFault:
     """A fault that guests meet until it is lifted: by hand, at the end of a `with`, or with the test."""
 
-    def __init__(self, service: Service, fault: Fault) -> None:
+    def __init__(self, service: FleetService, fault: Fault) -> None:
         self._service = service
         self._fault = fault
         service.put(fault)

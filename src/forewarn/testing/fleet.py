@@ -9,9 +9,9 @@ from forewarn.api.services import Services
 from forewarn.core.model import event
 from forewarn.testing.events import Event
 from forewarn.testing.faults import FaultName, PutFault, fault_of
+from forewarn.testing.fleet_service import TEST, FleetService, running_service
 from forewarn.testing.host import Host
 from forewarn.testing.machine import Machine
-from forewarn.testing.service import TEST, Service, running_service
 from forewarn.wire.fleet import read_fleet, write_fleet
 
 # As many events as are read at once.
@@ -21,7 +21,7 @@ PAGE = 1000
 class Fleet:
     """What the fixture `forewarn` gives: at first only hosts, and a clock that stands until it is turned."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: FleetService) -> None:
         self._service = service
         self._machines: dict[str, Machine] = {}
 
@@ -76,7 +76,7 @@ class Fleet:
 
     @property
     def now(self) -> datetime:
-        """Service time."""
+        """FleetService time."""
         return self._service.ask(lambda services: services.timekeeper.now())
 
     def advance(
@@ -114,7 +114,7 @@ class Fleet:
             fleet["machines"].append({"name": name, **given})
 
         self._change(added)
-        machine = Machine(self._service, name, self._service.open_door(name))
+        machine = Machine(self._service, name, self._service.open_endpoint(name))
         self._machines[name.casefold()] = machine
         return machine
 

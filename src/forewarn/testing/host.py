@@ -5,13 +5,13 @@ from typing import Literal
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, Work
 from forewarn.testing.events import Order
-from forewarn.testing.service import TEST, Service
+from forewarn.testing.fleet_service import TEST, FleetService
 
 
 class Host:
     """A host; what is ordered here is announced to the machines it carries."""
 
-    def __init__(self, service: Service, name: str) -> None:
+    def __init__(self, service: FleetService, name: str) -> None:
         self._service = service
         self._name = name
 

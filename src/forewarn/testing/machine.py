@@ -9,7 +9,7 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action
 from forewarn.testing.events import Event, Order
 from forewarn.testing.faults import FaultName, PutFault, fault_of
-from forewarn.testing.service import TEST, Service
+from forewarn.testing.fleet_service import TEST, FleetService
 
 
 class Machine:
@@ -19,7 +19,7 @@ class Machine:
     is announced. The clock stands until it is turned, so nobody is late.
     """
 
-    def __init__(self, service: Service, name: str, endpoint: str) -> None:
+    def __init__(self, service: FleetService, name: str, endpoint: str) -> None:
         self._service = service
         self._name = name
         self._endpoint = endpoint

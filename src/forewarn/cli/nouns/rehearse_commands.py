@@ -11,7 +11,7 @@ from forewarn.cli.session import Session, with_session
 from forewarn.client.calls import ADVICE, ServerUnreachable
 
 if TYPE_CHECKING:
-    from forewarn.rehearsal.program import Wishes
+    from forewarn.rehearsal.rehearse import RehearsalRequest
     from forewarn.rehearsal.scenario import Scenario
 
 Name = Annotated[
@@ -85,14 +85,14 @@ def rehearse(
         raise typer.BadParameter("expected a file, or a name that --list shows", param_hint="SCENARIO")
     running = bool(session.server or session.project)
     _check_usage(running=running, command=command, machine=machine, url_file=client_url_file)
-    wishes = _installed_wishes()(
+    request = _installed_request()(
         scenario=_scenario(scenario, command or [], speed),
         wait=_duration(wait),
         project=session.project,
-        players=_players(machine or []),
+        substitutes=_players(machine or []),
         paced=speed is not None,
     )
-    _rehearse(session, wishes, running=running, url_file=Path(client_url_file) if client_url_file else None)
+    _rehearse(session, request, running=running, url_file=Path(client_url_file) if client_url_file else None)
 
 
 def _list(session: Session) -> None:
@@ -148,7 +148,7 @@ def _duration(text: str) -> timedelta:
 def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
     from forewarn.core.errors import ForewarnError, NotFound
     from forewarn.core.spelling import hint
-    from forewarn.rehearsal.reading import with_command, with_speed
+    from forewarn.rehearsal.scenario_file import with_command, with_speed
     from forewarn.rehearsal.shipped import all_shipped, find
 
     try:
@@ -165,31 +165,31 @@ def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
     return with_command(found, command) if command else found
 
 
-def _installed_wishes() -> "type[Wishes]":
+def _installed_request() -> "type[RehearsalRequest]":
     """Import what plays scenarios, which is part of the server."""
     try:
-        from forewarn.rehearsal.program import Wishes
+        from forewarn.rehearsal.rehearse import RehearsalRequest
     except ModuleNotFoundError as error:
         terminal.complain(
             f"the server is not installed ({error.name} is missing)\n"
             "Install it with `pip install 'forewarn[server]'`."
         )
         raise typer.Exit(1) from None
-    return Wishes
+    return RehearsalRequest
 
 
-def _rehearse(session: Session, wishes: "Wishes", *, running: bool, url_file: Path | None) -> None:
+def _rehearse(session: Session, request: "RehearsalRequest", *, running: bool, url_file: Path | None) -> None:
     from forewarn.cli.views.rehearsal_view import show_report, watching
     from forewarn.core.errors import ForewarnError, Unavailable
-    from forewarn.rehearsal import program
+    from forewarn.rehearsal import rehearse
     from forewarn.rehearsal.report import as_json
 
     try:
-        with watching(wishes.scenario.name, beside=session.json, url_file=url_file) as watcher:
+        with watching(request.scenario.name, beside=session.json, url_file=url_file) as watcher:
             if running:
-                report = program.rehearse_on(session.client.conversation(), wishes, watcher)
+                report = rehearse.rehearse_on(session.client.conversation(), request, watcher)
             else:
-                report = program.rehearse(wishes, watcher)
+                report = rehearse.rehearse(request, watcher)
     except Unavailable as error:
         raise ServerUnreachable(f"{error}\n{ADVICE}") from None
     except ForewarnError as error:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from forewarn.control.ledger import Account
-    from forewarn.rehearsal.program import Opening
+    from forewarn.rehearsal.rehearse import Opening
     from forewarn.rehearsal.report import GuestReport, Report, Sight
 
 # The latest of what happened, below the table of machines.
@@ -99,7 +99,7 @@ class Drawer(Watcher):
         for column in ("machine", "polls", "spoiled", "sees now", "approved"):
             table.add_column(column)
         for account in list(self._accounts.values()):
-            told = [str(len(each)) for each in (account.lists, account.approved)]
+            told = [str(len(each)) for each in (account.listed, account.approved)]
             table.add_row(account.machine, str(account.polls), str(account.spoiled), *told)
         return Group(table, *(Text(line, no_wrap=True, overflow="ellipsis") for line in list(self._lines)))
 

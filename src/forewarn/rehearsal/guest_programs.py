@@ -17,7 +17,7 @@ Ended: TypeAlias = Callable[[str, int], None]  # whose program, and with which c
 PATIENCE = 5.0
 
 
-class RunningGuest:
+class GuestProgram:
     """A program that runs as the guest of a machine."""
 
     def __init__(self, guest: GuestCommand, endpoint: str, *, note: Note, ended: Ended) -> None:

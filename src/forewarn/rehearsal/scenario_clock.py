@@ -1,4 +1,4 @@
-"""The time of a rehearsal."""
+"""The time of a scenario, counted from its start."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ async def until(condition: Callable[[], bool], *, within: float | None = None) -
         await asyncio.sleep(LOOK_EVERY)
 
 
-class Stage:
+class ScenarioClock:
     """Service time, counted from the start of a scenario; before that it stands at nothing."""
 
     def __init__(self, clock: Clock) -> None:
@@ -28,7 +28,7 @@ class Stage:
         self.began: datetime | None = None
 
     def begin(self) -> datetime:
-        """Start, and say when that is."""
+        """Start, and return when that is."""
         self.began = self._clock.now()
         return self.began
 
@@ -37,5 +37,5 @@ class Stage:
         return self._clock.now()
 
     def elapsed(self) -> timedelta:
-        """Say how long it has run."""
+        """Return how long it has run."""
         return timedelta() if self.began is None else self._clock.now() - self.began

@@ -1,4 +1,4 @@
-"""Finds on a running server the machines and hosts that can play a scenario, and refuses all others."""
+"""Finds on a running server the machines and hosts for a scenario, and refuses what is not for rehearsals."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,17 +7,16 @@ from typing import Any
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.rehearsal.consent import how_to_mark
 from forewarn.core.words import Action, Priority
-from forewarn.rehearsal.casting import cast, evicted, hosts_of, machines_on, roles
-from forewarn.rehearsal.operator import Operator
 from forewarn.rehearsal.scenario import EVENTS, OrderStep, Scenario
+from forewarn.rehearsal.substitution import evicted, hosts_of, machines_on, required_machines, substitute
+from forewarn.rehearsal.target import OperatorApi
 
-PAGE = 1000
 # What the user of a project may order; the rest, and all that is done to hosts, is for operators.
 USERS_ACTIONS = frozenset({Action.RESTART, Action.REDEPLOY, Action.TERMINATE, Action.START})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Company:
+class MatchedScenario:
     """A scenario with the machines and hosts of a project in it."""
 
     scenario: Scenario
@@ -25,43 +24,43 @@ class Company:
     places: Mapping[str, str]  # where the guest of each machine polls, in words
 
 
-async def audition(
-    server: Operator, scenario: Scenario, *, project: str | None, players: Mapping[str, str]
-) -> Company:
-    """Find who plays whom, by name where nothing else is said; refused unless all are for rehearsals."""
-    _check(scenario, players)
-    await _check_rights(server, scenario)
-    chosen = await _project(server, project)
+async def match_machines(
+    api: OperatorApi, scenario: Scenario, *, project: str | None, substitutes: Mapping[str, str]
+) -> MatchedScenario:
+    """Find a machine for each that a scenario needs; refused unless all are for rehearsals."""
+    _check(scenario, substitutes)
+    await _check_rights(api, scenario)
+    chosen = await _project(api, project)
     found = {
-        role: await _machine(server, players.get(role, role), role=role, project=chosen)
-        for role in roles(scenario)
+        role: await _machine(api, substitutes.get(role, role), role=role, project=chosen)
+        for role in required_machines(scenario)
     }
     names = {role: str(machine["name"]) for role, machine in found.items()}
     _check_once(names)
     _check_evicted(scenario, found)
     hosts = {host: _carrier(scenario, host, found) for host in hosts_of(scenario)}
     if hosts:
-        await _check_hosts(server, hosts.values())
-    return Company(
-        scenario=cast(scenario, machines=names, hosts=hosts),
+        await _check_hosts(api, hosts.values())
+    return MatchedScenario(
+        scenario=substitute(scenario, machines=names, hosts=hosts),
         project=chosen,
-        places={machine["name"]: _place(machine) for machine in found.values()},
+        places={machine["name"]: _where_it_polls(machine) for machine in found.values()},
     )
 
 
-def _check(scenario: Scenario, players: Mapping[str, str]) -> None:
-    for role in players:
+def _check(scenario: Scenario, substitutes: Mapping[str, str]) -> None:
+    for role in substitutes:
         if role not in scenario.machines:
             raise NotFound(f"{scenario.name} has no machine {role}, only {', '.join(scenario.machines)}")
 
 
-async def _check_rights(server: Operator, scenario: Scenario) -> None:
+async def _check_rights(api: OperatorApi, scenario: Scenario) -> None:
     """Refuse at once what would be refused when the order is due."""
     orders = [step.does for step in scenario.steps if isinstance(step.does, OrderStep)]
     for order in orders:
         if order.host or order.action not in USERS_ACTIONS:
             try:
-                await server.call("GET", "/v1/tokens")  # whoever may not do this is no operator
+                await api.call("GET", "/v1/tokens")  # only operators may
             except Conflict:
                 raise Conflict(f"{scenario.name} orders {order}, which takes an operator's token") from None
             return
@@ -85,41 +84,30 @@ def _check_evicted(scenario: Scenario, found: Mapping[str, Mapping[str, Any]]) -
             )
 
 
-async def _project(server: Operator, name: str | None) -> str:
-    """Choose the project: the one that is named, or the only one there is for whoever asks."""
+async def _project(api: OperatorApi, name: str | None) -> str:
+    """Choose the project: the one that is named, or the only one that the caller sees."""
     if name is None:
-        known = await _projects(server)
+        known = await api.all("projects")
         if len(known) != 1:
             ready = ", ".join(each["name"] for each in known if each["rehearsal"]) or "none yet"
             raise Conflict(f"say in which project with --project; those for rehearsals: {ready}")
         name = str(known[0]["name"])
-    shown = (await server.call("GET", f"/v1/projects/{name}"))["project"]
+    shown = (await api.call("GET", f"/v1/projects/{name}"))["project"]
     if not shown["rehearsal"]:
         raise Conflict(f"project {name} is not for rehearsals: {how_to_mark(name)}")
     return name
 
 
-async def _projects(server: Operator) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    after = ""
-    while True:
-        page = await server.call("GET", "/v1/projects", params={"after": after, "limit": PAGE})
-        found += page["projects"]
-        if page["next"] is None:
-            return found
-        after = page["next"]
-
-
-async def _machine(server: Operator, name: str, *, role: str, project: str) -> dict[str, Any]:
+async def _machine(api: OperatorApi, name: str, *, role: str, project: str) -> dict[str, Any]:
     try:
-        shown = await server.call("GET", f"/v1/machines/{name}", params={"project": project})
+        shown = await api.call("GET", f"/v1/machines/{name}", params={"project": project})
     except NotFound:
         who = f"--machine {role}=NAME says which machine plays {role}"
         raise NotFound(f'project {project} has no machine "{name}": {who}') from None
     return dict(shown["machine"])
 
 
-def _place(machine: Mapping[str, Any]) -> str:
+def _where_it_polls(machine: Mapping[str, Any]) -> str:
     if machine["port"] is not None:
         return f"http://127.0.0.1:{machine['port']}{EVENTS}, on the server's machine"
     if machine["address"] is not None:
@@ -128,11 +116,11 @@ def _place(machine: Mapping[str, Any]) -> str:
 
 
 def _carrier(scenario: Scenario, host: str, found: Mapping[str, Mapping[str, Any]]) -> str:
-    """Find the host that carries those who play the machines of a scenario's host."""
-    players = [found[role] for role in machines_on(scenario, host)]
-    hosts = sorted({str(machine["host"]) for machine in players if machine["host"]})
+    """Find the host that carries the machines matched with those of a scenario's host."""
+    substitutes = [found[role] for role in machines_on(scenario, host)]
+    hosts = sorted({str(machine["host"]) for machine in substitutes if machine["host"]})
     if len(hosts) != 1:
-        where = ", ".join(f"{machine['name']} on {machine['host'] or 'no host'}" for machine in players)
+        where = ", ".join(f"{machine['name']} on {machine['host'] or 'no host'}" for machine in substitutes)
         raise Conflict(
             f"{scenario.name} does something to all that {host} carries, but here that is not on one host: "
             f"{where or 'it carries nothing'}"
@@ -140,11 +128,11 @@ def _carrier(scenario: Scenario, host: str, found: Mapping[str, Mapping[str, Any
     return hosts[0]
 
 
-async def _check_hosts(server: Operator, hosts: Iterable[str]) -> None:
+async def _check_hosts(api: OperatorApi, hosts: Iterable[str]) -> None:
     """Refuse at once what the server would refuse when the order is due."""
-    agreed = {each["name"] for each in await _projects(server) if each["rehearsal"]}
+    agreed = {each["name"] for each in await api.all("projects") if each["rehearsal"]}
     for host in hosts:
-        shown = (await server.call("GET", f"/v1/hosts/{host}"))["host"]
+        shown = (await api.call("GET", f"/v1/hosts/{host}"))["host"]
         others = [name for name in shown["projects"] if name not in agreed]
         if others:
             raise Conflict(

@@ -29,10 +29,10 @@ from forewarn.agent.setup.agent_config import Config, load
 from forewarn.clock import clock_of
 from forewarn.control.ledger import Account
 from forewarn.rehearsal import killer
-from forewarn.rehearsal.program import Opening, Wishes, rehearse
-from forewarn.rehearsal.reading import with_command
+from forewarn.rehearsal.rehearse import Opening, RehearsalRequest, rehearse
 from forewarn.rehearsal.report import Report, Sight
 from forewarn.rehearsal.scenario import Scenario
+from forewarn.rehearsal.scenario_file import with_command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class AgentReport:
     remarks: tuple[str, ...]  # what is to be known when one reads this
 
 
-class _Audience:
+class _AgentObserver:
     """Passes on what happens, and waits until every agent has come back."""
 
     def __init__(self, journals: Mapping[str, Path], note: Callable[[timedelta, str, str], None]) -> None:
@@ -94,7 +94,7 @@ def rehearse_agent(
         # Whether it should approve is for its config to say.
         expect = replace(scenario.expect, approved=None, within=None)
         played = with_command(replace(scenario, expect=expect), command)
-        report = rehearse(Wishes(scenario=played), _Audience(journals, note))
+        report = rehearse(RehearsalRequest(scenario=played), _AgentObserver(journals, note))
         return _reported(report, journals, load(config), speed=clock_of(scenario.clock).speed, killing=killed)
 
 

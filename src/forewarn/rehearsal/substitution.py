@@ -1,4 +1,4 @@
-"""Who plays whom: a scenario written for one fleet, played by the machines of another."""
+"""A scenario written for one fleet, played on the machines of another."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,17 +10,17 @@ from forewarn.rehearsal.scenario import FaultStep, OrderStep, Scenario, Step
 
 
 def machines_on(scenario: Scenario, host: str) -> tuple[str, ...]:
-    """Name the machines that a scenario's fleet has on a host."""
+    """Return the machines that a scenario's fleet has on a host."""
     return tuple(machine.name for machine in scenario.fleet.machines if machine.host == host)
 
 
 def hosts_of(scenario: Scenario) -> tuple[str, ...]:
-    """Name the hosts that a scenario orders something to be done to."""
+    """Return the hosts that a scenario orders something to be done to."""
     return tuple(sorted({order.host for order in _orders(scenario) if order.host}))
 
 
-def roles(scenario: Scenario) -> tuple[str, ...]:
-    """Name the machines that a scenario cannot do without: others of its fleet need not exist elsewhere."""
+def required_machines(scenario: Scenario) -> tuple[str, ...]:
+    """Return the machines that a scenario cannot do without: others of its fleet need not exist elsewhere."""
     orders = _orders(scenario)
     faults = [step.does.fault for step in scenario.steps if isinstance(step.does, FaultStep)]
     spoiled = {name for fault in faults for name in fault.machines}
@@ -30,14 +30,14 @@ def roles(scenario: Scenario) -> tuple[str, ...]:
 
 
 def evicted(scenario: Scenario) -> tuple[str, ...]:
-    """Name the machines that a scenario evicts."""
+    """Return the machines that a scenario evicts."""
     return tuple(
         order.machine for order in _orders(scenario) if order.action is Action.EVICT and order.machine
     )
 
 
-def cast(scenario: Scenario, *, machines: Mapping[str, str], hosts: Mapping[str, str]) -> Scenario:
-    """Put other names for machines and hosts; only the machines named here remain."""
+def substitute(scenario: Scenario, *, machines: Mapping[str, str], hosts: Mapping[str, str]) -> Scenario:
+    """Rename machines and hosts; only the machines named here remain."""
     fleet = replace(
         scenario.fleet,
         hosts=tuple(HostName(hosts.get(host, host)) for host in scenario.fleet.hosts),
@@ -53,7 +53,7 @@ def cast(scenario: Scenario, *, machines: Mapping[str, str], hosts: Mapping[str,
 
 
 def unanswered(scenario: Scenario) -> timedelta:
-    """Estimate how long a scenario takes if nobody approves; a server may give more notice than it must."""
+    """Estimate how long a scenario takes without approvals; a server may give more notice than it must."""
     policy = Policy()
     ends = [step.at for step in scenario.steps]
     ends += [

@@ -1,17 +1,17 @@
-"""Carries a scenario out: waits for the guests, does each step when it is due, and sees when it is over."""
+"""Runs a scenario: waits for the guests, does each step when it is due, and notices when it is over."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from forewarn.clock import monotonic
-from forewarn.control.ledger import Account, Ledger
+from forewarn.control.ledger import Account
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.rehearsal.faults import Fault
 from forewarn.rehearsal.report import EventFacts
 from forewarn.rehearsal.scenario import CancelStep, FaultStep, OrderStep, Scenario, Start, Step
-from forewarn.rehearsal.stage import Stage
+from forewarn.rehearsal.scenario_clock import ScenarioClock
+from forewarn.rehearsal.target import Target
 
 # For every guest to be answered once more when all is over; real seconds.
 AFTERWARDS = 3.0
@@ -21,67 +21,35 @@ OVER = frozenset({"done", "failed", "cancelled"})
 SERVICE = "service"
 
 
-class Venue(Protocol):
-    """The service that a scenario is played on."""
-
-    look_every: float  # real seconds
-    outlives: bool  # whether it, and what was ordered there, goes on after the rehearsal
-
-    def begin(self) -> None:
-        """Be told that the scenario begins."""
-        ...
-
-    async def spoil(self, faults: Sequence[Fault], /) -> None:
-        """Let guests meet these faults, and no others."""
-        ...
-
-    async def keep_up(self) -> None:
-        """Let time go on, and learn what guests have done, where neither happens by itself."""
-        ...
-
-    async def order(self, step: OrderStep, /) -> str:
-        """Place an order, and return its id; Conflict says why it cannot be."""
-        ...
-
-    async def cancel(self, order: str, /) -> None:
-        """Call an order off; Conflict if it is too late."""
-        ...
-
-    async def show(self, order: str, /) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Show an order, and all its events, over ones too."""
-        ...
-
-
-class Tell(Protocol):
-    """Tells whoever watches what somebody did: now, or when it was."""
+class Note(Protocol):
+    """Shows what somebody did: now, or when it was."""
 
     def __call__(self, who: str, what: str, /, *, at: datetime | None = None) -> None:
-        """Tell it."""
+        """Show it."""
         ...
 
 
-class Director:
+class ScenarioRunner:
     """Runs one scenario."""
 
     def __init__(
         self,
         scenario: Scenario,
-        venue: Venue,
+        target: Target,
         *,
-        stage: Stage,
-        ledger: Ledger,
+        clock: ScenarioClock,
         exits: Mapping[str, int],
-        note: Tell,
+        note: Note,
     ) -> None:
         """Take with which codes programs have ended that were run as guests; it goes on changing."""
         self._exits = exits
         self._scenario = scenario
-        self._venue = venue
-        self._stage = stage
-        self._ledger = ledger
+        self._target = target
+        self._clock = clock
+        self._ledger = target.ledger
         self._note = note
         self._orders: dict[str, str] = {}  # and their states
-        self._waiting: dict[str, str] = {}  # and what was told that they wait for
+        self._waiting: dict[str, str] = {}  # and the reasons that were shown
         self._first: dict[str, dict[str, Any]] = {}  # events, as they were when they were first seen
         self._events: dict[str, dict[str, Any]] = {}
         self._silent = False
@@ -89,26 +57,26 @@ class Director:
 
     async def run(self, *, places: Mapping[str, str], wait: timedelta = PATIENCE) -> None:
         """Carry the scenario out; the guests poll at their places, for the first time within a real time."""
-        if not await self._audience(places, wait):
+        if not await self._guests_polled(places, wait):
             return
-        self._venue.begin()
-        await self._venue.spoil(self._scenario.faults(self._stage.begin()))
+        self._target.begin()
+        await self._target.set_faults(self._scenario.faults(self._clock.begin()))
         self._note(SERVICE, "the scenario begins")
         waiting = list(self._scenario.steps)
         while not self._over(waiting):
-            while waiting and waiting[0].at <= self._stage.elapsed():
+            while waiting and waiting[0].at <= self._clock.elapsed():
                 await self._do(waiting.pop(0))
             await self._look()
-            await asyncio.sleep(self._venue.look_every)
-        await self._keep_up()  # somebody else may have ended it, and its orders with it
-        await self._epilogue()
+            await asyncio.sleep(self._target.look_every)
+        await self._catch_up()  # somebody else may have ended it, and its orders with it
+        await self._last_answers()
 
-    async def call_off(self) -> None:
-        """Cancel what the scenario has ordered and is not over, where it would go on with nobody watching."""
+    async def cancel_orders(self) -> None:
+        """Cancel what the scenario has ordered and is not over: it would go on unwatched."""
         for order, state in self._orders.items():
-            if self._venue.outlives and state not in OVER:
+            if state not in OVER:
                 try:
-                    await self._venue.cancel(order)
+                    await self._target.cancel(order)
                     self._note(SERVICE, f"order {order} is called off")
                 except (Conflict, Unavailable) as refusal:
                     self._note(SERVICE, f"order {order} goes on without us: {refusal}")
@@ -118,7 +86,7 @@ class Director:
         """Return what is known of every event there was."""
         return [_facts(event, self._first[id_]) for id_, event in self._events.items()]
 
-    async def _audience(self, places: Mapping[str, str], wait: timedelta) -> bool:
+    async def _guests_polled(self, places: Mapping[str, str], wait: timedelta) -> bool:
         """Wait until every guest that something is expected of has polled; False if one does not."""
         if self._scenario.start is Start.NOW:
             return True
@@ -131,27 +99,27 @@ class Director:
         self.troubles += [self._lost(account, places[account.machine], wait) for account in lost]
         return not lost
 
-    def _lost(self, account: Account, place: str, wait: timedelta) -> str:
+    def _lost(self, account: Account, url: str, wait: timedelta) -> str:
         name = account.machine
         if name in self._exits:
             return f"{name} never polled: its program ended with {self._exits[name]}"
-        return f"{name} did not poll within {wait.total_seconds():g} s: its guest polls {place}"
+        return f"{name} did not poll within {wait.total_seconds():g} s: its guest polls {url}"
 
     async def _until(self, condition: Callable[[], bool], *, within: float) -> None:
         """Wait until guests have done something, for some real seconds at most."""
         deadline = monotonic() + within
         while not condition() and monotonic() < deadline:
-            await self._keep_up()
-            await asyncio.sleep(min(self._venue.look_every, max(0.0, deadline - monotonic())))
+            await self._catch_up()
+            await asyncio.sleep(min(self._target.look_every, max(0.0, deadline - monotonic())))
 
     async def _do(self, step: Step) -> None:
         self._note(SERVICE, str(step.does))
         try:
             match step.does:
                 case OrderStep():
-                    self._orders[await self._venue.order(step.does)] = ""
+                    self._orders[await self._target.order(step.does)] = ""
                 case CancelStep() if self._orders:
-                    await self._venue.cancel(list(self._orders)[-1])
+                    await self._target.cancel(list(self._orders)[-1])
                 case CancelStep():
                     self.troubles.append("there is no order that could be cancelled")
                 case FaultStep():
@@ -165,7 +133,7 @@ class Director:
             self.troubles.append(f"{step.does} was refused: {why}")
 
     def _over(self, waiting: list[Step]) -> bool:
-        elapsed = self._stage.elapsed()
+        elapsed = self._clock.elapsed()
         if elapsed > self._scenario.limit:
             self.troubles.append(f"it was not over within {self._scenario.limit}")
             return True
@@ -174,44 +142,44 @@ class Director:
         return all(state in OVER for state in self._orders.values())
 
     async def _look(self) -> None:
-        """Tell what has happened since the last look."""
-        await self._keep_up()
+        """Show what has happened since the last look."""
+        await self._catch_up()
         await self._look_at_orders()
 
     async def _look_at_orders(self) -> None:
-        """Tell what has become of the orders and their events."""
+        """Show what has become of the orders and their events."""
         for id_ in self._orders:
             try:
-                order, events = await self._venue.show(id_)
+                order, events = await self._target.show(id_)
             except Unavailable as error:
                 self._unanswered(str(error))
                 return
             self._orders[id_] = order["state"]
-            self._tell_waiting(order)
+            self._show_waiting(order)
             for event in events:
-                self._tell(event)
+                self._show(event)
 
-    async def _keep_up(self) -> None:
+    async def _catch_up(self) -> None:
         try:
-            await self._venue.keep_up()
+            await self._target.catch_up()
             self._silent = False
         except Unavailable as error:
             self._unanswered(str(error))
 
     def _unanswered(self, why: str) -> None:
-        """Say once that nobody answers: whoever restarts a server brings it back."""
+        """Show once that the server does not answer; it may be restarted."""
         if not self._silent:
             self._silent = True
             self._note(SERVICE, why)
 
-    def _tell_waiting(self, order: dict[str, Any]) -> None:
+    def _show_waiting(self, order: dict[str, Any]) -> None:
         queued = order["waiting"] if order["state"] == "queued" else ()
         why = "; ".join(f"{each['what']}: {each['reason']}" for each in queued)
         if why and self._waiting.get(order["id"]) != why:
             self._note(SERVICE, f"{order['action']} waits: {why}")
         self._waiting[order["id"]] = why
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _show(self, event: dict[str, Any]) -> None:
         known = self._events.get(event["id"])
         first = self._first.setdefault(event["id"], event)
         self._events[event["id"]] = event
@@ -221,9 +189,9 @@ class Director:
             if event[key] is not None and (known is None or known[key] is None):
                 self._note(SERVICE, f"{what} {said}", at=_moment(event[key]))
 
-    async def _epilogue(self) -> None:
+    async def _last_answers(self) -> None:
         """Let every guest that polls see the end."""
-        end = self._stage.now()
+        end = self._clock.now()
         polling = [account for account in self._ledger.accounts.values() if account.polls]
         # An answer, not a poll: one that is under way when the endpoints close is never answered.
         await self._until(

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 import uvloop
 
 from forewarn.api.services import Services
-from forewarn.control.ledger import Account
+from forewarn.control.ledger import Account, Ledger
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import HostName
-from forewarn.rehearsal.service import PrivateService, private_service
-from forewarn.rehearsal.stage import Stage
+from forewarn.rehearsal.private_service import PrivateService, private_service
+from forewarn.rehearsal.scenario_clock import ScenarioClock
 
 T = TypeVar("T")
 
@@ -28,20 +28,22 @@ TEST = "test"
 HOSTS = ("host-1", "host-2", "host-3")
 
 
-class Service:
+class FleetService:
     """A running service, as any thread may ask it."""
 
     def __init__(self, private: PrivateService, stack: AsyncExitStack) -> None:
         """Take what it consists of, on its own loop; the stack is unwound when it ends."""
-        stage = Stage(private.clock)
-        stage.begin()
         self._loop = asyncio.get_running_loop()
         self._services = private.services
         self._stack = stack
         self._private = private
-        self._stage = stage
+        self._clock = ScenarioClock(private.services.timekeeper)
+        self._clock.begin()
+        self._ledger = Ledger()
+        self._ledger.attend(self.note)
+        # Not through the API: machines join one by one, as the test names them.
+        self._rehearsal = private.guest.play(self._ledger)
         self._faults: dict[int, Fault] = {}
-        private.ledger.attend(self.note)
         self.log: list[str] = []
 
     def ask(self, job: Callable[[Services], T]) -> T:
@@ -60,39 +62,49 @@ class Service:
         """Have something done on its loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def open_door(self, machine: str) -> str:
+    def open_endpoint(self, machine: str) -> str:
         """Return the URL at which the guest of a machine asks, as long as this runs."""
-        return self.do(self._private.open_door(machine))
+        return self.do(self._open_endpoint(machine))
+
+    async def _open_endpoint(self, machine: str) -> str:
+        self._rehearsal.cast(await self._private.machine_id(machine), machine)
+        return await self._private.open_endpoint(machine)
 
     def account(self, machine: str) -> Account:
         """Return what the guest of a machine has done."""
-        return self._private.ledger.accounts[machine]
+        return self._ledger.accounts[machine]
 
     def put(self, fault: Fault) -> None:
         """Let guests meet a fault; in force when this returns."""
         self._faults[fault.number] = fault
-        self.do(self._private.spoil(list(self._faults.values())))
+        self._meet_faults()
 
     def lift(self, fault: Fault) -> None:
         """End a fault; no matter if it has ended."""
         if self._faults.pop(fault.number, None) is not None:
-            self.do(self._private.spoil(list(self._faults.values())))
+            self._meet_faults()
+
+    def _meet_faults(self) -> None:
+        async def meet() -> None:
+            self._rehearsal.meet(tuple(self._faults.values()))
+
+        self.do(meet())
 
     def note(self, who: str, what: str) -> None:
         """Add a line to the log, with the service time since the start."""
-        minutes, seconds = divmod(int(self._stage.elapsed().total_seconds()), 60)
+        minutes, seconds = divmod(int(self._clock.elapsed().total_seconds()), 60)
         self.log.append(f"{minutes:3} m {seconds:02} s  {who}: {what}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Running:
-    service: Service
+    service: FleetService
     over: asyncio.Event
     loop: asyncio.AbstractEventLoop
 
 
 @contextmanager
-def running_service() -> Iterator[Service]:
+def running_service() -> Iterator[FleetService]:
     """Run a service with nothing but hosts on a thread of its own, and stop it."""
     opened: Future[_Running] = Future()
     # A daemon: whatever happens, somebody's test run must come to its end.
@@ -122,6 +134,6 @@ async def _serve(opened: "Future[_Running]") -> None:
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="forewarn-testing-"))
         private = await stack.enter_async_context(private_service(Path(folder), fleet=fleet, clock="manual"))
-        service = Service(private, stack)
+        service = FleetService(private, stack)
         opened.set_result(_Running(service=service, over=over, loop=asyncio.get_running_loop()))
         await over.wait()

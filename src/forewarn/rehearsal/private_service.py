@@ -1,0 +1,69 @@
+"""A private service: the server's own code, in this process, on a store of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+
+from forewarn.api.services import Services
+from forewarn.config import GuestSettings, Settings
+from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.words import MachineId
+from forewarn.guest.server import GuestServer
+from forewarn.server.wiring import Parts, open_core, wire
+
+OPERATOR = "http://127.0.0.1"
+
+
+class PrivateService:
+    """A service whose machines are reached at endpoints that are opened one by one."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.services: Services = parts.services
+        self.guest: GuestServer = parts.guest
+        transport = httpx.ASGITransport(app=parts.app)
+        self.client = httpx.AsyncClient(transport=transport, base_url=OPERATOR)
+
+    async def machine_id(self, name: str) -> MachineId:
+        """Return the id of a machine."""
+        view = await self.services.run(lambda: self.services.views.machine(name, project=None))
+        return view.machine.id
+
+    async def open_endpoint(self, name: str, *, port: int = 0) -> str:
+        """Open an endpoint for a machine, on a free port if none is given; returns its URL."""
+        return await self.guest.open_door(await self.machine_id(name), name=name, port=port)
+
+
+@asynccontextmanager
+async def private_service(folder: Path, *, fleet: FleetSpec, clock: str) -> AsyncIterator[PrivateService]:
+    """Run a service on a folder of its own, on free ports, and stop it."""
+    # No limit on requests: a clock that runs faster makes patient guests look hasty.
+    settings = Settings(
+        database=f"sqlite:///{folder / 'rehearsal.db'}", clock=clock, guest=GuestSettings(rate=0.0)
+    )
+    core = open_core(settings)
+    try:
+        core.plane.apply_fleet(_for_rehearsals(fleet), by="rehearsal")
+        parts = wire(core)
+        await parts.guest.start([])
+        parts.worker.start()
+        service = PrivateService(parts)
+        try:
+            yield service
+        finally:
+            await service.client.aclose()
+            await parts.guest.stop()
+            # Not on this loop: the worker's last word to the boards needs it.
+            await asyncio.to_thread(parts.worker.stop)
+    finally:
+        core.store.close()
+
+
+def _for_rehearsals(fleet: FleetSpec) -> FleetSpec:
+    """Let scenarios be played on all machines, which are reached at the endpoints opened for them alone."""
+    machines = (replace(machine, address=None, network="", port=None) for machine in fleet.machines)
+    projects = (replace(project, rehearsal=True) for project in fleet.projects)
+    return replace(fleet, machines=tuple(machines), projects=tuple(projects))

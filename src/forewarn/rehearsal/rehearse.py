@@ -1,0 +1,230 @@
+"""A whole rehearsal: a target, endpoints, guests, the scenario, and the report."""
+
+import asyncio
+import signal
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import uvloop
+
+from forewarn.clock import clock_of
+from forewarn.control.ledger import Account
+from forewarn.core.errors import Conflict, ForewarnError, Invalid
+from forewarn.rehearsal.guest_programs import GuestProgram
+from forewarn.rehearsal.matching import match_machines
+from forewarn.rehearsal.private_service import private_service
+from forewarn.rehearsal.report import Report, report
+from forewarn.rehearsal.runner import PATIENCE, ScenarioRunner
+from forewarn.rehearsal.scenario import EVENTS, Scenario
+from forewarn.rehearsal.scenario_clock import ScenarioClock, until
+from forewarn.rehearsal.substitution import unanswered
+from forewarn.rehearsal.target import MANUAL, OperatorApi, ServerClock, Target
+from forewarn.server.wiring import new_id
+
+# For guests that have work left when all is over; real seconds.
+SATISFIED_WITHIN = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What an observer is told before a scenario begins."""
+
+    scenario: Scenario  # with the names of the machines it is played on
+    clock: str  # how time goes, in words
+    places: Mapping[str, str]  # where the guest of each machine polls, in words
+    endpoints: Mapping[str, str] = field(default_factory=dict)  # the URLs of a private service
+    project: str | None = None  # of a running server
+    unanswered: timedelta | None = None  # how long it really takes there without approvals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsalRequest:
+    """How a scenario is to be played."""
+
+    scenario: Scenario
+    wait: timedelta = PATIENCE  # real time, for every guest to poll for the first time
+    # The rest is for a running server.
+    project: str | None = None
+    substitutes: Mapping[str, str] = field(default_factory=dict)  # by the scenario's machine
+    paced: bool = False  # whether the scenario's pace was asked for, which only a manual clock can keep to
+
+
+class Observer(Protocol):
+    """Shows a rehearsal while it runs."""
+
+    def opened(
+        self, opening: Opening, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
+    ) -> None:
+        """Take where the guests should poll; the accounts and the time go on changing."""
+        ...
+
+    def noted(self, at: timedelta, who: str, what: str) -> None:
+        """Take what has happened."""
+        ...
+
+    def satisfied(self) -> bool:
+        """Return whether the guests may be ended, once all is over."""
+        ...
+
+
+def rehearse(request: RehearsalRequest, observer: Observer) -> Report:
+    """Play a scenario in a private service; returns when it is over.
+
+    SIGINT and SIGTERM end it with what there is to report.
+    """
+    return _run(_in_private(request, observer))
+
+
+def rehearse_on(server: httpx.AsyncClient, request: RehearsalRequest, observer: Observer) -> Report:
+    """Play a scenario on a running server, in a project of its own; ends as one in a private service."""
+    return _run(_on_running(server, request, observer))
+
+
+def _run(rehearsal: Coroutine[None, None, Report]) -> Report:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_ending_on_request(rehearsal))
+
+
+async def _ending_on_request(rehearsal: Coroutine[None, None, Report]) -> Report:
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await rehearsal
+
+
+async def _in_private(request: RehearsalRequest, observer: Observer) -> Report:
+    scenario = request.scenario
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forewarn-rehearsal-")))
+        service = await stack.enter_async_context(
+            private_service(folder, fleet=scenario.fleet, clock=scenario.clock)
+        )
+        api = OperatorApi(service.client)
+        clock = ServerClock(await api.call("GET", "/v1/clock"))
+        rehearsal = _Rehearsal(
+            scenario, _target(api, scenario, _project(scenario), clock), observer, wait=request.wait
+        )
+        await rehearsal.set_up()
+        endpoints = {
+            str(machine.name): await service.open_endpoint(machine.name, port=machine.port or 0)
+            for machine in scenario.fleet.machines
+        }
+        places = {name: f"{url}{EVENTS}" for name, url in endpoints.items()}
+        rehearsal.open(Opening(scenario=scenario, clock=scenario.clock, places=places, endpoints=endpoints))
+        for guest in scenario.guests:
+            program = GuestProgram(
+                guest, endpoints[guest.machine], note=rehearsal.note, ended=rehearsal.program_ended
+            )
+            await program.start()
+            stack.push_async_callback(program.stop)
+        return await rehearsal.run()
+
+
+async def _on_running(client: httpx.AsyncClient, request: RehearsalRequest, observer: Observer) -> Report:
+    async with client:
+        api = OperatorApi(client)
+        clock = ServerClock(await api.call("GET", "/v1/clock"))
+        if request.paced and clock.kind != MANUAL:
+            raise Conflict(f"the server's clock is {clock.kind}, and keeps its own time: leave --speed out")
+        matched = await match_machines(
+            api, request.scenario, project=request.project, substitutes=request.substitutes
+        )
+        scenario, pace = matched.scenario, clock_of(request.scenario.clock).speed
+        rehearsal = _Rehearsal(
+            scenario, _target(api, scenario, matched.project, clock), observer, wait=request.wait
+        )
+        await rehearsal.set_up()
+        rehearsal.open(
+            Opening(
+                scenario=scenario,
+                clock=f"{clock.kind}, turned at {scenario.clock}" if clock.kind == MANUAL else clock.kind,
+                places=matched.places,
+                project=matched.project,
+                unanswered=unanswered(scenario) / (clock.speed or pace),
+            )
+        )
+        return await rehearsal.run()
+
+
+def _target(api: OperatorApi, scenario: Scenario, project: str, clock: ServerClock) -> Target:
+    pace = clock_of(scenario.clock).speed
+    return Target(api, scenario=scenario, project=project, clock=clock, pace=pace, id_=new_id())
+
+
+def _project(scenario: Scenario) -> str:
+    """Return the project of a scenario's own fleet; a rehearsal is played in one."""
+    projects = sorted({machine.project for machine in scenario.fleet.machines})
+    if len(projects) > 1:
+        raise Invalid(f"{scenario.name}: expected all machines in one project, got {', '.join(projects)}")
+    return projects[0]
+
+
+class _Rehearsal:
+    """A scenario, its target and its observer, put together."""
+
+    def __init__(self, scenario: Scenario, target: Target, observer: Observer, *, wait: timedelta) -> None:
+        self._scenario = scenario
+        self._target = target
+        self._observer = observer
+        self._wait = wait
+        self._clock = ScenarioClock(target.clock)
+        self._places: Mapping[str, str] = {}
+        self._exits: dict[str, int] = {}
+        target.ledger.attend(self.note)
+
+    async def set_up(self) -> None:
+        """Let guests meet the faults that are on from the first poll."""
+        await self._target.set_faults(self._scenario.faults(None))
+
+    def open(self, opening: Opening) -> None:
+        """Show where the guests poll."""
+        self._places = opening.places
+        self._observer.opened(opening, self._target.ledger.accounts, self._clock.elapsed)
+
+    def note(self, who: str, what: str, *, at: datetime | None = None) -> None:
+        """Show what has happened, now or when it was."""
+        began = self._clock.began
+        elapsed = self._clock.elapsed() if at is None or began is None else at - began
+        self._observer.noted(elapsed, who, what)
+
+    def program_ended(self, machine: str, code: int) -> None:
+        """Record that a program that was run as a guest has ended."""
+        self._exits[machine] = code
+        self.note(machine, f"its program has ended with {code}")
+
+    async def run(self) -> Report:
+        """Play the scenario, and return how it went."""
+        try:
+            return await self._played()
+        finally:
+            await self._target.leave()
+
+    async def _played(self) -> Report:
+        runner = ScenarioRunner(
+            self._scenario, self._target, clock=self._clock, exits=self._exits, note=self.note
+        )
+        troubles = []
+        try:
+            await runner.run(places=self._places, wait=self._wait)
+            await until(self._observer.satisfied, within=SATISFIED_WITHIN)
+        except asyncio.CancelledError:
+            # Ctrl-C: what there is so far is worth a report.
+            troubles.append("it was interrupted")
+        except ForewarnError as refusal:
+            troubles.append(f"it could not go on: {refusal}")
+        await runner.cancel_orders()
+        now = self._target.clock.now()
+        return report(
+            self._scenario,
+            self._target.ledger.accounts,
+            runner.events(),
+            began=self._clock.began or now,
+            ended=now,
+            troubles=[*runner.troubles, *troubles],
+        )

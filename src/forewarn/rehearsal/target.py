@@ -1,0 +1,191 @@
+"""The service that a scenario is played on, private or running: reached through its operator API alone.
+
+The guests poll the service itself; it is told which faults they are to meet, and asked what they did.
+"""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import httpx
+
+from forewarn.clock import monotonic
+from forewarn.control.ledger import Account, Ledger, Sighting
+from forewarn.core.errors import Conflict, NotFound, Unavailable
+from forewarn.core.rehearsal.faults import Fault
+from forewarn.rehearsal.scenario import OrderStep, Scenario
+from forewarn.wire import operator
+
+MANUAL = "manual"
+FIRST_ERROR = 400
+NOT_FOUND = 404
+FIRST_FAULT = 500  # of the server's own: another time it may answer
+PAGE = 1000
+# Real seconds. A clock that may be fast is looked at often; in real time there is no hurry.
+LOOK_OFTEN = 0.05
+LOOK_SELDOM = 1.0
+# Each turn of a manual clock is a record. It is turned once a real second, and sooner only where guests would
+# find more than a third of the shortest notice gone at once.
+TURN_EVERY = 1.0
+LONGEST_TURN = 10.0  # of service time
+# Two computers' clocks drift apart, and a server's may be corrected.
+COMPARE_EVERY = 10.0
+# Several times within the server's lease on a rehearsal.
+RENEW_EVERY = 8.0
+
+
+class OperatorApi:
+    """Calls of the operator API, with the server's errors as forewarn's own."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        """Send a request; a refusal is a Conflict or NotFound, no answer is Unavailable."""
+        try:
+            answer = await self._client.request(method, path, **more)
+            content = answer.json()
+            refusal = content["error"]["message"] if answer.status_code >= FIRST_ERROR else None
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise Unavailable(f"no server answers at {self._client.base_url} ({error})") from None
+        except (ValueError, KeyError, TypeError):
+            raise Unavailable(f"what answers at {self._client.base_url} is no forewarn server") from None
+        if refusal is None:
+            return dict(content)
+        if answer.status_code >= FIRST_FAULT:
+            raise Unavailable(refusal)
+        raise (NotFound if answer.status_code == NOT_FOUND else Conflict)(refusal)
+
+    async def all(self, noun: str) -> list[dict[str, Any]]:
+        """Read a whole list, page by page."""
+        found: list[dict[str, Any]] = []
+        after = ""
+        while True:
+            page = await self.call("GET", f"/v1/{noun}", params={"after": after, "limit": PAGE})
+            found += page[noun]
+            if page["next"] is None:
+                return found
+            after = page["next"]
+
+
+class ServerClock:
+    """Service time: the server's last answer, carried on at its speed."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        self.kind = str(answer["kind"])
+        self.speed = float(answer["speed"])
+        self.set(answer)
+
+    def set(self, answer: Mapping[str, Any]) -> None:
+        """Take the time from an answer of the server."""
+        self._server_now, self.set_at = datetime.fromisoformat(answer["now"]), monotonic()
+
+    def now(self) -> datetime:
+        """Return the present moment."""
+        return self._server_now + timedelta(seconds=(monotonic() - self.set_at) * self.speed)
+
+
+class Target:
+    """One project of a service, in which a scenario is played."""
+
+    def __init__(
+        self, api: OperatorApi, *, scenario: Scenario, project: str, clock: ServerClock, pace: float, id_: str
+    ) -> None:
+        """Take an id for this rehearsal, and how fast to turn a manual clock."""
+        self.clock = clock
+        self.ledger = Ledger()
+        self.look_every = LOOK_SELDOM if clock.speed == 1 else LOOK_OFTEN
+        self._api = api
+        self._pace = pace
+        self._turned_at: float | None = None  # None: the scenario has not begun
+        self._project = project
+        self._path = f"/v1/projects/{project}/rehearsal"
+        self._body = {"id": id_, "scenario": scenario.name, "machines": list(scenario.machines)}
+        self._faults: Sequence[Fault] = ()
+        self._renewed_at = monotonic()
+        for machine in scenario.machines:
+            self.ledger.admit(machine)
+
+    def begin(self) -> None:
+        """Begin to turn the clock, if it is a manual one."""
+        self._turned_at = monotonic()
+
+    async def set_faults(self, faults: Sequence[Fault]) -> None:
+        """Let guests meet these faults, and no others."""
+        self._faults = faults
+        await self._renew()
+
+    async def catch_up(self) -> None:
+        """Turn a manual clock, and learn what guests have done."""
+        if self.clock.kind == MANUAL and self._turned_at is not None:
+            real = monotonic() - self._turned_at
+            if real >= TURN_EVERY or real * self._pace >= LONGEST_TURN:
+                self._turned_at = monotonic()
+                turn = {"seconds": real * self._pace}
+                self.clock.set(await self._api.call("POST", "/v1/clock/advance", json=turn))
+        elif monotonic() - self.clock.set_at > COMPARE_EVERY:
+            self.clock.set(await self._api.call("GET", "/v1/clock"))
+        if monotonic() - self._renewed_at > RENEW_EVERY:
+            await self._renew()
+            return
+        try:
+            self._learn(await self._api.call("GET", self._path))
+        except NotFound:
+            await self._renew()  # the server was restarted, or the lease has run out
+
+    async def order(self, step: OrderStep) -> str:
+        """Place an order, and return its id; Conflict says why it cannot be."""
+        body = {"rehearsal": self._body["scenario"], **({"action": step.work.value} if step.work else {})}
+        if step.machine:
+            path, query = f"/v1/machines/{step.machine}/{step.action.value}", {"project": self._project}
+        else:
+            path, query = f"/v1/hosts/{step.host}/{step.action.value}", {}
+        answer = await self._api.call("POST", path, json=body, params=query)
+        return str(answer["order"]["id"])
+
+    async def cancel(self, order: str) -> None:
+        """Cancel an order; Conflict if it is too late."""
+        await self._api.call("POST", f"/v1/orders/{order}/cancel")
+
+    async def show(self, order: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Return an order and all its events, ended ones too."""
+        answer = await self._api.call("GET", f"/v1/orders/{order}")
+        return answer["order"], answer["events"]
+
+    async def leave(self) -> None:
+        """End the rehearsal; a server that cannot be reached ends it by itself soon."""
+        with contextlib.suppress(Conflict, NotFound, Unavailable):
+            await self._api.call("DELETE", self._path, params={"id": self._body["id"]})
+
+    async def _renew(self) -> None:
+        """Send what is played, which a restarted server does not know."""
+        body = {**self._body, "faults": [operator.fault(fault) for fault in self._faults]}
+        self._learn(await self._api.call("PUT", self._path, json=body))
+        self._renewed_at = monotonic()
+
+    def _learn(self, answer: Mapping[str, Any]) -> None:
+        for guest in answer["rehearsal"]["guests"]:
+            self.ledger.catch_up(_account(guest))
+
+
+def _account(guest: Mapping[str, Any]) -> Account:
+    return Account(
+        machine=guest["machine"],
+        polls=guest["polls"],
+        spoiled=guest["spoiled"],
+        meets=guest["meets"],
+        first_poll=_time(guest["first_poll"]),
+        last_poll=_time(guest["last_poll"]),
+        last_sound=_time(guest["last_sound"]),
+        seen={
+            each["event"]: Sighting(what=each["what"], at=datetime.fromisoformat(each["at"]))
+            for each in guest["seen"]
+        },
+        listed=tuple(guest["listed"]),
+        approved={each["event"]: datetime.fromisoformat(each["at"]) for each in guest["approved"]},
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

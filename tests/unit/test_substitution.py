@@ -1,0 +1,62 @@
+"""Scenarios on the machines of a running server, and its clock."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from forewarn.rehearsal import substitution
+from forewarn.rehearsal.scenario import OrderStep, Scenario
+from forewarn.rehearsal.scenario_file import read_scenario
+from forewarn.rehearsal.shipped import all_shipped, default_fleet, find
+from forewarn.rehearsal.target import ServerClock
+
+SENT = "2026-01-05T12:00:10Z"
+
+
+def scenario(text: str) -> Scenario:
+    return read_scenario(f'[scenario]\nname = "mine"\n{text}', default_fleet=default_fleet())
+
+
+def test_only_machines_that_matter_must_be_there() -> None:
+    assert substitution.required_machines(find("spot-eviction")) == ("batch_0",)
+    assert substitution.required_machines(find("rolling-host-update")) == ("web-0", "web-1", "web-2")
+    watched = scenario(
+        '[[steps]]\norder = {machine="web-1", action="freeze"}\n[expect]\nmachines = ["web-0"]'
+    )
+    assert substitution.required_machines(watched) == ("web-0", "web-1")
+
+
+def test_those_who_play_stand_in_all_places() -> None:
+    both = scenario(
+        '[[steps]]\norder = {machine="web-0", action="freeze"}\n[[steps]]\ncancel = true\n'
+        '[[steps]]\norder = {host="host-1", action="fail"}\n[[guests]]\nmachine = "web-0"\ncommand = ["x"]\n'
+    )
+    played = substitution.substitute(both, machines={"web-0": "front"}, hosts={"host-1": "rack"})
+    assert (played.machines, played.expect.machines) == (("front",), ("front",))
+    orders = [step.does for step in played.steps if isinstance(step.does, OrderStep)]
+    assert [(order.machine, order.host) for order in orders] == [("front", None), (None, "rack")]
+    assert played.guests == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "lasts"),
+    [
+        ("user-restart", timedelta(seconds=10, minutes=15) + timedelta(seconds=90)),
+        ("spot-eviction", timedelta(seconds=10 + 30 + 90)),
+        ("hardware-failure", timedelta(seconds=10 + 90)),
+        ("degraded-hardware", timedelta(minutes=10, days=7) + timedelta(seconds=90)),
+    ],
+)
+def test_how_long_it_takes_is_known_before(name: str, lasts: timedelta) -> None:
+    assert substitution.unanswered(find(name)) == lasts
+
+
+def test_no_scenario_takes_longer_than_its_limit() -> None:
+    assert all(substitution.unanswered(each) <= each.limit for each in all_shipped())
+
+
+def test_a_clock_that_is_turned_by_hand_stands_until_the_server_says_more() -> None:
+    clock = ServerClock({"kind": "manual", "now": "2026-01-05T12:00:00Z", "speed": 0.0})
+    assert clock.now() == clock.now() == datetime(2026, 1, 5, 12, tzinfo=UTC)
+    clock.set({"now": SENT})
+    assert clock.now() == datetime(2026, 1, 5, 12, 0, 10, tzinfo=UTC)
