@@ -13,8 +13,8 @@ from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Begun, Ended, Ending, Entry, Left, TakenUp
 from forewarn.agent.setup.agent_config import parse
 from forewarn.cli import formatting
-from forewarn.rehearsal.agent_rehearsal import failures_of, remarks
-from forewarn.rehearsal.report import Sight
+from forewarn.rehearsal.rehearse_agent import failures_of, remarks
+from forewarn.rehearsal.report import GuestEvent
 from forewarn.sdk.documents import Event
 from tests.agents import NOW, event, started
 from tests.process import FOREWARN, run
@@ -184,9 +184,9 @@ def test_a_rehearsal_that_is_too_fast_for_the_agent_says_so(tmp_path: Path) -> N
     assert "passes in 0.1 s at 9000 times the speed: a lower --speed shows whether it is enough" in ran.stdout
 
 
-def sight(*, notice: float, named: bool = True, began: float = 15.0) -> Sight:
+def sight(*, notice: float, named: bool = True, began: float = 15.0) -> GuestEvent:
     times = {"seen": 20.0, "approved": None, "started": began, "ended": 99.0, "used": None}
-    return Sight(event="A", type="Reboot", named=named, announced=10.0, notice=notice, **times)
+    return GuestEvent(event="A", type="Reboot", named=named, announced=10.0, notice=notice, **times)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def sight(*, notice: float, named: bool = True, began: float = 15.0) -> Sight:
     ],
 )
 def test_that_an_event_was_seen_only_after_it_had_started_is_remarked(
-    shown: Event, seen: Sight, remarked: bool
+    shown: Event, seen: GuestEvent, remarked: bool
 ) -> None:
     found = list(remarks([TakenUp(event=shown, at=NOW)], seen, 600.0))
     assert [each.partition(".")[0] for each in found] == [

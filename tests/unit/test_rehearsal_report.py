@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forewarn.control.ledger import Account, Sighting
-from forewarn.rehearsal.report import EventFacts, Report, as_json, report
+from forewarn.rehearsal.report import EventFacts, RehearsalReport, as_json, report
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.rehearsal.shipped import default_fleet
@@ -46,7 +46,7 @@ def guest(*, polls: int = 3, seen: float | None = 12, approved: float | None = N
     )
 
 
-def outcome(wanted: Scenario, account: Account, *events: EventFacts) -> Report:
+def outcome(wanted: Scenario, account: Account, *events: EventFacts) -> RehearsalReport:
     accounts = {"web-0": account, "web-1": Account(machine="web-1")}
     return report(wanted, accounts, events, began=BEGAN, ended=after(120))
 

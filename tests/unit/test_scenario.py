@@ -14,8 +14,8 @@ from forewarn.rehearsal.scenario import (
     GuestCommand,
     OrderStep,
     Scenario,
+    ScenarioStep,
     Start,
-    Step,
 )
 from forewarn.rehearsal.scenario_file import read_scenario, with_command, with_speed
 from forewarn.rehearsal.shipped import all_shipped, default_fleet, find
@@ -58,18 +58,18 @@ def read(text: str) -> Scenario:
 def test_a_scenario_says_what_happens_when() -> None:
     scenario = read(WHOLE)
     assert scenario.steps == (
-        Step(
+        ScenarioStep(
             at=timedelta(),
             does=FaultStep(
                 fault=Fault(kind=FaultKind.TOO_MANY, machines=("web-0",), calls=3),
                 lasts=timedelta(seconds=30),
             ),
         ),
-        Step(
+        ScenarioStep(
             at=timedelta(seconds=10),
             does=OrderStep(action=Action.MAINTENANCE, host="host-1", work=Work.FREEZE),
         ),
-        Step(at=timedelta(minutes=2), does=CancelStep()),
+        ScenarioStep(at=timedelta(minutes=2), does=CancelStep()),
     )
     assert (scenario.name, scenario.about, scenario.clock) == ("mine", "All there is.", "x30")
     assert (scenario.start, scenario.limit) == (Start.NOW, timedelta(hours=1))

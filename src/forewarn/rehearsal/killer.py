@@ -70,7 +70,7 @@ class _HalfWay:
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> int:
-    """Wait for the agent, which is told to end when this is."""
+    """Wait for the agent, which gets the signal too."""
     return max(0, process.wait())
 
 

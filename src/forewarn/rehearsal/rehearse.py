@@ -19,7 +19,7 @@ from forewarn.core.errors import Conflict, ForewarnError, Invalid
 from forewarn.rehearsal.guest_programs import GuestProgram
 from forewarn.rehearsal.matching import match_machines
 from forewarn.rehearsal.private_service import private_service
-from forewarn.rehearsal.report import Report, report
+from forewarn.rehearsal.report import RehearsalReport, report
 from forewarn.rehearsal.runner import PATIENCE, ScenarioRunner
 from forewarn.rehearsal.scenario import EVENTS, Scenario
 from forewarn.rehearsal.scenario_clock import ScenarioClock, until
@@ -32,8 +32,8 @@ SATISFIED_WITHIN = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """What an observer is told before a scenario begins."""
+class RehearsalSetup:
+    """What an observer shows before a scenario begins."""
 
     scenario: Scenario  # with the names of the machines it is played on
     clock: str  # how time goes, in words
@@ -45,7 +45,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalRequest:
-    """How a scenario is to be played."""
+    """How a scenario is to be rehearsed."""
 
     scenario: Scenario
     wait: timedelta = PATIENCE  # real time, for every guest to poll for the first time
@@ -59,7 +59,7 @@ class Observer(Protocol):
     """Shows a rehearsal while it runs."""
 
     def opened(
-        self, opening: Opening, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
+        self, opening: RehearsalSetup, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
     ) -> None:
         """Take where the guests should poll; the accounts and the time go on changing."""
         ...
@@ -73,32 +73,32 @@ class Observer(Protocol):
         ...
 
 
-def rehearse(request: RehearsalRequest, observer: Observer) -> Report:
-    """Play a scenario in a private service; returns when it is over.
+def rehearse(request: RehearsalRequest, observer: Observer) -> RehearsalReport:
+    """Run a scenario in a private service; returns when it is over.
 
     SIGINT and SIGTERM end it with what there is to report.
     """
     return _run(_in_private(request, observer))
 
 
-def rehearse_on(server: httpx.AsyncClient, request: RehearsalRequest, observer: Observer) -> Report:
-    """Play a scenario on a running server, in a project of its own; ends as one in a private service."""
+def rehearse_on(server: httpx.AsyncClient, request: RehearsalRequest, observer: Observer) -> RehearsalReport:
+    """Run a scenario on a running server, in a project of its own; ends as one in a private service."""
     return _run(_on_running(server, request, observer))
 
 
-def _run(rehearsal: Coroutine[None, None, Report]) -> Report:
+def _run(rehearsal: Coroutine[None, None, RehearsalReport]) -> RehearsalReport:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_ending_on_request(rehearsal))
 
 
-async def _ending_on_request(rehearsal: Coroutine[None, None, Report]) -> Report:
+async def _ending_on_request(rehearsal: Coroutine[None, None, RehearsalReport]) -> RehearsalReport:
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await rehearsal
 
 
-async def _in_private(request: RehearsalRequest, observer: Observer) -> Report:
+async def _in_private(request: RehearsalRequest, observer: Observer) -> RehearsalReport:
     scenario = request.scenario
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forewarn-rehearsal-")))
@@ -116,7 +116,9 @@ async def _in_private(request: RehearsalRequest, observer: Observer) -> Report:
             for machine in scenario.fleet.machines
         }
         places = {name: f"{url}{EVENTS}" for name, url in endpoints.items()}
-        rehearsal.open(Opening(scenario=scenario, clock=scenario.clock, places=places, endpoints=endpoints))
+        rehearsal.open(
+            RehearsalSetup(scenario=scenario, clock=scenario.clock, places=places, endpoints=endpoints)
+        )
         for guest in scenario.guests:
             program = GuestProgram(
                 guest, endpoints[guest.machine], note=rehearsal.note, ended=rehearsal.program_ended
@@ -126,7 +128,9 @@ async def _in_private(request: RehearsalRequest, observer: Observer) -> Report:
         return await rehearsal.run()
 
 
-async def _on_running(client: httpx.AsyncClient, request: RehearsalRequest, observer: Observer) -> Report:
+async def _on_running(
+    client: httpx.AsyncClient, request: RehearsalRequest, observer: Observer
+) -> RehearsalReport:
     async with client:
         api = OperatorApi(client)
         clock = ServerClock(await api.call("GET", "/v1/clock"))
@@ -141,7 +145,7 @@ async def _on_running(client: httpx.AsyncClient, request: RehearsalRequest, obse
         )
         await rehearsal.set_up()
         rehearsal.open(
-            Opening(
+            RehearsalSetup(
                 scenario=scenario,
                 clock=f"{clock.kind}, turned at {scenario.clock}" if clock.kind == MANUAL else clock.kind,
                 places=matched.places,
@@ -182,7 +186,7 @@ class _Rehearsal:
         """Let guests meet the faults that are on from the first poll."""
         await self._target.set_faults(self._scenario.faults(None))
 
-    def open(self, opening: Opening) -> None:
+    def open(self, opening: RehearsalSetup) -> None:
         """Show where the guests poll."""
         self._places = opening.places
         self._observer.opened(opening, self._target.ledger.accounts, self._clock.elapsed)
@@ -198,14 +202,14 @@ class _Rehearsal:
         self._exits[machine] = code
         self.note(machine, f"its program has ended with {code}")
 
-    async def run(self) -> Report:
-        """Play the scenario, and return how it went."""
+    async def run(self) -> RehearsalReport:
+        """Run the scenario, and return how it went."""
         try:
             return await self._played()
         finally:
             await self._target.leave()
 
-    async def _played(self) -> Report:
+    async def _played(self) -> RehearsalReport:
         runner = ScenarioRunner(
             self._scenario, self._target, clock=self._clock, exits=self._exits, note=self.note
         )

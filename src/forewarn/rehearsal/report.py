@@ -31,7 +31,7 @@ class EventFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class GuestEvent:
     """One event, as one guest met it; times in seconds from the start of the scenario."""
 
     event: str
@@ -55,11 +55,11 @@ class GuestReport:
     spoiled: int
     first_poll: float | None
     last_poll: float | None
-    events: tuple[Sight, ...]
+    events: tuple[GuestEvent, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class RehearsalReport:
     """The outcome of a rehearsal."""
 
     scenario: str
@@ -81,14 +81,14 @@ def report(
     began: datetime,
     ended: datetime,
     troubles: Iterable[str] = (),
-) -> Report:
+) -> RehearsalReport:
     """Put together what is known; troubles are reasons of other kinds for it to have failed."""
     shown = [
         account
         for account in accounts.values()
         if account.polls or account.machine in scenario.expect.machines
     ]
-    return Report(
+    return RehearsalReport(
         scenario=scenario.name,
         lasted=(ended - began).total_seconds(),
         guests=tuple(_guest(account, events, began) for account in shown),
@@ -104,17 +104,17 @@ def _guest(account: Account, events: Sequence[EventFacts], began: datetime) -> G
         spoiled=account.spoiled,
         first_poll=_since(began, account.first_poll),
         last_poll=_since(began, account.last_poll),
-        events=tuple(_sight(account, event, began) for event in met),
+        events=tuple(_guest_event(account, event, began) for event in met),
     )
 
 
-def _sight(account: Account, event: EventFacts, began: datetime) -> Sight:
+def _guest_event(account: Account, event: EventFacts, began: datetime) -> GuestEvent:
     freed = event.approved or event.started
     sighting = account.seen.get(event.id)
     approved = account.approved.get(event.id)
     if approved is not None:  # and answered; the service has acted on it by then
         approved = event.approvals.get(account.machine, approved)
-    return Sight(
+    return GuestEvent(
         event=event.id,
         type=event.type,
         named=account.machine in event.machines,
@@ -138,12 +138,12 @@ def _since(start: datetime, moment: datetime | None) -> float | None:
 def failures(
     scenario: Scenario, accounts: Mapping[str, Account], events: Sequence[EventFacts], *, began: datetime
 ) -> tuple[str, ...]:
-    """Say in a line each what was expected and did not come true."""
+    """Return what was expected and did not come true, a line each."""
     found: list[str] = []
     for name in scenario.expect.machines:
         account, own = accounts[name], [event for event in events if name in event.machines]
         found += _of_polls(scenario.expect, account)
-        found += _of_sight(scenario.expect, account, own)
+        found += _of_guest_event(scenario.expect, account, own)
         found += _of_approval(scenario.expect, account, own)
         if scenario.expect.recovered and not _recovered(scenario, account, began):
             found.append(f"{name} should have gone on to the end, but got no sound answer after the faults")
@@ -158,7 +158,7 @@ def _of_polls(expect: Expectation, account: Account) -> list[str]:
     return []
 
 
-def _of_sight(expect: Expectation, account: Account, own: Sequence[EventFacts]) -> list[str]:
+def _of_guest_event(expect: Expectation, account: Account, own: Sequence[EventFacts]) -> list[str]:
     if expect.saw is None:
         return []
     if not own:
@@ -194,7 +194,7 @@ def _recovered(scenario: Scenario, account: Account, began: datetime) -> bool:
     return account.last_sound is not None and account.last_sound >= began + max(ends, default=timedelta())
 
 
-def as_json(report_: Report) -> dict[str, Any]:
+def as_json(report_: RehearsalReport) -> dict[str, Any]:
     """Write a report for a program."""
     return {
         "scenario": report_.scenario,
@@ -212,11 +212,11 @@ def _guest_json(guest: GuestReport) -> dict[str, Any]:
         "spoiled": guest.spoiled,
         "first_poll_seconds": guest.first_poll,
         "last_poll_seconds": guest.last_poll,
-        "events": [_sight_json(sight) for sight in guest.events],
+        "events": [_event_json(sight) for sight in guest.events],
     }
 
 
-def _sight_json(sight: Sight) -> dict[str, Any]:
+def _event_json(sight: GuestEvent) -> dict[str, Any]:
     return {
         "id": sight.event,
         "type": sight.type,

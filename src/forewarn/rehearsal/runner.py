@@ -9,20 +9,20 @@ from forewarn.clock import monotonic
 from forewarn.control.ledger import Account
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.rehearsal.report import EventFacts
-from forewarn.rehearsal.scenario import CancelStep, FaultStep, OrderStep, Scenario, Start, Step
+from forewarn.rehearsal.scenario import CancelStep, FaultStep, OrderStep, Scenario, ScenarioStep, Start
 from forewarn.rehearsal.scenario_clock import ScenarioClock
 from forewarn.rehearsal.target import Target
 
 # For every guest to be answered once more when all is over; real seconds.
 AFTERWARDS = 3.0
-# For the first poll of every guest: somebody may have to start them by hand.
+# For the first poll of every guest: a person may have to start them.
 PATIENCE = timedelta(minutes=5)
 OVER = frozenset({"done", "failed", "cancelled"})
 SERVICE = "service"
 
 
 class Note(Protocol):
-    """Shows what somebody did: now, or when it was."""
+    """Shows what the service or a guest did: now, or when it was."""
 
     def __call__(self, who: str, what: str, /, *, at: datetime | None = None) -> None:
         """Show it."""
@@ -68,7 +68,7 @@ class ScenarioRunner:
                 await self._do(waiting.pop(0))
             await self._look()
             await asyncio.sleep(self._target.look_every)
-        await self._catch_up()  # somebody else may have ended it, and its orders with it
+        await self._catch_up()  # another person may have ended it, and its orders with it
         await self._last_answers()
 
     async def cancel_orders(self) -> None:
@@ -112,7 +112,7 @@ class ScenarioRunner:
             await self._catch_up()
             await asyncio.sleep(min(self._target.look_every, max(0.0, deadline - monotonic())))
 
-    async def _do(self, step: Step) -> None:
+    async def _do(self, step: ScenarioStep) -> None:
         self._note(SERVICE, str(step.does))
         try:
             match step.does:
@@ -127,12 +127,12 @@ class ScenarioRunner:
         except (Conflict, NotFound, Unavailable) as refusal:
             self._refused(step, str(refusal))
 
-    def _refused(self, step: Step, why: str) -> None:
+    def _refused(self, step: ScenarioStep, why: str) -> None:
         self._note(SERVICE, f"refused: {why}")
         if isinstance(step.does, OrderStep):
             self.troubles.append(f"{step.does} was refused: {why}")
 
-    def _over(self, waiting: list[Step]) -> bool:
+    def _over(self, waiting: list[ScenarioStep]) -> bool:
         elapsed = self._clock.elapsed()
         if elapsed > self._scenario.limit:
             self.troubles.append(f"it was not over within {self._scenario.limit}")
@@ -200,7 +200,7 @@ class ScenarioRunner:
         )
 
 
-def _is_on(step: Step, elapsed: timedelta) -> bool:
+def _is_on(step: ScenarioStep, elapsed: timedelta) -> bool:
     does = step.does
     return isinstance(does, FaultStep) and does.lasts is not None and elapsed < step.at + does.lasts
 

@@ -40,7 +40,7 @@ class OrderStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelStep:
-    """The order placed last is called off."""
+    """The order placed last is cancelled."""
 
     def __str__(self) -> str:
         return "the last order is cancelled"
@@ -58,7 +58,7 @@ class FaultStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ScenarioStep:
     """One thing that happens, and when."""
 
     at: timedelta
@@ -92,7 +92,7 @@ class Scenario:
     name: str
     about: str
     fleet: FleetSpec
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
     expect: Expectation
     clock: str = "x60"
     start: Start = Start.FIRST_POLL

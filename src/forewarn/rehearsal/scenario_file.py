@@ -20,8 +20,8 @@ from forewarn.rehearsal.scenario import (
     GuestCommand,
     OrderStep,
     Scenario,
+    ScenarioStep,
     Start,
-    Step,
 )
 from forewarn.wire import fields
 from forewarn.wire.fields import Readers
@@ -38,9 +38,9 @@ def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario
     if "name" not in head:
         raise Invalid("scenario.name: expected a name, but it is missing")
     fleet = _fleet(tables.get("fleet", default_fleet))
-    steps = tuple(_step(value, f"steps[{place}]", fleet) for place, value in enumerate(tables["steps"]))
+    steps = tuple(_step(value, f"steps[{index}]", fleet) for index, value in enumerate(tables["steps"]))
     guests = tuple(
-        _guest(value, f"guests[{place}]", fleet) for place, value in enumerate(tables.get("guests", ()))
+        _guest(value, f"guests[{index}]", fleet) for index, value in enumerate(tables.get("guests", ()))
     )
     return Scenario(
         **{"about": "", **head},
@@ -58,8 +58,8 @@ def with_speed(scenario: Scenario, clock: str) -> Scenario:
 
 def with_command(scenario: Scenario, command: Sequence[str]) -> Scenario:
     """Run a command as the guest of each machine that something is expected of."""
-    told = tuple(GuestCommand(machine=name, command=tuple(command)) for name in scenario.expect.machines)
-    return replace(scenario, guests=told)
+    guests = tuple(GuestCommand(machine=name, command=tuple(command)) for name in scenario.expect.machines)
+    return replace(scenario, guests=guests)
 
 
 # Readers of single fields
@@ -173,7 +173,7 @@ def _fleet(declared: Mapping[str, object]) -> FleetSpec:
     return fleet
 
 
-def _step(value: object, where: str, fleet: FleetSpec) -> Step:
+def _step(value: object, where: str, fleet: FleetSpec) -> ScenarioStep:
     given = fields.read(fields.table(value, where), _STEP, f"{where}: ")
     kinds = [kind for kind in ("order", "cancel", "fault") if kind in given]
     if len(kinds) != 1:
@@ -181,11 +181,11 @@ def _step(value: object, where: str, fleet: FleetSpec) -> Step:
     at = given.get("at", timedelta())
     match kinds[0]:
         case "order":
-            return Step(at=at, does=_order(given["order"], f"{where}: order", fleet))
+            return ScenarioStep(at=at, does=_order(given["order"], f"{where}: order", fleet))
         case "fault":
-            return Step(at=at, does=_fault(given["fault"], f"{where}: fault", fleet))
+            return ScenarioStep(at=at, does=_fault(given["fault"], f"{where}: fault", fleet))
         case _:
-            return Step(at=at, does=CancelStep())
+            return ScenarioStep(at=at, does=CancelStep())
 
 
 def _order(table: Mapping[str, object], where: str, fleet: FleetSpec) -> OrderStep:
@@ -231,7 +231,7 @@ def _guest(value: object, where: str, fleet: FleetSpec) -> GuestCommand:
     return GuestCommand(**given)
 
 
-def _expectation(table: Mapping[str, object], fleet: FleetSpec, steps: Sequence[Step]) -> Expectation:
+def _expectation(table: Mapping[str, object], fleet: FleetSpec, steps: Sequence[ScenarioStep]) -> Expectation:
     given = fields.read(table, _EXPECT, "expect.")
     if "within" in given and given.get("approved") is not True:
         raise Invalid("expect.within: expected approved = true beside it")
@@ -239,7 +239,7 @@ def _expectation(table: Mapping[str, object], fleet: FleetSpec, steps: Sequence[
     return Expectation(**{"machines": _concerned(fleet, steps), **given})
 
 
-def _concerned(fleet: FleetSpec, steps: Sequence[Step]) -> tuple[str, ...]:
+def _concerned(fleet: FleetSpec, steps: Sequence[ScenarioStep]) -> tuple[str, ...]:
     """Name the machines that orders name, or that a host carries which they name; all, if none does."""
     orders = [step.does for step in steps if isinstance(step.does, OrderStep)]
     machines, hosts = {order.machine for order in orders}, {order.host for order in orders}

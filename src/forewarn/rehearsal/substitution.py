@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from forewarn.core.policy import EVENT_TYPES, WORK, Policy
 from forewarn.core.words import Action, HostName, MachineName
-from forewarn.rehearsal.scenario import FaultStep, OrderStep, Scenario, Step
+from forewarn.rehearsal.scenario import FaultStep, OrderStep, Scenario, ScenarioStep
 
 
 def machines_on(scenario: Scenario, host: str) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def _orders(scenario: Scenario) -> list[OrderStep]:
     return [step.does for step in scenario.steps if isinstance(step.does, OrderStep)]
 
 
-def _step(step: Step, machines: Mapping[str, str], hosts: Mapping[str, str]) -> Step:
+def _step(step: ScenarioStep, machines: Mapping[str, str], hosts: Mapping[str, str]) -> ScenarioStep:
     if isinstance(step.does, FaultStep):
         fault = step.does.fault
         renamed = replace(fault, machines=tuple(machines[name] for name in fault.machines))

@@ -18,7 +18,7 @@ LOOK_EVERY = 0.01
 
 
 class Event:
-    """What guests are told, as it is now."""
+    """An event that guests are shown, as it is now."""
 
     def __init__(self, service: FleetService, id_: EventId) -> None:
         self._service = service
@@ -31,7 +31,7 @@ class Event:
 
     @property
     def status(self) -> str:
-        """Scheduled, then Started, then Over: carried out or called off, and listed no more."""
+        """Scheduled, then Started, then Over: carried out or cancelled, and listed no more."""
         event = self._now()
         return event.status.value if event.listed else "Over"
 
@@ -73,7 +73,7 @@ class Event:
 
     @property
     def order(self) -> "Order":
-        """What it tells of."""
+        """The order that it announces."""
         return Order(self._service, self._now().order)
 
     def approve(self) -> None:
@@ -82,7 +82,7 @@ class Event:
         self._service.ask(lambda services: services.plane.approve_event(self._id, by=TEST))
 
     def cancel(self) -> None:
-        """Call it off, with its order."""
+        """Cancel it, with its order."""
         self._service.note(TEST, f"cancels event {self._id[:8]}")
         self._service.ask(lambda services: services.plane.cancel_event(self._id, by=TEST))
 
@@ -141,11 +141,11 @@ class Order:
 
     @property
     def events(self) -> list[Event]:
-        """The events that tell of it so far, those that are over too."""
+        """The events that announced it so far, those that are over too."""
         return [Event(self._service, view.event.id) for view in self._now().events]
 
     def cancel(self) -> None:
-        """Call it off, with all its events."""
+        """Cancel it, with all its events."""
         self._service.note(TEST, f"cancels order {self._id[:8]}")
         self._service.ask(lambda services: services.plane.cancel_order(self._id, by=TEST))
 
@@ -158,7 +158,7 @@ class Order:
 
 
 def _silence(view: EventView, patience: float, service: FleetService) -> str:
-    """Say what the guests did instead of approving."""
+    """Return what the guests did instead of approving, in words."""
     event = view.event
     whole = f"event {event.id} ({event.type}) was not approved within {patience:g} s"
     return "; ".join([whole, *(_did(named.name, event.id, service) for named in event.resources)])

@@ -82,7 +82,7 @@ class Fleet:
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> datetime:
-        """Turn the clock; when this returns all that fell due on the way is done, and guests are told."""
+        """Turn the clock; when this returns all that fell due on the way is done, and guests can see it."""
         way = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         self._service.ask(lambda services: services.timekeeper.advance(way.total_seconds(), by=TEST))
         self._service.note(TEST, f"has turned the clock by {way}")
@@ -119,7 +119,7 @@ class Fleet:
         return machine
 
     def _change(self, change: Callable[[dict[str, Any]], None]) -> None:
-        """Declare the fleet anew, as somebody who writes the file would."""
+        """Declare the fleet anew, as a fleet file would."""
 
         def changed(services: Services) -> None:
             declared = {"groups": {}, "hosts": {}, "machines": [], **write_fleet(services.views.fleet())}

@@ -107,7 +107,7 @@ class _Running:
 def running_service() -> Iterator[FleetService]:
     """Run a service with nothing but hosts on a thread of its own, and stop it."""
     opened: Future[_Running] = Future()
-    # A daemon: whatever happens, somebody's test run must come to its end.
+    # A daemon: whatever happens, the test run must come to its end.
     thread = threading.Thread(target=_run, args=(opened,), name="forewarn-testing", daemon=True)
     thread.start()
     running = opened.result()

@@ -39,7 +39,7 @@ class Host:
         return self._order(Action.MAINTENANCE, Work(action))
 
     def degrade(self) -> Order:
-        """Say that it is going to fail: its machines move within days."""
+        """Degrade it: it is going to fail, and its machines move within days."""
         return self._order(Action.DEGRADE)
 
     def fail(self) -> Order:

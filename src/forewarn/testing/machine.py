@@ -16,7 +16,7 @@ class Machine:
     """A machine with a guest endpoint of its own.
 
     Its guest counts as one that listens, whether the application has asked yet or not: what is ordered here
-    is announced. The clock stands until it is turned, so nobody is late.
+    is announced. The clock stands until it is turned, so no guest is late.
     """
 
     def __init__(self, service: FleetService, name: str, endpoint: str) -> None:
@@ -77,7 +77,7 @@ class Machine:
         return self._announced(Action.TERMINATE)
 
     def start(self) -> Order:
-        """Start it again after an eviction; nobody is told."""
+        """Start it again after an eviction; a start makes no event."""
         return Order(self._service, self._order(Action.START).order.id)
 
     def fault(

@@ -13,7 +13,7 @@ from forewarn.cli.session import Session, within_machine
 
 if TYPE_CHECKING:
     from forewarn.agent.setup.agent_config import Config
-    from forewarn.rehearsal.agent_rehearsal import AgentReport
+    from forewarn.rehearsal.rehearse_agent import AgentReport
 
 DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
 HELP = "The agent in a machine: it gets ready for events, approves them, and comes back."

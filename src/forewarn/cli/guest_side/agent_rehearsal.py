@@ -11,7 +11,7 @@ import typer
 from forewarn.cli import formatting, terminal
 
 if TYPE_CHECKING:
-    from forewarn.rehearsal.agent_rehearsal import AgentReport
+    from forewarn.rehearsal.rehearse_agent import AgentReport
 
 
 def stories(
@@ -19,7 +19,7 @@ def stories(
 ) -> "AgentReport":
     """Rehearse; shows on stderr how far it is."""
     try:
-        from forewarn.rehearsal.agent_rehearsal import rehearse_agent
+        from forewarn.rehearsal.rehearse_agent import rehearse_agent
         from forewarn.rehearsal.scenario_file import with_speed
         from forewarn.rehearsal.shipped import find
     except ModuleNotFoundError as error:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from forewarn.control.ledger import Account
-    from forewarn.rehearsal.rehearse import Opening
-    from forewarn.rehearsal.report import GuestReport, Report, Sight
+    from forewarn.rehearsal.rehearse import RehearsalSetup
+    from forewarn.rehearsal.report import GuestEvent, GuestReport, RehearsalReport
 
 # The latest of what happened, below the table of machines.
 LINES = 12
@@ -48,7 +48,7 @@ class Watcher:
         self._url_file = url_file
 
     def opened(
-        self, opening: "Opening", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
+        self, opening: "RehearsalSetup", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
     ) -> None:
         """Tell where the guests should poll."""
         if self._url_file is not None:
@@ -79,7 +79,7 @@ class Drawer(Watcher):
         self._lines: deque[str] = deque(maxlen=LINES)
 
     def opened(
-        self, opening: "Opening", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
+        self, opening: "RehearsalSetup", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
     ) -> None:
         """Tell where the guests should poll, and begin to draw."""
         super().opened(opening, accounts, elapsed)
@@ -127,7 +127,7 @@ def _write(path: Path, endpoints: Mapping[str, str]) -> None:
         raise RequestRefused(f"{path} cannot be written: {error.strerror}") from None
 
 
-def prologue(opening: "Opening") -> list[str]:
+def prologue(opening: "RehearsalSetup") -> list[str]:
     """Say what is rehearsed, where the guests should poll, and how long it may take."""
     scenario, concerned = opening.scenario, opening.scenario.expect.machines
     where = f" in project {opening.project}" if opening.project else ""
@@ -146,7 +146,7 @@ def prologue(opening: "Opening") -> list[str]:
     ]
 
 
-def _lasting(opening: "Opening") -> list[str]:
+def _lasting(opening: "RehearsalSetup") -> list[str]:
     if opening.unanswered is None:
         return []
     takes = formatting.span(opening.unanswered.total_seconds())
@@ -158,7 +158,7 @@ def line_of(at: timedelta, who: str, what: str) -> str:
     return f"{formatting.span(at.total_seconds()):>10}  {who:10}  {what}"
 
 
-def show_report(report: "Report") -> None:
+def show_report(report: "RehearsalReport") -> None:
     """Show what each guest did, and whether that was what was expected."""
     terminal.say()
     rows = [row for guest in report.guests for row in _rows(guest)]
@@ -178,7 +178,7 @@ def _rows(guest: "GuestReport") -> list[tuple[object, ...]]:
     return [(*counts, *_cells(sight)) for sight in own]
 
 
-def _cells(sight: "Sight") -> tuple[object, ...]:
+def _cells(sight: "GuestEvent") -> tuple[object, ...]:
     approved = (
         None if sight.approved is None else f"after {formatting.span(sight.approved - sight.announced)}"
     )

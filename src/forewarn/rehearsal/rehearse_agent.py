@@ -29,8 +29,8 @@ from forewarn.agent.setup.agent_config import Config, load
 from forewarn.clock import clock_of
 from forewarn.control.ledger import Account
 from forewarn.rehearsal import killer
-from forewarn.rehearsal.rehearse import Opening, RehearsalRequest, rehearse
-from forewarn.rehearsal.report import Report, Sight
+from forewarn.rehearsal.rehearse import RehearsalRequest, RehearsalSetup, rehearse
+from forewarn.rehearsal.report import GuestEvent, RehearsalReport
 from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.scenario_file import with_command
 
@@ -71,9 +71,9 @@ class _AgentObserver:
         self._note = note
 
     def opened(
-        self, opening: Opening, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
+        self, opening: RehearsalSetup, accounts: Mapping[str, Account], elapsed: Callable[[], timedelta]
     ) -> None:
-        """Need nothing of it: the agents are told where to poll."""
+        """Do nothing: the agents know where to poll."""
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Pass it on."""
@@ -109,7 +109,7 @@ def _command(config: Path, folder: Path, *, speed: float, killed: bool) -> list[
 
 
 def _reported(
-    report: Report, journals: Mapping[str, Path], config: Config, *, speed: float, killing: bool
+    report: RehearsalReport, journals: Mapping[str, Path], config: Config, *, speed: float, killing: bool
 ) -> AgentReport:
     stories: list[Story] = []
     crashes = {machine: _crash(journal) for machine, journal in journals.items()}
@@ -141,7 +141,7 @@ def _crash(journal: Path) -> datetime | None:
 
 
 def failures_of(entries: Sequence[Entry], config: Config) -> Iterator[str]:
-    """Tell what went wrong, and what a rehearsal leaves behind: its handlers have really run."""
+    """Return what went wrong, and what a rehearsal leaves behind: its handlers have really run."""
     for entry in entries:
         if isinstance(entry, Ended) and entry.ending is Ending.NEVER and entry.why != GONE:
             undo = f". Undo it by hand{_recovery(config, entry.handler)}" * (entry.side is Side.RECOVER)
@@ -154,16 +154,16 @@ def failures_of(entries: Sequence[Entry], config: Config) -> Iterator[str]:
 
 
 def _recovery(config: Config, name: str) -> str:
-    """Say what a handler would have done to come back."""
+    """Return what a handler would have done to recover, in words."""
     handler = config.handler(name)
-    told = handler.does.describe(Side.RECOVER) if handler else ""
-    return hidden(f": its recovery {told}" if told else "", config.secrets)
+    does = handler.does.describe(Side.RECOVER) if handler else ""
+    return hidden(f": its recovery {does}" if does else "", config.secrets)
 
 
-def remarks(entries: Sequence[Entry], sight: Sight, speed: float) -> Iterator[str]:
-    """Tell what makes a rehearsal say less than it seems to: the event came too fast for the agent."""
+def remarks(entries: Sequence[Entry], sight: GuestEvent, speed: float) -> Iterator[str]:
+    """Return what makes a rehearsal say less than it seems to: the event came too fast for the agent."""
     if not sight.named or sight.notice <= 0 or sight.started == sight.announced:
-        return  # it was not told to be ready for that
+        return  # it had no notice to get ready in
     seen = [entry.event for entry in entries if isinstance(entry, TakenUp)]
     if not seen or seen[0].started:
         how = "was seen only after it had started" if seen else "was over before it was seen"
@@ -175,7 +175,7 @@ def remarks(entries: Sequence[Entry], sight: Sight, speed: float) -> Iterator[st
 
 
 def _moments(
-    entries: Sequence[Entry], sight: Sight, speed: float, crash: datetime | None
+    entries: Sequence[Entry], sight: GuestEvent, speed: float, crash: datetime | None
 ) -> Iterator[Moment]:
     (seen,) = [entry.at for entry in entries if isinstance(entry, TakenUp)][:1]
     seen_at = sight.announced if sight.seen is None else sight.seen
@@ -189,15 +189,15 @@ def _moments(
     for entry in entries:
         if isinstance(entry, Approved) and sight.approved is not None:
             yield Moment(
-                at=sight.approved, what=_told(entry)
+                at=sight.approved, what=_in_words(entry)
             )  # as the service heard it, before it acted on it
         elif not isinstance(entry, Changed | Running | Owed):
-            yield moment(entry.at, _told(entry))
+            yield moment(entry.at, _in_words(entry))
     if sight.started is not None:  # after the approval, which may be of the same moment
         yield Moment(at=sight.started, what="the event starts")
 
 
-def _told(entry: TakenUp | Begun | Ended | Approved | Left | Over) -> str:
+def _in_words(entry: TakenUp | Begun | Ended | Approved | Left | Over) -> str:
     match entry:
         case TakenUp():
             return "seen"
