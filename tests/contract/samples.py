@@ -75,7 +75,7 @@ def step(name: str, state: StepState = StepState.WAITING, **more: Any) -> Step:
     defaults: dict[str, Any] = {
         "machine": machine_id(name),
         "group": GroupName("web"),
-        "domain": 0,
+        "update_domain": 0,
     }
     return Step(name=MachineName(name), state=state, **defaults | more)
 
@@ -106,7 +106,7 @@ def event(number: int, **more: Any) -> Event:
         "order": order_id(1),
         "stage": 0,
         "group": GroupName("web"),
-        "domain": 0,
+        "update_domain": 0,
         "type": EventType.REBOOT,
         "status": EventStatus.SCHEDULED,
         "source": Source.USER,

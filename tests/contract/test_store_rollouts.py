@@ -122,7 +122,7 @@ def test_the_scene_counts_whom_work_on_hosts_disturbs(store: SqlStore) -> None:
             machine("e", host=None, state=MachineState.STOPPED),
         ),
         orders=(order(1, host=ONE, machine=None, machine_name=None, project=None),),
-        events=(event(1, domain=1),),
+        events=(event(1, update_domain=1),),
         holds=(Hold(id="H", reason="audit", by="ops", at=NOW),),
     )
     with store.read() as snapshot:

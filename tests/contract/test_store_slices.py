@@ -169,7 +169,7 @@ def test_listed_events_are_counted_also_those_of_other_orders(fleet: SqlStore) -
         events=(
             event(1),
             event(2, order=order_id(7)),
-            event(3, domain=2),
+            event(3, update_domain=2),
             event(4, ended_at=NOW),
             event(5, group=GroupName("db")),
         ),

@@ -228,9 +228,11 @@ def test_a_host_with_two_domains_of_a_group_is_done_in_two_stages(service: Servi
         ["db", "web-0"],
         ["web-9"],
     ]
-    assert {event.domain for event in service.events("web-0")} == {0}
+    assert {event.update_domain for event in service.events("web-0")} == {0}
     service.advance(minutes=20)
-    assert [(event.domain, event.status) for event in service.events("web-0")] == [(2, EventStatus.SCHEDULED)]
+    assert [(event.update_domain, event.status) for event in service.events("web-0")] == [
+        (2, EventStatus.SCHEDULED)
+    ]
     service.advance(minutes=20)
     assert service.reload(placed).state is OrderState.DONE
 

@@ -762,7 +762,7 @@ def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
         while service.rollout(rollout).open:
             service.advance(minutes=5)
             assert healthy(service, "web") >= needs
-            listed = {(event.group, event.domain) for event in service.everything().events.values()}
+            listed = {(event.group, event.update_domain) for event in service.everything().events.values()}
             assert len(listed) == len({name for name, _ in listed})
             mine = service.rollout(rollout)
             if mine.state is RolloutState.PAUSED:

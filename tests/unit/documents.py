@@ -51,7 +51,7 @@ def event(
         order=OrderId("F0000000-0000-4000-8000-000000000000"),
         stage=0,
         group=GroupName("web"),
-        domain=0,
+        update_domain=0,
         type=type_,
         status=status,
         source=SOURCES.get(type_, Source.PLATFORM),

@@ -31,7 +31,7 @@ def event(number: int, *names: str, **more: object) -> Event:
         order=OrderId("AAAAAAAA-0000-4000-8000-000000000001"),
         stage=0,
         group=GroupName("web"),
-        domain=0,
+        update_domain=0,
         type=EventType.REBOOT,
         status=EventStatus.SCHEDULED,
         source=Source.PLATFORM,

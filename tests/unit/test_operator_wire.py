@@ -76,7 +76,7 @@ def test_an_event_names_its_machines_in_order_and_hides_a_group_of_one() -> None
         order=OrderId("A"),
         stage=0,
         group=ALONE,
-        domain=0,
+        update_domain=0,
         type=EventType.REBOOT,
         status=EventStatus.STARTED,
         source=Source.USER,

@@ -109,7 +109,7 @@ def resources_are_of_one_group_and_domain(change: Change) -> Iterator[str]:
             yield f"{event.id} names nobody"
         for named in event.resources:
             machine = change.after.machines[named.machine]
-            if (machine.group, machine.update_domain) != (event.group, event.domain):
+            if (machine.group, machine.update_domain) != (event.group, event.update_domain):
                 yield f"{event.id} names {named.name} of {machine.group}/{machine.update_domain}"
 
 
@@ -121,8 +121,8 @@ def domains_are_not_told_together(change: Change) -> Iterator[str]:
         if event.id in change.before.events or not waits:
             continue
         for other in by_group[event.group]:
-            if other.domain != event.domain and other.number < event.number:
-                yield f"{event.id} was announced beside {other.id} of domain {other.domain}"
+            if other.update_domain != event.update_domain and other.number < event.number:
+                yield f"{event.id} was announced beside {other.id} of domain {other.update_domain}"
 
 
 def stages_start_whole(change: Change) -> Iterator[str]:

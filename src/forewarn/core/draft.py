@@ -105,7 +105,7 @@ class Draft:
         known = self.events.get(event.id)
         gain = int(event.listed) - int(known is not None and known.listed)
         domains = self._listed.setdefault(event.group, {})
-        domains[event.domain] = domains.get(event.domain, 0) + gain
+        domains[event.update_domain] = domains.get(event.update_domain, 0) + gain
         self.events[event.id] = event
         return event
 

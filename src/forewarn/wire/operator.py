@@ -147,7 +147,7 @@ def event(event_: Event) -> dict[str, object]:
         "approvals": [_approval(each) for each in event_.approvals],
         "deferred": _deferral(event_.deferred) if event_.deferred else None,
         "group": _listed_group(event_.group),
-        "update_domain": event_.domain,
+        "update_domain": event_.update_domain,
         "order": event_.order,
         "announced_at": time(event_.announced_at),
         "started_at": time_or_null(event_.started_at),

@@ -60,7 +60,7 @@ class Event:
     order: OrderId
     stage: int
     group: GroupName
-    domain: int
+    update_domain: int
     type: EventType
     status: EventStatus
     source: Source

@@ -27,7 +27,7 @@ class Step:
     machine: MachineId
     name: MachineName
     group: GroupName
-    domain: int
+    update_domain: int
     state: StepState = StepState.WAITING
     attempt: int = 1
     target: HostName | None = None  # where the machine is to be afterwards, if it moves

@@ -31,7 +31,7 @@ def announce(
     """Tell each group of these steps, one event for each update domain."""
     told: dict[tuple[GroupName, int], list[Resource]] = defaultdict(list)
     for step in steps:
-        told[step.group, step.domain].append(Resource(machine=step.machine, name=step.name))
+        told[step.group, step.update_domain].append(Resource(machine=step.machine, name=step.name))
     return tuple(
         _announce_one(draft, order, place, (group, domain, told[group, domain]), notice)
         for group, domain in sorted(told)
@@ -52,7 +52,7 @@ def _announce_one(
         order=order.id,
         stage=place,
         group=group,
-        domain=domain,
+        update_domain=domain,
         type=notice.type,
         status=EventStatus.SCHEDULED,
         source=notice.source,

@@ -147,8 +147,8 @@ def _take_latecomers(draft: Draft, order: Order, place: int, policy: Policy) -> 
 def _joining(draft: Draft, order: Order, place: int, policy: Policy) -> tuple[Step, ...]:
     """Choose the latecomers that may join together: of one update domain of a group, the lowest."""
     late: tuple[Step, ...] = ()
-    for step in sorted(_latecomers(order, place), key=lambda each: each.domain):
-        alone = all(other.domain == step.domain for other in late if other.group == step.group)
+    for step in sorted(_latecomers(order, place), key=lambda each: each.update_domain):
+        alone = all(other.update_domain == step.update_domain for other in late if other.group == step.group)
         if alone and not reasons.not_to_announce(draft, order, (*late, step), policy):
             late += (step,)
     return late

@@ -50,7 +50,7 @@ def _footprint(draft: Draft, affected: Iterable[Step], budgets: Mapping[GroupNam
     counts: dict[GroupName, Counter[int]] = {}
     unwell: Counter[GroupName] = Counter()
     for step in sorted(affected, key=lambda each: each.group):
-        counts.setdefault(step.group, Counter())[step.domain] += 1
+        counts.setdefault(step.group, Counter())[step.update_domain] += 1
         unwell[step.group] += step.group in budgets and step.machine in budgets[step.group].unwell
     projects = frozenset(draft.groups[group].project for group in counts)
     return Footprint(counts=counts, projects=projects, unwell=unwell)

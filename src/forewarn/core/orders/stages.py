@@ -38,7 +38,9 @@ def cut(machines: Iterable[Machine]) -> tuple[Stage, ...]:
 
 def step_of(machine: Machine) -> Step:
     """Make a machine's share of a stage."""
-    return Step(machine=machine.id, name=machine.name, group=machine.group, domain=machine.update_domain)
+    return Step(
+        machine=machine.id, name=machine.name, group=machine.group, update_domain=machine.update_domain
+    )
 
 
 def active(order: Order) -> tuple[int, ...]:
@@ -67,7 +69,7 @@ def settled(steps: Iterable[Step]) -> bool:
 def fits(stage: Stage, step: Step) -> bool:
     """Say whether a machine can join a stage without a second update domain of its group."""
     return all(
-        other.domain == step.domain
+        other.update_domain == step.update_domain
         for other in stage.steps
         if other.group == step.group and other.state is not StepState.MOOT
     )

@@ -220,5 +220,5 @@ def _listed(events: Iterable[Event]) -> dict[GroupName, dict[int, int]]:
     listed: dict[GroupName, dict[int, int]] = {}
     for event in events:
         domains = listed.setdefault(event.group, {})
-        domains[event.domain] = domains.get(event.domain, 0) + 1
+        domains[event.update_domain] = domains.get(event.update_domain, 0) + 1
     return listed
