@@ -12,7 +12,7 @@ from bench.processes import Failed
 from bench.report import Row
 from bench.workplace import Workplace
 from forewarn.clock import ManualClock
-from forewarn.control.engine import Engine
+from forewarn.control.engine.engine import Engine
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, GroupName, MachineId
 from forewarn.server.wiring import Core, drivers, new_id

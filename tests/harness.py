@@ -6,17 +6,23 @@ from typing import Any
 
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
-from forewarn.control.bell import Bell
-from forewarn.control.driver import Begun, Checked, Failed, Running, Task
-from forewarn.control.engine import Engine
-from forewarn.control.noting import NotingStore
-from forewarn.control.ordering import Placed
+from forewarn.control.engine.engine import Engine
+from forewarn.control.engine.external_timeout import Silence
+from forewarn.control.following.recent_records import Tail
+from forewarn.control.orders.placing import Placed
 from forewarn.control.plane import Plane
-from forewarn.control.ports import HistoryFilter
-from forewarn.control.rehearsals import Rehearsals
-from forewarn.control.rollouts import RolloutRequest, Rollouts
-from forewarn.control.silence import Silence
-from forewarn.control.tail import Tail
+from forewarn.control.ports.driver import (
+    Begun,
+    Checked,
+    Failed,
+    Running,
+    Task,
+)
+from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.rehearsals.rehearsals import Rehearsals
+from forewarn.control.rollouts.rollouts import RolloutRequest, Rollouts
+from forewarn.control.sent_notices import NotingStore
+from forewarn.control.signal import Bell
 from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.control.webhooks import Webhooks
@@ -32,8 +38,8 @@ from forewarn.core.policy import EXTERNAL, Policy
 from forewarn.core.words import Action, EventId, GroupKind, GroupName, HostName, MachineId, MachineName, Work
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver
-from forewarn.guest.board import Board
-from forewarn.guest.play import Playhouse
+from forewarn.guest.board.board import Board
+from forewarn.guest.rehearsal.registry import Playhouse
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
 

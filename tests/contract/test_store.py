@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from forewarn.control.ports import HistoryFilter
+from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.hold import Grace

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.control.ports import HistoryFilter
+from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.access import Role, Token
 from forewarn.core.errors import NotFound
 from forewarn.core.model.project import Project

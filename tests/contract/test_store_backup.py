@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.ports import HistoryFilter
+from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.errors import Conflict, Invalid, NotFound, Unavailable
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.hold import Grace

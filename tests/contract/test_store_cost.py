@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event as listening
 
-from forewarn.control.ports import HistoryFilter, RecordFilter
+from forewarn.control.ports.records import HistoryFilter, RecordFilter
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.store.reads.room_reads import TO_CHOOSE_FROM

@@ -7,7 +7,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from forewarn.control.ports import HistoryFilter
+from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.errors import Invalid, Unavailable
 from forewarn.core.model.changes import Changes
 from forewarn.store.opening import database

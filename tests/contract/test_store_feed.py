@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from forewarn.control.ports import Delta
+from forewarn.control.ports.store import Delta
 from forewarn.core.words import GroupName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import (

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from forewarn.control.ports import HistoryFilter, RecordFilter
+from forewarn.control.ports.records import HistoryFilter, RecordFilter
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.retention import Pruning
 from forewarn.core.words import HostName, Work

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forewarn.control.ports import HistoryFilter
+from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Approval, Deferral, Event, Resource
 from forewarn.core.model.group import Group, GroupPolicy

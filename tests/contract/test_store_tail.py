@@ -2,7 +2,7 @@
 
 import pytest
 
-from forewarn.control.ports import Following, RecordFilter
+from forewarn.control.ports.records import Following, RecordFilter
 from forewarn.core.model.record import Record
 from forewarn.core.words import MachineName, ProjectName
 from forewarn.store.sql import SqlStore

@@ -14,8 +14,8 @@ import pytest
 from forewarn.clock import SystemClock
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import ProjectName
-from forewarn.server.delivery import NOT_PUBLIC, Delivery
-from forewarn.server.lookup import Lookup, PublicOnly, SystemLookup
+from forewarn.server.push.delivery import NOT_PUBLIC, Delivery
+from forewarn.server.push.lookup import Lookup, PublicOnly, SystemLookup
 from tests.harness import START, Ids
 from tests.process import PATIENCE
 from tests.receiver import Receiver, receiving

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from forewarn.guest.reading import HEAD_TOO_LARGE, Reader
+from forewarn.guest.http.parser import HEAD_TOO_LARGE, Reader
 from forewarn.guest.settings import Limits
 from tests.integration.guest_face import EVENTS, Client, Face, machine, request, serving, with_limits
 

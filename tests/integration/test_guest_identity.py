@@ -7,10 +7,10 @@ import pytest
 
 from forewarn.core.errors import Conflict
 from forewarn.core.words import EventType, GroupKind, Priority
-from forewarn.guest.caller import canonical
-from forewarn.guest.known import Known
-from forewarn.guest.listeners import Listen
-from forewarn.guest.plan import Poll
+from forewarn.guest.canonical import canonical
+from forewarn.guest.http.listeners import Listen
+from forewarn.guest.http.request_cache import Known
+from forewarn.guest.requests.plan import Poll
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire.instance import InstanceMetadata
 from tests.integration.guest_face import EVENTS, Face, event, group, machine, serving

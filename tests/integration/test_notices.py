@@ -9,7 +9,7 @@ import pytest
 
 from forewarn.api import shapes
 from forewarn.cli.formatting import span
-from forewarn.control.noting import NotingStore
+from forewarn.control.sent_notices import NotingStore
 from forewarn.core.errors import Conflict
 from forewarn.core.words import Action, Kind, MachineId, Work
 from tests.harness import START, Polls, Service, fleet, group, machine

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control import retention
-from forewarn.control.retention import Retention
+from forewarn.control.engine import pruning
+from forewarn.control.engine.pruning import Retention
 from forewarn.core.words import Action, Kind, Work
 from tests.follower import Follower
 from tests.harness import Service
@@ -52,7 +52,7 @@ def test_old_records_go_and_the_history_says_so(service: Service) -> None:
 
 
 def test_a_pass_takes_bounded_batches(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "BATCH", 4)
+    monkeypatch.setattr(pruning, "BATCH", 4)
     count = len(service.history())
     service.advance(days=31)
     assert pass_over(service) == count // 4 + 1
@@ -70,7 +70,7 @@ def test_a_second_look_on_the_same_day_does_nothing(service: Service) -> None:
 def test_a_pass_that_was_cut_off_is_carried_on_and_counted_whole(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "BATCH", 4)
+    monkeypatch.setattr(pruning, "BATCH", 4)
     count = len(service.history())
     service.advance(days=31)
     assert Retention(store=service.store, keep=KEEP, new_id=service.ids).prune(service.clock.now())

@@ -17,7 +17,8 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from forewarn.control.ports import HistoryFilter, Transaction
+from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.ports.store import Transaction
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
 from forewarn.core.errors import ForewarnError
 from forewarn.core.model.calendar import Calendar, Window

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.ports import RecordFilter
-from forewarn.control.tail import Tail
+from forewarn.control.following.recent_records import Tail
+from forewarn.control.ports.records import RecordFilter
 from forewarn.core.words import Action, MachineName, ProjectName
 from tests.harness import Service
 from tests.served import sample

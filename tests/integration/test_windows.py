@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from forewarn.control.ordering import Placed
-from forewarn.control.rollouts import RolloutRequest
+from forewarn.control.orders.placing import Placed
+from forewarn.control.rollouts.rollouts import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.declaration import FleetSpec

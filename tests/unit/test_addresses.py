@@ -3,7 +3,7 @@
 import pytest
 
 from forewarn.core.errors import Invalid
-from forewarn.guest.listeners import Listen
+from forewarn.guest.http.listeners import Listen
 from forewarn.server.addresses import guest_address, operator_address, shown
 
 

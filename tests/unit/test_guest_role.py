@@ -3,13 +3,13 @@
 from datetime import timedelta
 from typing import Any
 
-from forewarn.control.ledger import Ledger
+from forewarn.control.rehearsals.ledger import Ledger
 from forewarn.core.guests.document import Document
 from forewarn.core.guests.document import document as document_of
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal.faults import Fault, FaultKind
 from forewarn.core.words import EventStatus, EventType
-from forewarn.guest.role import Role, Telling
+from forewarn.guest.board.rehearsal_state import Role, Telling
 from tests.unit import documents
 
 NOW = documents.NOT_BEFORE - timedelta(minutes=15)

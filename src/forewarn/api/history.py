@@ -12,7 +12,7 @@ from forewarn.api.errors import documented
 from forewarn.api.paths import event_id, listed, order_id, project_name
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Service
-from forewarn.control.ports import HistoryFilter
+from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.errors import ForewarnError, Invalid
 from forewarn.core.words import MachineName
 from forewarn.wire import operator

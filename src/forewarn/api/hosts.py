@@ -12,7 +12,7 @@ from forewarn.api.paths import Name, known_name, listed, project_name
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.api.terms import order_request_of
-from forewarn.control.ordering import Placed
+from forewarn.control.orders.placing import Placed
 from forewarn.core.words import Action, Work
 from forewarn.wire import operator
 

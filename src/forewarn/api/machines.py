@@ -13,7 +13,7 @@ from forewarn.api.paths import Name, known_name, listed, project_name
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service, Services
 from forewarn.api.terms import order_request_of
-from forewarn.control.ordering import Placed
+from forewarn.control.orders.placing import Placed
 from forewarn.control.views import MachineView
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import MachineSpec

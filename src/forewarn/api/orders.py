@@ -17,7 +17,7 @@ from forewarn.api.hosts import answered
 from forewarn.api.paths import Id, listed, order_id, project_name
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
-from forewarn.control.ordering import Placed
+from forewarn.control.orders.placing import Placed
 from forewarn.control.plane import Plane
 from forewarn.core.words import OrderId
 from forewarn.wire import operator

@@ -12,8 +12,8 @@ from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
-from forewarn.control.ledger import Account
-from forewarn.control.rehearsals import Rehearsal, RehearsalView
+from forewarn.control.rehearsals.ledger import Account
+from forewarn.control.rehearsals.rehearsals import Rehearsal, RehearsalView
 from forewarn.core.errors import Invalid
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import ProjectName

@@ -13,7 +13,7 @@ from forewarn.api.paths import Id, listed, rollout_id
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.api.terms import rollout_terms_of
-from forewarn.control.rollouts import RolloutRequest, Shown
+from forewarn.control.rollouts.rollouts import RolloutRequest, Shown
 from forewarn.core.words import HostName, Work
 from forewarn.wire import rollouts
 

@@ -7,10 +7,10 @@ from typing import Annotated, Protocol, TypeVar
 
 from fastapi import Depends, Request
 
+from forewarn.control.following.recent_records import ProjectTail, Tail
 from forewarn.control.plane import Plane
-from forewarn.control.rehearsals import Rehearsals
-from forewarn.control.rollouts import Rollouts
-from forewarn.control.tail import ProjectTail, Tail
+from forewarn.control.rehearsals.rehearsals import Rehearsals
+from forewarn.control.rollouts.rollouts import Rollouts
 from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.control.webhooks import Webhooks

@@ -16,8 +16,8 @@ from forewarn.api.errors import documented_as_json
 from forewarn.api.paths import project_name
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import ApiSettings, Service, Services
-from forewarn.control.bell import waking
-from forewarn.control.ports import Following, RecordFilter
+from forewarn.control.ports.records import Following, RecordFilter
+from forewarn.control.signal import waking
 from forewarn.control.views import Views
 from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
 from forewarn.core.words import MachineName

@@ -5,7 +5,8 @@ An empty list says that there is nothing; it must not be the answer to a slip of
 
 from collections.abc import Iterable, Sequence
 
-from forewarn.control.ports import HistoryFilter, Snapshot
+from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.ports.store import Snapshot
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.machine import Machine
 from forewarn.core.spelling import hint

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from forewarn.control.answering import Answering
-from forewarn.control.declaring import Declaring
-from forewarn.control.ordering import Ordering
+from forewarn.control.fleet.declaring import Declaring
+from forewarn.control.orders.answering import Answering
+from forewarn.control.orders.placing import Ordering
 from forewarn.core.moments import format_span
 from forewarn.core.words import Kind
 

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 
-from forewarn.control.ports import Snapshot, Store, Transaction
+from forewarn.control.ports.store import Snapshot, Store, Transaction
 from forewarn.core.words import ProjectName
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from forewarn.control.ports import Clock, Snapshot, Store
+from forewarn.control.ports.clock import Clock
+from forewarn.control.ports.store import Snapshot, Store
 from forewarn.control.webhooks import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core.access import Grant, Keyring, Token

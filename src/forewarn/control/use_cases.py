@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Self
 
-from forewarn.control.bell import Bell
-from forewarn.control.ports import Clock, Store, Transaction
+from forewarn.control.ports.clock import Clock
+from forewarn.control.ports.store import Store, Transaction
 from forewarn.control.scope import ProjectStore
+from forewarn.control.signal import Bell
 from forewarn.core.draft import Draft
 from forewarn.core.model.slice import Slice
 from forewarn.core.policy import Policy

@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 
 from forewarn.control import naming
 from forewarn.control.naming import check_project
-from forewarn.control.noting import NotingStore
-from forewarn.control.ports import Activity, HistoryFilter, Snapshot, Store
+from forewarn.control.ports.guests import Activity
+from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.ports.store import Snapshot, Store
 from forewarn.control.scope import ProjectStore
+from forewarn.control.sent_notices import NotingStore
 from forewarn.core.errors import NotFound
 from forewarn.core.fleet import machines
 from forewarn.core.guests import notice

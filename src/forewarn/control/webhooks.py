@@ -7,10 +7,12 @@ from copy import copy
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from forewarn.control.bell import Bell
 from forewarn.control.naming import check_project
-from forewarn.control.ports import Clock, RecordFilter, Snapshot, Store, Transaction
+from forewarn.control.ports.clock import Clock
+from forewarn.control.ports.records import RecordFilter
+from forewarn.control.ports.store import Snapshot, Store, Transaction
 from forewarn.control.scope import ProjectStore
+from forewarn.control.signal import Bell
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.webhook import Webhook, WebhookId

@@ -9,7 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from forewarn.control.driver import Begun, Checked, Failed, NotBegun, Running, Task
+from forewarn.control.ports.driver import (
+    Begun,
+    Checked,
+    Failed,
+    NotBegun,
+    Running,
+    Task,
+)
 from forewarn.core.moments import format_span
 from forewarn.core.words import OrderId
 

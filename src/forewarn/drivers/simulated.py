@@ -7,7 +7,13 @@ a whole history in milliseconds, the same way every time.
 from datetime import datetime
 
 from forewarn.config import SimulatedTimes
-from forewarn.control.driver import Begun, Checked, Done, Running, Task
+from forewarn.control.ports.driver import (
+    Begun,
+    Checked,
+    Done,
+    Running,
+    Task,
+)
 
 
 class SimulatedDriver:

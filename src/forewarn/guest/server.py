@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from forewarn.clock import Clock
-from forewarn.control.ledger import Ledger
-from forewarn.control.ports import Delta
+from forewarn.control.ports.store import Delta
+from forewarn.control.rehearsals.ledger import Ledger
 from forewarn.core.words import EventId, GroupName, MachineId
-from forewarn.guest.board import Board
-from forewarn.guest.desk import Desk
-from forewarn.guest.endpoint import Endpoint
-from forewarn.guest.listeners import Listen, Listeners
-from forewarn.guest.play import Play, Playhouse
-from forewarn.guest.pulse import Pulse
-from forewarn.guest.service import Service
+from forewarn.guest.answers.time_cache import Pulse
+from forewarn.guest.board.board import Board
+from forewarn.guest.commands import Desk
+from forewarn.guest.guest_service import Service
+from forewarn.guest.http.connections import Endpoint
+from forewarn.guest.http.listeners import Listen, Listeners
+from forewarn.guest.rehearsal.registry import Play, Playhouse
 from forewarn.guest.settings import EndpointSettings
 
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from forewarn.control.ledger import Note
+from forewarn.control.rehearsals.ledger import Note
 from forewarn.core.errors import Invalid
 from forewarn.rehearsal.scenario import GuestCommand
 

@@ -14,7 +14,7 @@ import httpx
 import uvloop
 
 from forewarn.clock import clock_of
-from forewarn.control.ledger import Account
+from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.errors import Conflict, ForewarnError, Invalid
 from forewarn.rehearsal.guest_programs import GuestProgram
 from forewarn.rehearsal.matching import match_machines

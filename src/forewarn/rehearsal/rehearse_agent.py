@@ -27,7 +27,7 @@ from forewarn.agent.journal.entries import (
 from forewarn.agent.journal.tracked_events import replayed
 from forewarn.agent.setup.agent_config import Config, load
 from forewarn.clock import clock_of
-from forewarn.control.ledger import Account
+from forewarn.control.rehearsals.ledger import Account
 from forewarn.rehearsal import killer
 from forewarn.rehearsal.rehearse import RehearsalRequest, RehearsalSetup, rehearse
 from forewarn.rehearsal.report import GuestEvent, RehearsalReport

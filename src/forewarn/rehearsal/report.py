@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from forewarn.control.ledger import Account
+from forewarn.control.rehearsals.ledger import Account
 from forewarn.rehearsal.scenario import Expectation, FaultStep, Scenario
 
 

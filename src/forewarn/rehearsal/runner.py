@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from forewarn.clock import monotonic
-from forewarn.control.ledger import Account
+from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.rehearsal.report import EventFacts
 from forewarn.rehearsal.scenario import CancelStep, FaultStep, OrderStep, Scenario, ScenarioStep, Start

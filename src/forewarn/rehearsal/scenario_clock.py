@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from forewarn.clock import monotonic
-from forewarn.control.ports import Clock
+from forewarn.control.ports.clock import Clock
 
 # How often something is looked at that nothing announces; real seconds.
 LOOK_EVERY = 0.05

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from forewarn.clock import monotonic
-from forewarn.control.ledger import Account, Ledger, Sighting
+from forewarn.control.rehearsals.ledger import Account, Ledger, Sighting
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.rehearsal.scenario import OrderStep, Scenario

@@ -5,8 +5,8 @@ import socket
 from collections.abc import Callable
 
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.guest.binding import not_opened
-from forewarn.guest.listeners import Listen
+from forewarn.guest.http.binding import not_opened
+from forewarn.guest.http.listeners import Listen
 
 PORTS = 65536
 CHANGE_OPERATOR = "choose another with --operator, FOREWARN_OPERATOR_LISTEN or [operator] listen"

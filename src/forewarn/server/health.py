@@ -1,6 +1,6 @@
 """What the server knows about its own health, for the probes."""
 
-from forewarn.server.worker import Worker
+from forewarn.server.threads.worker import Worker
 
 
 class Health:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from forewarn.clock import Clock, ManualClock
-from forewarn.control.engine import Engine
+from forewarn.control.engine.engine import Engine
 from forewarn.control.plane import Plane
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.moments import format_span

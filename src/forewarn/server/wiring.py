@@ -13,33 +13,38 @@ from forewarn.api.app import create_app
 from forewarn.api.services import ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import Settings
-from forewarn.control.bell import Bell
-from forewarn.control.driver import Driver
-from forewarn.control.engine import Engine
-from forewarn.control.feed import Feed
-from forewarn.control.noting import NotingStore
+from forewarn.control.engine.engine import Engine
+from forewarn.control.engine.external_timeout import Silence
+from forewarn.control.following.board_feed import Feed
+from forewarn.control.following.recent_records import Tail
 from forewarn.control.plane import Plane
-from forewarn.control.ports import Delta
-from forewarn.control.rehearsals import Rehearsals
-from forewarn.control.rollouts import Rollouts
-from forewarn.control.silence import Silence
-from forewarn.control.tail import Tail
+from forewarn.control.ports.driver import Driver
+from forewarn.control.ports.store import Delta
+from forewarn.control.rehearsals.rehearsals import Rehearsals
+from forewarn.control.rollouts.rollouts import Rollouts
+from forewarn.control.sent_notices import NotingStore
+from forewarn.control.signal import Bell
 from forewarn.control.tokens import Tokens
 from forewarn.control.views import Views
 from forewarn.control.webhooks import SECRET_PREFIX, Webhooks
 from forewarn.core.policy import EXTERNAL
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver
-from forewarn.guest.board import Board
+from forewarn.guest.board.board import Board
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings
-from forewarn.server.bridge import Boards, FrontDesk, Plays, Runner
-from forewarn.server.delivery import Delivery
 from forewarn.server.health import Health
-from forewarn.server.lookup import PublicOnly
-from forewarn.server.pusher import Pusher
+from forewarn.server.push.delivery import Delivery
+from forewarn.server.push.lookup import PublicOnly
+from forewarn.server.push.pusher import Pusher
+from forewarn.server.threads.bridge import (
+    Boards,
+    FrontDesk,
+    Plays,
+    Runner,
+)
+from forewarn.server.threads.worker import Worker
 from forewarn.server.timekeeper import Timekeeper
-from forewarn.server.worker import Worker
 from forewarn.store.sql import SqlStore, open_store
 from forewarn.wire.instance import InstanceMetadata
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from forewarn.api.services import Services
-from forewarn.control.ledger import Account, Ledger
+from forewarn.control.rehearsals.ledger import Account, Ledger
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import HostName

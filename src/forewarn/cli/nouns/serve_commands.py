@@ -52,7 +52,7 @@ def serve(
     """Run the service."""
     from forewarn.core.errors import ForewarnError
 
-    program = installed("program")
+    program = installed("serve")
     try:
         program.serve(
             {
@@ -77,7 +77,7 @@ def backup(
     """Copy the store to a file, also while a server runs on it."""
     from forewarn.core.errors import ForewarnError
 
-    program = installed("program")
+    program = installed("serve")
     try:
         webhooks = program.backup(database, file)
     except ForewarnError as error:

@@ -80,7 +80,7 @@ def _on_store(work: Callable[[ModuleType], dict[str, Any]]) -> dict[str, Any]:
     from forewarn.core.errors import ForewarnError, Invalid
 
     try:
-        return work(installed("tokens"))
+        return work(installed("local_tokens"))
     except ForewarnError as error:
         raise RequestRefused(str(error), status=BAD_REQUEST if isinstance(error, Invalid) else None) from None
 

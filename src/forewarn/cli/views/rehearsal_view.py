@@ -15,7 +15,7 @@ from forewarn.client.calls import RequestRefused
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from forewarn.control.ledger import Account
+    from forewarn.control.rehearsals.ledger import Account
     from forewarn.rehearsal.rehearse import RehearsalSetup
     from forewarn.rehearsal.report import GuestEvent, GuestReport, RehearsalReport
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, exists, select, true
 
-from forewarn.control.ports import Delta
+from forewarn.control.ports.store import Delta
 from forewarn.core.model.event import Event
 from forewarn.core.words import GroupName
 from forewarn.store import tables

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
 
-from forewarn.control.ports import HistoryFilter
+from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host

@@ -2,7 +2,7 @@
 
 from sqlalchemy import ColumnElement, func, select
 
-from forewarn.control.ports import Following, RecordFilter
+from forewarn.control.ports.records import Following, RecordFilter
 from forewarn.core.retention import Pruning
 from forewarn.store import tables
 from forewarn.store.reads.lists import concerns

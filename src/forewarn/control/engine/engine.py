@@ -1,0 +1,294 @@
+"""What happens by itself: each tick does what is due, lets the drivers act, and says when to come back.
+
+The cost of a tick grows with what is due, never with the fleet.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TypeAlias, TypeVar
+
+from forewarn.control.engine.external_timeout import Silence
+from forewarn.control.engine.pruning import Retention
+from forewarn.control.ports.driver import (
+    Checked,
+    Done,
+    Driver,
+    Failed,
+    NotBegun,
+    Running,
+    Task,
+)
+from forewarn.control.ports.guests import Activity
+from forewarn.control.rehearsals.rehearsals import Rehearsals
+from forewarn.control.rollouts.conductor import Conductor
+from forewarn.control.sent_notices import NotingStore
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Unavailable
+from forewarn.core.guests import listening
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Grace
+from forewarn.core.model.order import Order, Step
+from forewarn.core.orders import lifecycle, reports
+from forewarn.core.policy import Policy, work_of
+from forewarn.core.words import GroupName, Kind, MachineId, OrderId, StepState
+
+log = logging.getLogger(__name__)
+
+# How many orders are fetched at a time; a tick goes on until none is due.
+BATCH = 100
+# A driver that wants to be asked again at once would keep the engine from everything else.
+SHORTEST_WAIT = timedelta(seconds=1)
+
+
+class Stuck(Unavailable):
+    """Some orders cannot go on, for a reason that is not theirs; all others have been looked after."""
+
+
+Id = TypeVar("Id", bound=str)
+
+Answers: TypeAlias = Sequence[tuple[Task, Checked]]
+
+
+class Engine:
+    """Carries out what falls due."""
+
+    def __init__(
+        self,
+        *,
+        store: NotingStore,
+        policy: Policy,
+        drivers: Mapping[str, Driver],
+        activity: Activity,
+        new_id: Callable[[], str],
+        silence: Silence | None = None,
+    ) -> None:
+        self._silence = silence
+        self._rehearsals: Rehearsals | None = None
+        self._store = store
+        self._policy = policy
+        self._drivers = drivers
+        self._activity = activity
+        self._new_id = new_id
+        self.keep_history(None)
+        self._conductor = Conductor(store=store, policy=policy, activity=activity, new_id=new_id)
+        self._saved_activity_at: datetime | None = None
+        self._unsaved: tuple[dict[GroupName, datetime], dict[MachineId, datetime]] = ({}, {})
+
+    def keep_history(self, keep: timedelta | None) -> None:
+        """Keep records for so long from now on; None: for ever."""
+        self._retention = Retention(store=self._store, keep=keep, new_id=self._new_id)
+
+    def attend(self, rehearsals: Rehearsals) -> None:
+        """Let no rehearsal outlive whoever plays it."""
+        self._rehearsals = rehearsals
+
+    def tick(self, now: datetime) -> bool:
+        """Do what is due by now, but no more than a batch of it; say whether more may be left.
+
+        Between two batches others get their turn, and time goes on: what is announced last must not have
+        lost notice to what was announced first.
+        """
+        if self._rehearsals is not None:
+            self._rehearsals.review()
+        self.save_sent()
+        if now >= self._activity_due(now):
+            self.save_activity(now)
+        self._disable_silent(now)
+        faults = self._fail_silent(now)
+        due = self._due_orders(now)
+        faults += [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]
+        # All orders of a wave that fall due together are seen to before its rollout is looked at.
+        rollouts = self._due_rollouts(now) if len(due) < BATCH else ()
+        look = self._conductor.look
+        faults += [f"rollout {each}" for each in rollouts if not self._try("rollout", look, each, now)]
+        if faults:
+            raise Stuck(f"{faults[0]} cannot go on ({len(faults)} in all); the log says why")
+        if due or rollouts:
+            return True  # what was done may have made something else due
+        return self._prune(now)  # it can wait until there is nothing better to do
+
+    def _try(self, what: str, work: Callable[[Id, datetime], None], id_: Id, now: datetime) -> bool:
+        """Work on something; its fault must not keep the others waiting."""
+        try:
+            work(id_, now)
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("%s %s cannot go on", what, id_)
+            return False
+        return True
+
+    def next_due(self, now: datetime) -> datetime | None:
+        """Say when something falls due next."""
+        with self._store.read() as snapshot:
+            oldest = snapshot.oldest_activity()
+            moments = [
+                snapshot.next_order_due(),
+                snapshot.next_rollout_due(),
+                snapshot.next_group_ready(after=now),
+                listening.silent_at(oldest, policy=self._policy) if oldest else None,
+                self._activity_due(now) if self._activity.pending() else None,
+                self._retention.due_at(now),
+            ]
+        return min((max(moment, now) for moment in moments if moment is not None), default=None)
+
+    def run_until(self, target: datetime, now: datetime, *, reach: Callable[[datetime], None]) -> None:
+        """Do everything that falls due up to a moment, each thing at its own time, in order."""
+        self._finish(now)
+        while (due := self.next_due(now)) is not None and due <= target:
+            now = due
+            self._finish(now)
+            self.keep_time(now)
+            reach(now)
+        self.keep_time(target)
+        reach(target)
+
+    def _finish(self, now: datetime) -> None:
+        while self.tick(now):
+            pass
+
+    def keep_time(self, now: datetime) -> None:
+        """Save the time reached before anybody is told of it, so that it does not go back over a crash."""
+        with self._store.read() as snapshot:
+            reached = snapshot.reached()
+        if reached is None or reached < now:
+            with self._store.write() as tx:
+                tx.set_reached(now)
+
+    def grant_grace(self, jump: timedelta, now: datetime) -> None:
+        """Put unapproved starts off by as much as the clock has jumped: guests lost that much notice."""
+        with self._store.write() as tx:
+            draft = Draft(tx.around(), now=now, new_id=self._new_id)
+            draft.record(Kind.CLOCK_JUMPED, None, reason=f"forward by {jump}; unapproved starts wait as long")
+            draft.wake_all()
+            granted = tx.grace()
+            # What an earlier jump took is still owed.
+            owed_until = now if granted is None else max(now, granted.until)
+            tx.set_grace(Grace(until=owed_until + jump, announced_before=now))
+            tx.save(draft.changes())
+
+    # Orders
+
+    def _due_orders(self, now: datetime) -> Sequence[OrderId]:
+        with self._store.read() as snapshot:
+            return snapshot.due_orders(now, limit=BATCH)
+
+    def _due_rollouts(self, now: datetime) -> Sequence[str]:
+        with self._store.read() as snapshot:
+            return snapshot.due_rollouts(now, limit=BATCH)
+
+    def _fail_silent(self, now: datetime) -> list[str]:
+        if self._silence is None:
+            return []
+        fail, late = self._silence.fail, self._silence.overdue()
+        return [f"order {order}" for order in late if not self._try("order", fail, order, now)]
+
+    def _prune(self, now: datetime) -> bool:
+        try:
+            return self._retention.prune(now)
+        except Unavailable:
+            raise
+        except Exception:  # old records can wait for whoever mends it
+            log.exception("old records cannot be removed")
+            return False
+
+    def work_on(self, order: OrderId, now: datetime) -> None:
+        """Decide, let the drivers act outside any transaction, and decide again by what they say."""
+        answers: Answers = ()
+        while tasks := self._decide(order, answers, now):
+            answers = [(task, self._ask(task, begun=begun)) for task, begun in tasks]
+
+    def _decide(self, order: OrderId, answers: Answers, now: datetime) -> list[tuple[Task, bool]]:
+        """Save an order's progress; return the steps to ask about, and whether each was begun before."""
+        with self._store.write() as tx:
+            around = tx.around(orders=[order])
+            before = around.orders[order]
+            if not before.open:
+                return []
+            draft = Draft(around, now=now, new_id=self._new_id)
+            for task, answer in answers:
+                self._take(draft, task, answer, now)
+            after = lifecycle.advance(draft, order, policy=self._policy)
+            tx.save(draft.changes())
+        known = {step.machine for step in before.steps if step.state is StepState.RUNNING}
+        return [
+            (_task(draft, after, step), step.machine in known)
+            for step in after.steps
+            if step.look_at is not None and step.look_at <= now
+        ]
+
+    def _ask(self, task: Task, *, begun: bool) -> Checked:
+        """Begin a step; one that was begun before, perhaps before a crash, is asked about first."""
+        driver = self._drivers[task.driver]
+        try:
+            answer = driver.check(task) if begun else driver.begin(task)
+            return driver.begin(task) if isinstance(answer, NotBegun) else answer
+        except Exception as error:  # a driver's fault must not stop the others
+            log.exception("driver %s failed on %s", task.driver, task.step.name)
+            return Failed(f"the driver broke: {error}")
+
+    def _take(self, draft: Draft, task: Task, answer: Checked, now: datetime) -> None:
+        order, machine = task.order, task.step.machine
+        match answer:
+            case Done():
+                reports.step_done(draft, order, machine)
+            case Running(look_at=look_at):
+                reports.step_running(draft, order, machine, look_at=max(look_at, now + SHORTEST_WAIT))
+            case Failed(why=why):
+                reports.step_failed(draft, order, machine, why=why)
+            case NotBegun():
+                reports.step_failed(draft, order, machine, why="the driver does not know the step")
+
+    # Groups
+
+    def save_sent(self) -> None:
+        """Save what guests have been sent since the last time."""
+        self._store.save_sent()
+
+    def save_activity(self, now: datetime) -> None:
+        """Save who has polled since the last time."""
+        groups, machines = self._activity.take()
+        self._unsaved[0].update(groups)
+        self._unsaved[1].update(machines)
+        if self._unsaved[0] or self._unsaved[1]:
+            with self._store.write() as tx:
+                tx.save_activity(self._unsaved[0])
+                tx.save_last_seen(self._unsaved[1])
+            self._unsaved = ({}, {})
+        self._saved_activity_at = now
+
+    def _activity_due(self, now: datetime) -> datetime:
+        if self._saved_activity_at is None:
+            self._saved_activity_at = now
+        return self._saved_activity_at + self._policy.save_activity_every
+
+    def _disable_silent(self, now: datetime) -> None:
+        since = listening.silent_since(now, policy=self._policy)
+        while silent := self._silent(since):
+            with self._store.write() as tx:
+                draft = Draft(
+                    tx.around(groups=[group.name for group in silent]), now=now, new_id=self._new_id
+                )
+                for group in silent:
+                    listening.disable(draft, draft.groups[group.name], policy=self._policy)
+                tx.save(draft.changes())
+
+    def _silent(self, since: datetime) -> Sequence[Group]:
+        with self._store.read() as snapshot:
+            return snapshot.idle_groups(since=since, limit=BATCH)
+
+
+def _task(draft: Draft, order: Order, step: Step) -> Task:
+    machine = draft.machines[step.machine]
+    return Task(
+        now=draft.now,
+        order=order.id,
+        action=order.action,
+        work=work_of(order),
+        step=step,
+        project=machine.project,
+        host=machine.host,
+        driver=order.driver,
+        heartbeat=order.terms.heartbeat,
+    )

@@ -1,0 +1,84 @@
+"""Removing old records: a pass a day through the oldest of them, a batch at a time between ticks."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from forewarn.control.ports.records import RecordFilter
+from forewarn.control.ports.store import Store, Transaction
+from forewarn.control.webhooks import MOST_WEBHOOKS
+from forewarn.core import retention
+from forewarn.core.draft import Draft
+from forewarn.core.model.record import Record
+from forewarn.core.moments import format_span
+from forewarn.core.retention import Needed, Pruning
+from forewarn.core.words import Kind
+
+# A few milliseconds of work: whoever waits for the worker hardly notices.
+BATCH = 500
+
+
+class Retention:
+    """Keeps the history as long as it is wanted."""
+
+    def __init__(self, *, store: Store, keep: timedelta | None, new_id: Callable[[], str]) -> None:
+        """Take how long records are kept; None: for ever."""
+        self._store = store
+        self._keep = keep
+        self._new_id = new_id
+        self._known: Pruning | None = None
+        self._looked_at = 0  # by this pass: every record up to this number
+
+    def due_at(self, now: datetime) -> datetime | None:
+        """Say when old records are looked for next; None: never."""
+        if self._keep is None:
+            return None
+        if self._known is None:
+            with self._store.read() as snapshot:
+                self._known = snapshot.pruning()
+        return self._known.next_at or now
+
+    def prune(self, now: datetime) -> bool:
+        """Remove a batch of old records if it is time; say whether there may be more.
+
+        Records lie in the order of their times, so a pass reads the old ones only, and each once.
+        """
+        due = self.due_at(now)
+        if due is None or self._keep is None or now < due:
+            return False
+        with self._store.write() as tx:
+            found = tx.following(self._looked_at, RecordFilter(), limit=BATCH).records
+            old = [record for record in found if record.at < now - self._keep]
+            over = len(old) < BATCH
+            pruning = self._removed(tx, old)
+            pruning = self._said(tx, pruning, now) if over else pruning
+            tx.set_pruning(pruning)
+        self._known = pruning
+        self._looked_at = 0 if over else old[-1].number
+        return not over
+
+    def _removed(self, tx: Transaction, old: list[Record]) -> Pruning:
+        before = tx.pruning()
+        if not old:
+            return before
+        gone = retention.removable(
+            old,
+            Needed(
+                orders=tx.open_orders({record.order for record in old if record.order is not None}),
+                rollouts=tx.open_rollouts(),
+                webhooks=tx.webhooks(project=None, after=None, limit=MOST_WEBHOOKS)[0],
+            ),
+        )
+        tx.remove_records(gone)
+        return replace(before, up_to=max(before.up_to, *gone, 0), unsaid=before.unsaid + len(gone))
+
+    def _said(self, tx: Transaction, pruning: Pruning, now: datetime) -> Pruning:
+        """End a pass; the history says what has gone in it."""
+        if pruning.unsaid:
+            draft = Draft(tx.around(), now=now, new_id=self._new_id)
+            age = format_span(self._keep or 0)
+            count = "1 record" if pruning.unsaid == 1 else f"{pruning.unsaid} records"
+            gone = f"{count} up to number {pruning.up_to}, older than {age}"
+            draft.record(Kind.HISTORY_PRUNED, None, reason=gone)
+            tx.save(draft.changes())
+        return replace(pruning, unsaid=0, next_at=now + retention.EVERY)

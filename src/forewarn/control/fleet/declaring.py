@@ -1,0 +1,132 @@
+"""What the fleet is declared to be, and which groups listen."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from forewarn.control import naming
+from forewarn.control.fleet.removed_projects import left_behind, let_go
+from forewarn.control.ports.store import Snapshot
+from forewarn.control.use_cases import UseCases
+from forewarn.core.errors import Invalid, NotFound
+from forewarn.core.fleet import declaring, machines
+from forewarn.core.guests import listening
+from forewarn.core.model.declaration import FleetSpec, MachineSpec
+from forewarn.core.model.machine import Machine
+from forewarn.core.spelling import hint
+from forewarn.core.words import GroupName, Kind, ProjectName
+
+
+class Declaring(UseCases):
+    """The use cases about the fleet."""
+
+    def enable(self, group: GroupName) -> None:
+        """Take the first poll of a group."""
+        with self._store.write() as tx:
+            around = tx.around(groups=[group])
+            if group not in around.groups:
+                raise NotFound("Not found")
+            with self._saving(tx, around) as draft:
+                listening.enable(draft, draft.groups[group], policy=self._policy)
+
+    def put_machine(
+        self,
+        name: str,
+        *,
+        project: ProjectName | None,
+        change: Callable[[MachineSpec | None], MachineSpec],
+        by: str,
+    ) -> Machine:
+        """Add a machine, or change one; `change` makes the new declaration of the present one, if any."""
+        with self._store.write() as tx:
+            known = _known_machine(tx, name, project)
+            spec = change(_present_spec(tx, known))
+            if known is None and spec.name.casefold() != name.casefold():
+                raise Invalid(f'name: expected "{name}", got "{spec.name}"')
+            if known is None:
+                _check_fleet(tx, name)
+            spec = self._in_project_of_group(tx, spec)
+            around = tx.around(
+                machines=[known.id] if known else [],
+                hosts=[spec.host] if spec.host else [],
+                groups=[spec.group] if spec.group else [],
+            )
+            if spec.host is not None and spec.host not in around.hosts:
+                raise _no_such(spec, "host", spec.host, naming.host_names(tx))
+            with self._saving(tx, around) as draft:
+                return machines.put(draft, spec, draft.machines[known.id] if known else None, by=by)
+
+    def delete_machine(self, name: str, *, project: ProjectName | None, by: str) -> Machine:
+        """Take a machine out of the fleet."""
+        with self._store.write() as tx:
+            machine = naming.known_machine(tx, name, project=project, within=self._project)
+            with self._saving(tx, tx.around(machines=[machine.id])) as draft:
+                machines.remove(draft, machine, by=by)
+        return machine
+
+    def apply_fleet(
+        self, spec: FleetSpec, *, digest: str | None = None, by: str, dry_run: bool = False
+    ) -> tuple[str, ...]:
+        """Make the fleet what is declared, and say what that changes; a dry run only says it."""
+        if dry_run:
+            with self._store.read() as snapshot:
+                draft = self._draft(snapshot.everything())
+                return (*declaring.apply(draft, spec, by=by), *left_behind(snapshot, draft).lines())
+        with self._store.write() as tx:
+            with self._saving(tx, tx.everything()) as draft:
+                changes = declaring.apply(draft, spec, by=by)
+                leaving = left_behind(tx, draft)
+                changes = (*changes, *leaving.lines())
+                let_go(tx, draft, leaving, by=by)
+                if changes:
+                    draft.record(Kind.FLEET_APPLIED, None, by=by, reason=f"{len(changes)} changes")
+            if digest is not None:
+                tx.set_applied_fleet(digest)
+        if leaving.webhooks:
+            self._webhooks_changed.ring()
+        return changes
+
+    def applied_fleet(self) -> str | None:
+        """Return the digest of the fleet file last applied."""
+        with self._store.read() as snapshot:
+            return snapshot.applied_fleet()
+
+    def _in_project_of_group(self, tx: Snapshot, spec: MachineSpec) -> MachineSpec:
+        if spec.group is None:
+            known = [project.name for project in tx.projects()]
+            if spec.project not in known:
+                raise _no_such(spec, "project", spec.project, known)
+            return spec
+        group = tx.group(spec.group)
+        if group is None:
+            raise _no_such(spec, "group", spec.group, naming.group_names(tx))
+        if spec.update_domain >= group.update_domains:
+            expected = f"expected 0 to {group.update_domains - 1}, got {spec.update_domain}"
+            raise Invalid(f'machine "{spec.name}": update_domain: {expected}')
+        return replace(spec, project=group.project)
+
+
+def _check_fleet(tx: Snapshot, name: str) -> None:
+    """Refuse a machine before there is anything that could carry it; then there are no projects either."""
+    if not tx.hosts(after=None, limit=1)[0]:
+        raise Invalid(
+            f'machine "{name}": the fleet has no hosts yet: declare it first (forewarn fleet apply FILE)'
+        )
+
+
+def _no_such(spec: MachineSpec, field: str, got: str, known: Sequence[str]) -> Invalid:
+    expected = f"expected one of the {field}s, got {got!r}{hint(got, known)}"
+    return Invalid(f'machine "{spec.name}": {field}: {expected}')
+
+
+def _known_machine(tx: Snapshot, name: str, project: ProjectName | None) -> Machine | None:
+    try:
+        return tx.machine(name, project=project)
+    except NotFound:
+        return None
+
+
+def _present_spec(tx: Snapshot, known: Machine | None) -> MachineSpec | None:
+    if known is None:
+        return None
+    group = tx.group(known.group)
+    return machines.spec_of(known, group) if group else None

@@ -1,0 +1,56 @@
+"""What ends with a project: whoever had its tokens, or its records pushed to them, has them no longer.
+
+Otherwise they would have those of the next project of the same name.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from forewarn.control.ports.store import Snapshot, Transaction
+from forewarn.control.webhooks import MOST_WEBHOOKS, named
+from forewarn.core import access
+from forewarn.core.access import Token
+from forewarn.core.draft import Draft
+from forewarn.core.model.webhook import Webhook
+from forewarn.core.words import DEFAULT_PROJECT, Kind, ProjectName
+
+WHY = "its project is removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """What projects leave behind."""
+
+    tokens: Sequence[Token]
+    webhooks: Sequence[Webhook]
+
+    def lines(self) -> Iterator[str]:
+        """Say each in a line, as the changes of a fleet are said."""
+        yield from (f"- token {access.said(token)}" for token in self.tokens)
+        yield from (f"- {named(webhook)}" for webhook in self.webhooks)
+
+
+def left_behind(snapshot: Snapshot, draft: Draft) -> Leaving:
+    """Find what the projects that a draft removes leave behind; the default one is always there."""
+    gone = draft.base.projects.keys() - draft.projects.keys() - {DEFAULT_PROJECT}
+    if not gone:
+        return Leaving(tokens=(), webhooks=())
+    return Leaving(
+        tokens=[token for token in snapshot.tokens_in_force() if token.project in gone],
+        webhooks=_own_webhooks(snapshot, gone),
+    )
+
+
+def let_go(tx: Transaction, draft: Draft, leaving: Leaving, *, by: str) -> None:
+    """Revoke the tokens and remove the webhooks."""
+    for token in leaving.tokens:
+        tx.save_token(access.revoke(token.name, [token], now=draft.now))
+        draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=f"{access.said(token)}: {WHY}")
+    for webhook in leaving.webhooks:
+        tx.remove_webhook(webhook.id)
+        draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=f"{named(webhook)}: {WHY}")
+
+
+def _own_webhooks(snapshot: Snapshot, projects: Collection[ProjectName]) -> list[Webhook]:
+    every, _ = snapshot.webhooks(project=None, after=None, limit=MOST_WEBHOOKS)
+    return [webhook for webhook in every if webhook.owner in projects]

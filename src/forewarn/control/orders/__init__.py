@@ -1,0 +1,1 @@
+"""Placing orders, and answering the events that announce them."""

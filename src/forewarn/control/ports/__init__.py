@@ -1,0 +1,1 @@
+"""What control needs of the outside world, as protocols in the words of the domain."""

@@ -1,0 +1,81 @@
+"""Which records are asked for, and how they are read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from forewarn.core.model.record import Record
+from forewarn.core.retention import Pruning
+from forewarn.core.words import (
+    EventId,
+    MachineName,
+    OrderId,
+    ProjectName,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFilter:
+    """Which records are asked for; None means any."""
+
+    project: ProjectName | None = None
+    machine: MachineName | None = None
+    event: EventId | None = None
+    order: OrderId | None = None
+    since: datetime | None = None
+    kinds: frozenset[str] = frozenset()  # nothing means any
+    below: int | None = None  # only numbers below this one: the cursor of a page
+    above: int | None = None  # only numbers above this one, and the oldest first
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFilter:
+    """Which records somebody follows; None and nothing mean any."""
+
+    project: ProjectName | None = None
+    machine: MachineName | None = None
+    kinds: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()  # kinds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """The next records after some number, oldest first."""
+
+    records: tuple[Record, ...]
+    number: int  # where to go on: there is nothing else up to it
+    more: bool  # whether there may be more at once
+
+
+class RecordReads(Protocol):
+    """Reads the history."""
+
+    def history(self, wanted: HistoryFilter) -> Sequence[Record]:
+        """List records, newest first; those above a number oldest first."""
+        ...
+
+    def newest(self) -> int:
+        """Return the number of the newest change."""
+        ...
+
+    def following(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
+        """Read records after a number, oldest first."""
+        ...
+
+    def count_following(self, number: int, wanted: RecordFilter) -> int:
+        """Count the records after a number."""
+        ...
+
+    def pruning(self) -> Pruning:
+        """Say how far old records have been removed."""
+        ...
+
+    def put_off(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
+        """Say when those of these events that were put off were, first to last."""
+        ...
+
+    def tallies(self) -> Mapping[str, int]:
+        """Say how many machines the records of a kind have told of, for the kinds that are counted."""
+        ...

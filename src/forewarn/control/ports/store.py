@@ -1,0 +1,161 @@
+"""The store: what is read and saved in one transaction.
+
+Adapters implement this without inheriting from it. All of it is synchronous: one worker thread runs all of
+control, one use case at a time.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from forewarn.control.ports.access import AccessReads
+from forewarn.control.ports.fleet import FleetReads
+from forewarn.control.ports.records import RecordReads
+from forewarn.control.ports.work import OrderReads, RolloutReads
+from forewarn.core.access import Token
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Grace
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.slice import Sent, Slice
+from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.retention import Pruning
+from forewarn.core.words import (
+    GroupName,
+    HostName,
+    MachineId,
+    OrderId,
+    ProjectName,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """All that boards must know of what changed after some number of the feed."""
+
+    number: int  # of the newest change in it
+    groups: tuple[Group, ...] = ()
+    events: Mapping[GroupName, tuple[Event, ...]]  # all listed events of each of those groups, by creation
+    machines: tuple[Machine, ...] = ()
+    removed_groups: tuple[GroupName, ...] = ()
+    removed_machines: tuple[MachineId, ...] = ()
+
+
+class Snapshot(AccessReads, FleetReads, OrderReads, RecordReads, RolloutReads, Protocol):
+    """What can be read in one transaction.
+
+    One that was opened for a project finds and lists that project alone, and its machines, groups, orders,
+    events, records and own webhooks only; what the rules load (`around`, `everything`, `since`) is whole all
+    the same.
+    """
+
+    def around(
+        self,
+        *,
+        orders: Sequence[OrderId] = (),
+        machines: Sequence[MachineId] = (),
+        hosts: Sequence[HostName] = (),
+        groups: Sequence[GroupName] = (),
+    ) -> Slice:
+        """Load the part of the fleet that a decision about these needs; unknown ones are left out.
+
+        The hosts are those named, those of the orders named and those of the machines named; beside
+        them stand the hosts that steps of the named orders move machines to. The machines are those
+        named, those of the orders named (their `machine` and their steps'), and all that named hosts
+        and the hosts of named orders carry. The groups are those named, and those of the loaded
+        machines and events. The orders are those named, and every open one that touches a loaded
+        machine (as its `machine`, or in a step of a stage that is not done) or whose host is a loaded
+        host. The events are the listed ones of the loaded orders. `listed` counts all listed
+        events of the loaded groups; `room` has the emptiest sound hosts, as many
+        as its machines could be moved to and some more, and where these carry too much of a group the
+        emptiest that do not; `sent` has the saved notices of the events. Both can be asked while the
+        snapshot is open.
+        """
+        ...
+
+    def everything(self) -> Slice:
+        """Load the whole fleet, every open order and every listed event."""
+        ...
+
+    def since(self, number: int) -> Delta:
+        """Read what changed after a number of the feed; 0 reads everything."""
+        ...
+
+    def reached(self) -> datetime | None:
+        """Say what service time has been reached; None in a new store."""
+        ...
+
+    def grace(self) -> Grace | None:
+        """Say whether unapproved starts are put off."""
+        ...
+
+    def lineage(self) -> str:
+        """Return a text that is this store's alone: a copy restored from a backup has another."""
+        ...
+
+
+class Transaction(Snapshot, Protocol):
+    """A snapshot that can be written to; writes of all transactions come one after another."""
+
+    def save(self, changes: Changes) -> None:
+        """Save what was decided; Unavailable if it cannot be, Conflict if somebody else changed a group."""
+        ...
+
+    def remove_records(self, numbers: Sequence[int]) -> None:
+        """Forget records."""
+        ...
+
+    def set_pruning(self, pruning: Pruning) -> None:
+        """Keep how far old records have been removed."""
+        ...
+
+    def save_activity(self, seen: Mapping[GroupName, datetime]) -> None:
+        """Save when groups were last active; an older time than the one known changes nothing."""
+        ...
+
+    def save_last_seen(self, seen: Mapping[MachineId, datetime]) -> None:
+        """Save when machines were last seen."""
+        ...
+
+    def save_webhook(self, webhook: Webhook) -> None:
+        """Save a webhook, new or known."""
+        ...
+
+    def remove_webhook(self, webhook: WebhookId) -> None:
+        """Forget a webhook."""
+        ...
+
+    def save_notices(self, sent: Sent) -> None:
+        """Save when machines were first sent events; what is saved already stays as it is."""
+        ...
+
+    def save_token(self, token: Token) -> None:
+        """Save a token; one with the same digest is replaced."""
+        ...
+
+    def set_reached(self, now: datetime) -> None:
+        """Keep the service time reached."""
+        ...
+
+    def set_grace(self, grace: Grace | None) -> None:
+        """Keep or clear the hold on unapproved starts."""
+        ...
+
+    def set_applied_fleet(self, digest: str) -> None:
+        """Keep the digest of the fleet file that is being applied."""
+        ...
+
+
+class Store(Protocol):
+    """Where everything is kept."""
+
+    def read(self, *, project: ProjectName | None = None) -> AbstractContextManager[Snapshot]:
+        """Open a consistent snapshot, of the whole fleet or as one project sees it."""
+        ...
+
+    def write(self, *, project: ProjectName | None = None) -> AbstractContextManager[Transaction]:
+        """Open a transaction: saved whole when the block ends, undone whole when it raises."""
+        ...

@@ -1,0 +1,1 @@
+"""Planning, steering and carrying on rollouts."""

@@ -1,0 +1,194 @@
+"""Carrying rollouts on: load, let core decide, place or cancel orders, save; each in one transaction."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+from forewarn.control.ports.guests import Activity
+from forewarn.control.ports.store import Snapshot, Store, Transaction
+from forewarn.core.draft import Draft
+from forewarn.core.guests import notice
+from forewarn.core.model.event import Delivered
+from forewarn.core.model.order import Order, OrderTerms, Step
+from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.orders import interventions, lifecycle, requests
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.rollouts import forecast, health, planning, progress, steering
+from forewarn.core.rollouts.progress import Orders
+from forewarn.core.words import Action, HostName, Kind, OrderId
+
+Item = TypeVar("Item")
+
+# Loaded and saved together; the cost of a draft grows faster than what is in it.
+TOGETHER = 10
+
+
+class Conductor:
+    """Looks at a rollout and does what is next."""
+
+    def __init__(
+        self, *, store: Store, policy: Policy, activity: Activity, new_id: Callable[[], str]
+    ) -> None:
+        self._store = store
+        self._activity = activity
+        self._policy = policy
+        self._new_id = new_id
+
+    def look(self, id_: str, now: datetime) -> None:
+        """Carry a rollout as far as it can go now."""
+        with self._store.write() as tx:
+            known = tx.rollout(id_)
+            if known is not None and known.open:
+                self.carry_on(tx, known, now)
+
+    def carry_on(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
+        """Announce the next wave if its time has come; pause if something went wrong."""
+        orders_ = self.orders_of(tx, mine)
+        quiet = self.quiet(tx, mine, orders_)
+        mine = progress.settle(mine, orders_, quiet, now=now)
+        if not mine.open:
+            return self._over(tx, mine, now)
+        wrong = _what_is_wrong(mine, orders_, quiet, now, self._policy)
+        if wrong:
+            return self.pause(tx, mine, by="", why=wrong, now=now)
+        if not planning.is_ready(mine, now=now):
+            return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
+        survey = tx.survey(mine.left)
+        mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
+        if not chosen and mine.blocked:
+            no_way = planning.dead_end(mine, survey, now=now, policy=self._policy)
+            return self.pause(tx, mine, by="", why=no_way, now=now) if no_way else self.save(tx, mine, now)
+        if chosen:
+            ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
+            placed = self._place(tx, mine, chosen, now)
+            mine = planning.begin(mine, placed, survey, now=now, ends_about=ends)
+        # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
+        return self.save(tx, replace(mine, due_at=now), now)
+
+    def orders_of(self, tx: Transaction, mine: Rollout) -> Orders:
+        """Load the orders of the wave that began last; those of earlier ones are settled."""
+        return tx.orders_by_id(mine.begun[-1].orders) if mine.begun else {}
+
+    def quiet(self, tx: Transaction, mine: Rollout, orders_: Orders) -> Sequence[Step]:
+        """Find the machines of the last wave that must poll again and have not."""
+        if not mine.terms.require_poll:
+            return ()
+        worked_on = [step.machine for order in orders_.values() for step in order.steps]
+        seen = {**tx.last_seen(worked_on), **self._activity.fresh(worked_on)}
+        return health.silent(mine, orders_.values(), seen)
+
+    def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
+        """Withdraw what is announced and not started, and wait for a person."""
+        self.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
+        self._in_drafts(tx, mine, lambda draft, order: lifecycle.hold_back(draft, order, why=why), now)
+        mine = steering.paused(mine, self.orders_of(tx, mine), why=why, now=now)
+        mine = steering.told(mine, "paused", by=by, now=now)
+        return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
+
+    def let_go(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
+        """Let the hosts go on that a pause kept from their next stage."""
+        self._in_drafts(tx, mine, lifecycle.let_go, now)
+
+    def _in_drafts(
+        self, tx: Transaction, mine: Rollout, change: Callable[[Draft, OrderId], None], now: datetime
+    ) -> None:
+        """Change all orders of a rollout that are under way."""
+        loaded = self.orders_of(tx, mine).values()
+        for some in _chunks([order.id for order in loaded if order.open and progress.has_begun(order)]):
+            draft = Draft(tx.around(orders=some), now=now, new_id=self._new_id)
+            for order in some:
+                change(draft, order)
+            tx.save(draft.changes())
+
+    def withdraw(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
+        """Cancel the orders of a rollout that have done nothing yet."""
+        loaded = self.orders_of(tx, mine).values()
+        announced = [order.id for order in loaded if order.open and not progress.has_begun(order)]
+        for some in _chunks(announced):
+            draft = Draft(tx.around(orders=some), now=now, new_id=self._new_id)
+            for order in some:
+                interventions.cancel(draft, order, by=by, why=why)
+            tx.save(draft.changes())
+
+    def save(
+        self,
+        tx: Transaction,
+        mine: Rollout,
+        now: datetime,
+        *,
+        kind: Kind | None = None,
+        by: str = "",
+        why: str = "",
+    ) -> Rollout:
+        """Save a rollout, with a record if something happened to it."""
+        mine = with_notice(tx, mine, of=(WaveState.DONE,))
+        draft = Draft(tx.around(), now=now, new_id=self._new_id)
+        if kind is not None:
+            draft.record(
+                kind, None, by=by, reason=f"rollout {mine.id}: {why}" if why else f"rollout {mine.id}"
+            )
+        tx.save(replace(draft.changes(), rollouts=(mine,)))
+        return mine
+
+    def _over(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
+        # An abort was recorded when it was asked for.
+        done = mine.state is RolloutState.DONE
+        return self.save(tx, mine, now, kind=Kind.ROLLOUT_DONE if done else None, by=mine.by if done else "")
+
+    def _place(
+        self, tx: Transaction, mine: Rollout, hosts: Sequence[HostName], now: datetime
+    ) -> dict[HostName, OrderId]:
+        asked = mine.terms
+        terms = OrderTerms(
+            rollout=mine.id, heartbeat=asked.heartbeat, expected=asked.expected, deadline=asked.deadline
+        )
+        request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
+        placed: dict[HostName, OrderId] = {}
+        for some in _chunks(hosts):
+            draft = Draft(tx.around(hosts=some), now=now, new_id=self._new_id)
+            placed |= {host: self._order(draft, host, mine, request).id for host in some}
+            tx.save(draft.changes())
+        return placed
+
+    def _order(self, draft: Draft, host: HostName, mine: Rollout, request: OrderRequest) -> Order:
+        return requests.on_host(draft, host, Action.MAINTENANCE, request, work=mine.work, policy=self._policy)
+
+
+def with_notice(
+    snapshot: Snapshot, mine: Rollout, *, of: Collection[WaveState] = tuple(WaveState)
+) -> Rollout:
+    """Sum up what notice the machines of waves got so far; what is over is summed once, and kept."""
+    waves = (
+        replace(wave, notice=_delivered(snapshot, wave))
+        if wave.begun and wave.notice is None and wave.state in of
+        else wave
+        for wave in mine.waves
+    )
+    return replace(mine, waves=tuple(waves))
+
+
+def _delivered(snapshot: Snapshot, wave: Wave) -> Delivered:
+    events = [event for order in wave.orders for event in snapshot.events_of_order(order)]
+    sent = snapshot.notices([event.id for event in events])
+    return notice.delivered((event, notice.told(event, sent.get(event.id, {}))) for event in events)
+
+
+def _what_is_wrong(
+    mine: Rollout, orders_: Orders, quiet: Sequence[Step], now: datetime, policy: Policy
+) -> str:
+    """Say what must pause a rollout: a failed step, a dead end, or a machine that is not healthy in time."""
+    if mine.state is not RolloutState.RUNNING or mine.aborting:
+        return ""
+    found = (
+        *progress.trouble(mine, orders_),
+        *progress.stuck(mine, orders_),
+        *health.unwell(mine, orders_.values(), quiet, now=now, policy=policy).values(),
+    )
+    return f"{found[0].what}: {found[0].reason}" if found else ""
+
+
+def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for place in range(0, len(items), TOGETHER):
+        yield items[place : place + TOGETHER]

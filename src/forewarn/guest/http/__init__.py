@@ -1,0 +1,1 @@
+"""Sockets, connections and the parsing of HTTP."""

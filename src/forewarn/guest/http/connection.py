@@ -1,0 +1,291 @@
+"""One guest's connection: an asyncio protocol that reads requests and keeps their answers in order."""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from typing import cast
+
+from forewarn.guest.answers.answers import Answer, without_body
+from forewarn.guest.board.board import Key, Seat
+from forewarn.guest.board.waiting import end
+from forewarn.guest.canonical import canonical
+from forewarn.guest.http.connections import Endpoint
+from forewarn.guest.http.parser import TOO_MANY, Reader
+from forewarn.guest.http.watchdog import Watchdog
+from forewarn.guest.rate_limit import Budget
+from forewarn.guest.requests.plan import Poll
+from forewarn.guest.requests.request import Fault, Request
+from forewarn.guest.requests.routes import plan_of
+
+CLOSE = b"Connection: close\r\n"
+KEEP_ALIVE = b"Connection: keep-alive\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+CROWDED = Fault(503, "Too many connections", retry=True)
+
+
+class Connection(asyncio.Protocol):
+    """A connection, and the caller behind it, who is looked up anew for each request."""
+
+    __slots__ = (
+        "_began",
+        "_crowded",
+        "_ending",
+        "_endpoint",
+        "_key",
+        "_known",
+        "_limits",
+        "_loop",
+        "_payer",
+        "_queue",
+        "_quiet",
+        "_reader",
+        "_request",
+        "_seats",
+        "_service",
+        "_task",
+        "_touched",
+        "_transport",
+        "_watchdog",
+        "_writable",
+        "address",
+        "leaving",
+        "waits_on",
+    )
+
+    _transport: asyncio.Transport
+
+    def __init__(self, endpoint: Endpoint, seats: Mapping[Key, Seat], *, key: Key = "") -> None:
+        """Serve whom `seats` knows by this key, or without one by the address it calls from."""
+        self._endpoint = endpoint
+        self._service = endpoint.service
+        self._known = endpoint.known
+        self._limits = endpoint.service.settings.limits
+        self._seats = seats
+        self._key = key
+        self._loop = asyncio.get_running_loop()
+        # Whose connections this one counts to.
+        self._payer: Budget = endpoint.service.board.strangers
+        self._reader = Reader(self._limits)
+        self._queue: deque[Request | Fault] = deque()
+        self._request = Request()  # the one that is being answered
+        self._task: asyncio.Task[Answer | None] | None = None
+        self._watchdog = Watchdog(self._loop, self._check)
+        self._began = self._touched = self._loop.time()
+        self._quiet = True  # nothing is half read, and nothing waits for its answer
+        self._writable = True
+        self._crowded = False
+        self._ending = False  # the last answer has been given
+        self.leaving = False
+        self.waits_on: asyncio.Future[None] | None = None
+        self.address = ""
+
+    @property
+    def seat(self) -> Seat | None:
+        """Who calls, at this moment."""
+        return self._seats.get(self._key)
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Find out who calls."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._endpoint.connections.add(self)
+        peer = transport.get_extra_info("peername")
+        self.address = canonical(peer[0]) if peer else ""
+        if self._key == "":
+            self._key = self.address
+        self._payer.connections += 1
+        self._crowded = self._payer.connections > self._limits.connections
+        self._charge(self.seat)
+        self._quiet = not self._crowded
+        if self._payer.connections > 2 * self._limits.connections:
+            self._transport.abort()  # not even worth telling
+        self._watchdog.by(self._deadline())
+
+    def data_received(self, data: bytes) -> None:
+        """Answer a known poll at once; read anything else."""
+        if self._quiet:
+            poll = self._known.get(data)
+            if poll is not None:
+                seat = self._seats.get(self._key)
+                if seat is not None and seat is self._payer:
+                    answer = self._service.quick(seat, poll)
+                    if answer is not None:
+                        self._transport.write(answer)
+                        self._touched = self._service.pulse.real
+                        return
+        self._read(data)
+
+    def eof_received(self) -> bool:
+        """Answer what has been asked, but hold nothing any longer: most likely nobody is there."""
+        if self._ending or not self._owes:
+            return False
+        self._hurry()
+        return True
+
+    def pause_writing(self) -> None:
+        """Read no more from somebody who does not read either, and answer no more for now."""
+        self._writable = False
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._writable = True
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._work()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget everything."""
+        self._ending = True
+        self._quiet = False
+        self._endpoint.forget(self)
+        self._payer.connections -= 1
+        self._watchdog.stop()
+        if self._task is not None:
+            self._task.cancel()
+        self._reader.stop()
+
+    # When it is time to go.
+
+    @property
+    def _owes(self) -> bool:
+        """Whether any request still waits for its answer."""
+        return self._task is not None or bool(self._queue)
+
+    def _hurry(self) -> None:
+        """Let nothing be held any longer."""
+        self.leaving = True
+        if self.waits_on is not None:
+            end(self.waits_on)
+
+    def finish(self) -> None:
+        """Give the answers that are due, then close."""
+        self._hurry()
+        if not self._owes and not self._ending:
+            self._close()
+
+    def abort(self) -> None:
+        """Close now, whatever is due."""
+        self._transport.abort()
+
+    def _close(self) -> None:
+        self._ending = True
+        self._quiet = False
+        self._transport.close()
+
+    def _check(self) -> float | None:
+        deadline = self._deadline()
+        if self._loop.time() < deadline:
+            return deadline
+        self._transport.abort()
+        return None
+
+    def _deadline(self) -> float:
+        limits = self._limits
+        if self._ending:
+            return self._touched + limits.linger_seconds
+        if self._reader.partial:
+            return self._began + limits.request_seconds
+        if self._task is not None:
+            return self._loop.time() + limits.idle_seconds  # it is we who are slow
+        return self._touched + (limits.request_seconds if self._crowded else limits.idle_seconds)
+
+    # Reading and answering.
+
+    def _charge(self, seat: Seat | None) -> None:
+        """Count this connection to whoever the caller is now."""
+        payer = seat or self._service.board.strangers
+        if payer is not self._payer:
+            self._payer.connections -= 1
+            payer.connections += 1
+            self._payer = payer
+            self._crowded = payer.connections > self._limits.connections
+
+    def _read(self, data: bytes) -> None:
+        if self._ending:
+            return
+        reader, was_quiet, was_partial = self._reader, self._quiet, self._reader.partial
+        arrived = [CROWDED] if self._crowded else reader.feed(data)
+        self._queue.extend(arrived)
+        if len(self._queue) > self._limits.pipelined:
+            self._refuse_more()
+        if reader.partial and (arrived or not was_partial):
+            self._began = self._loop.time()
+            self._watchdog.by(self._deadline())
+        self._quiet = False
+        whole = was_quiet and len(arrived) == 1 and not reader.partial
+        self._work(data if whole else None)
+
+    def _refuse_more(self) -> None:
+        """Answer as many as may wait, then say why no more are."""
+        self._reader.stop()
+        while len(self._queue) > self._limits.pipelined:
+            self._queue.pop()
+        self._queue.append(TOO_MANY)
+
+    def _work(self, data: bytes | None = None) -> None:
+        """Answer what has arrived, in its order; `data` is worth knowing if it is one whole request."""
+        while self._queue and self._task is None and self._writable and not self._ending:
+            self._serve(self._queue.popleft(), data)
+        if self._owes or self._ending:
+            return
+        if self.leaving:
+            self._close()
+            return
+        if self._reader.expects_continue:
+            self._reader.told_to_continue()
+            self._transport.write(CONTINUE)
+        self._quiet = not self._reader.partial
+
+    def _serve(self, item: Request | Fault, data: bytes | None) -> None:
+        if isinstance(item, Fault):
+            self._end_with(item)
+            return
+        self._request = item
+        self._charge(self.seat)
+        if self._crowded:
+            self._end_with(CROWDED)
+            return
+        plan = plan_of(item, self._service.settings)
+        if data is not None and isinstance(plan, Poll) and item.http11 and item.keep_alive:
+            self._known.learn(data, plan)
+        outcome = self._service.begin(plan, self)
+        if isinstance(outcome, Answer):
+            self._send(outcome)
+        else:
+            self._task = self._loop.create_task(outcome)
+            self._task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[Answer | None]) -> None:
+        self._task = None
+        if self._ending or task.cancelled():
+            return
+        answer = task.result()
+        if answer is None:
+            self._close()
+            return
+        self._send(answer)
+        self._work()
+
+    def _send(self, answer: Answer) -> None:
+        request = self._request
+        last = not request.keep_alive or (self.leaving and not self._queue)
+        if request.method == b"HEAD":
+            answer = without_body(answer)
+        self._write(answer, CLOSE if last else b"" if request.http11 else KEEP_ALIVE)
+        if last:
+            self._close()
+
+    def _end_with(self, fault: Fault) -> None:
+        """Say what is wrong, and give the client time to read it before the connection breaks."""
+        self._write(self._service.errors.fault(fault), CLOSE)
+        self._ending = True
+        self._transport.write_eof()
+        self._watchdog.by(self._deadline())
+
+    def _write(self, answer: Answer, connection: bytes) -> None:
+        pulse = self._service.pulse
+        self._touched = pulse.beat()
+        self._transport.write(pulse.opening(answer.status) + connection + answer.rest)

@@ -1,0 +1,49 @@
+"""What all connections share, and the list of them."""
+
+import asyncio
+from contextlib import suppress
+from typing import Protocol
+
+from forewarn.guest.guest_service import Service
+from forewarn.guest.http.request_cache import Known
+
+
+class Open(Protocol):
+    """A connection, as far as its end is concerned."""
+
+    def finish(self) -> None:
+        """Give the answers that are due, then close."""
+        ...
+
+    def abort(self) -> None:
+        """Close now, whatever is due."""
+        ...
+
+
+class Endpoint:
+    """One service, one table of known requests, many connections."""
+
+    def __init__(self, service: Service) -> None:
+        limits = service.settings.limits
+        self.service = service
+        self.known = Known(capacity=limits.known_requests, longest=limits.known_bytes)
+        self.connections: set[Open] = set()
+        self._empty = asyncio.Event()
+
+    def forget(self, connection: Open) -> None:
+        """Strike a connection that has ended from the list."""
+        self.connections.discard(connection)
+        if not self.connections:
+            self._empty.set()
+
+    async def finish(self, *, within: float) -> None:
+        """Let every connection come to its end, by force if that takes too long."""
+        for connection in tuple(self.connections):
+            connection.finish()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while self.connections:
+                    self._empty.clear()
+                    await self._empty.wait()
+        for connection in tuple(self.connections):
+            connection.abort()

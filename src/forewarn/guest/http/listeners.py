@@ -1,0 +1,119 @@
+"""The sockets guests call: some for everybody, and one for each machine that has a port of its own."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from forewarn.core.errors import Conflict
+from forewarn.core.words import MachineId
+from forewarn.guest.board.board import Board
+from forewarn.guest.http.binding import BACKLOG, bind
+from forewarn.guest.http.connection import Connection
+from forewarn.guest.http.connections import Endpoint
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+
+CHANGE_ADDRESS = "choose another with --guest, FOREWARN_GUEST_LISTEN or [guest] listen"
+CHANGE_PORT = "give the machine another in the fleet"
+CHANGE_FILE = f"{CHANGE_PORT} file, or in a copy of it (--fleet FILE; make run FLEET=FILE)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listen:
+    """An address to listen on, and the network whose machines call there."""
+
+    host: str
+    port: int
+    network: str = ""
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Listeners:
+    """Opens sockets, and keeps the machines' own in step with the board."""
+
+    def __init__(self, endpoint: Endpoint, board: Board) -> None:
+        self._endpoint = endpoint
+        self._board = board
+        self._shared: list[asyncio.Server] = []
+        self._own: dict[int, asyncio.Server] = {}
+        self._failed: set[int] = set()  # said once, not at every change of the fleet
+        self._turn = asyncio.Lock()
+        self._open = False
+        self.addresses: list[tuple[str, int]] = []
+
+    async def start(self, listen: Sequence[Listen]) -> None:
+        """Open everything; Conflict names what cannot be opened."""
+        self._open = True
+        try:
+            for place in listen:
+                await self._open_shared(place)
+            for port in self._missing():
+                await self._open_own(port)
+        except Conflict:
+            self.close()
+            raise
+
+    async def follow(self) -> None:
+        """Open and close machines' own sockets as the board has it; what fails is tried again next time."""
+        async with self._turn:
+            for port in self._own.keys() - self._board.ports.keys():
+                self._own.pop(port).close()
+            for port in self._missing():
+                try:
+                    await self._open_own(port)
+                except Conflict as error:
+                    self._tell(port, error)
+                else:
+                    self._failed.discard(port)
+
+    async def open_door(self, machine: MachineId, port: int, *, name: str) -> str:
+        """Open a socket for one machine wherever its fleet file has it, 0 for any port; returns the URL."""
+        seats = self._board.seats
+        for bound in bind(LOOPBACK, port, what=f'machine "{name}": port {port}', change=CHANGE_PORT):
+            self._shared.append(await _serve(bound, lambda: Connection(self._endpoint, seats, key=machine)))
+            port = bound.getsockname()[1]
+        return f"http://{LOOPBACK}:{port}"
+
+    def close(self) -> None:
+        """Accept nobody any more."""
+        self._open = False
+        for server in (*self._shared, *self._own.values()):
+            server.close()
+        self._shared.clear()
+        self._own.clear()
+
+    def _missing(self) -> list[int]:
+        if not self._open:
+            return []
+        return [port for port in self._board.ports if isinstance(port, int) and port not in self._own]
+
+    def _tell(self, port: int, error: Conflict) -> None:
+        if port not in self._failed:
+            self._failed.add(port)
+            log.warning("%s", error)
+
+    async def _open_shared(self, place: Listen) -> None:
+        seats = self._board.network(place.network)
+        for bound in bind(place.host, place.port, what=f"guest address {place}", change=CHANGE_ADDRESS):
+            self.addresses.append(bound.getsockname()[:2])
+            self._shared.append(await _serve(bound, lambda: Connection(self._endpoint, seats)))
+
+    async def _open_own(self, port: int) -> None:
+        ports = self._board.ports
+        seat = ports.get(port)
+        if seat is None:  # it has left since the last socket was opened
+            return
+        what = f'machine "{seat.machine.name}": port {port}'
+        for bound in bind(LOOPBACK, port, what=what, change=CHANGE_FILE):
+            self._own[port] = await _serve(bound, lambda: Connection(self._endpoint, ports, key=port))
+
+
+async def _serve(bound: socket.socket, connection: Callable[[], Connection]) -> asyncio.Server:
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(connection, sock=bound, backlog=BACKLOG)

@@ -1,0 +1,191 @@
+"""From bytes to requests: httptools, and the limits on what it is given to read."""
+
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from forewarn.guest.requests.request import Fault, Request
+from forewarn.guest.settings import Limits
+
+UNREADABLE = Fault(400, "Bad request. The request is not HTTP/1.1")
+HEAD_TOO_LARGE = Fault(431, "The request line and headers are too large")
+BODY_TOO_LARGE = Fault(413, "The body is too large")
+TOO_MANY = Fault(503, "Too many requests wait for their answers", retry=True)
+
+# A chunked body may come byte by byte, each with five more around it; what is beyond that is padding.
+CHUNK_OVERHEAD = 6
+
+
+class _Refused(Exception):
+    """Ends the parser's work from inside one of its callbacks."""
+
+
+class Reader:
+    """Reads one connection's requests; `partial` while one has begun and not ended."""
+
+    __slots__ = (
+        "_arrived",
+        "_body",
+        "_fault",
+        "_head_bytes",
+        "_head_done",
+        "_limits",
+        "_over",
+        "_parser",
+        "_replaying",
+        "_request",
+        "_upgrading",
+        "_weight",
+        "partial",
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._parser = HttpRequestParser(self)
+        self._over = False  # nothing is read after a last request or a fault
+        self._replaying = False
+        self._arrived: list[Request | Fault] = []
+        self.partial = False
+        self._start()
+
+    def _start(self) -> None:
+        self._request = Request()
+        self._body = bytearray()
+        self._head_bytes = 0
+        self._head_done = False
+        self._upgrading = False
+        self._weight = 0  # bytes of this request so far, whatever they are
+        self._fault = UNREADABLE
+
+    @property
+    def expects_continue(self) -> bool:
+        """Whether the client holds its body back until it is told to go on."""
+        expected = self._request.listed(b"expect")
+        return self.partial and self._head_done and b"100-continue" in (item.lower() for item in expected)
+
+    def told_to_continue(self) -> None:
+        """Forget that the client wanted to be told to go on."""
+        del self._request.fields[b"expect"]
+
+    def stop(self) -> None:
+        """Read nothing more."""
+        self._over = True
+        self.partial = False
+
+    def feed(self, data: bytes) -> list[Request | Fault]:
+        """Read some bytes; returns the requests that they complete, and a fault as the last of them."""
+        arrived = self._arrived = []
+        if self.partial:
+            self._weight += len(data)
+        try:
+            self._parse(data)
+        except HttpParserCallbackError:
+            self._fail(self._fault)
+        except HttpParserError:
+            self._fail(UNREADABLE)
+        else:
+            self._weigh(len(data))
+        return arrived
+
+    def _parse(self, data: bytes) -> None:
+        """Give the parser all of the data, also over the places where it thinks that HTTP ends."""
+        while data and not self._over:
+            try:
+                self._parser.feed_data(data)
+            except HttpParserUpgrade as upgrade:
+                data = data[upgrade.args[0] :]
+                self._decline_upgrade()
+            else:
+                return
+
+    def _decline_upgrade(self) -> None:
+        """Go on as if no upgrade had been asked for: Java asks for one even with a body.
+
+        The parser takes what follows the head for another protocol. A new one is shown a head that
+        frames the body as the real one did.
+        """
+        framing = (b"content-length", b"transfer-encoding")
+        lines = [name + b": " + value for name in framing for value in self._request.all(name)]
+        self._upgrading = False
+        self._parser = HttpRequestParser(self)
+        self._replaying = True
+        self._parser.feed_data(b"\r\n".join((b"POST / HTTP/1.1", *lines, b"", b"")))
+        self._replaying = False
+
+    def _weigh(self, size: int) -> None:
+        """Refuse a request that grows without end while a part of it is incomplete."""
+        if not self.partial:
+            return
+        if self._weight == 0 and not self._arrived:
+            self._weight = size
+        limits = self._limits
+        if not self._head_done and self._weight > limits.head_bytes:
+            self._fail(HEAD_TOO_LARGE)
+        elif self._weight > 2 * limits.head_bytes + CHUNK_OVERHEAD * limits.body_bytes:
+            self._fail(BODY_TOO_LARGE)
+
+    def _fail(self, fault: Fault) -> None:
+        if not self._over:
+            self.stop()
+            self._arrived.append(fault)
+
+    def _count_head(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > self._limits.head_bytes:
+            self._refuse(HEAD_TOO_LARGE)
+
+    def _refuse(self, fault: Fault) -> None:
+        self._fault = fault
+        raise _Refused
+
+    # What the parser calls. While a head is replayed it has been heard already.
+
+    def on_message_begin(self) -> None:
+        """Start a request."""
+        if not self._replaying:
+            self._start()
+            self.partial = True
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the request target."""
+        if not self._replaying:
+            self._request.target += url
+            self._count_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; a trailer counts, and is not kept."""
+        if self._replaying:
+            return
+        self._count_head(len(name) + len(value) + len(": \r\n"))
+        if not self._head_done:
+            self._request.fields.setdefault(name.lower(), []).append(value)
+
+    def on_headers_complete(self) -> None:
+        """Note what the head says, and refuse a body that it says is too large."""
+        if self._replaying:
+            return
+        request, parser = self._request, self._parser
+        request.method = parser.get_method()
+        request.http11 = parser.get_http_version() != "1.0"
+        request.keep_alive = parser.should_keep_alive() and request.method != b"CONNECT"
+        self._head_done = True
+        self._upgrading = parser.should_upgrade()
+        self._count_head(len(request.method) + len("  HTTP/1.1\r\n\r\n"))
+        # The parser has made sure that a length is one number of a sensible size.
+        if any(int(length) > self._limits.body_bytes for length in request.all(b"content-length")):
+            self._refuse(BODY_TOO_LARGE)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._body += body
+        if len(self._body) > self._limits.body_bytes:
+            self._refuse(BODY_TOO_LARGE)
+
+    def on_message_complete(self) -> None:
+        """Hand the request over, unless the parser has stopped short of its body."""
+        if self._upgrading:
+            return
+        if len(self._arrived) == self._limits.pipelined:
+            self._refuse(TOO_MANY)
+        self._request.body = bytes(self._body)
+        self._arrived.append(self._request)
+        self._over = not self._request.keep_alive
+        self.partial = False

@@ -1,0 +1,1 @@
+"""What a request asks for: its route, version, headers and conditions."""

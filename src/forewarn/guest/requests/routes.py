@@ -1,0 +1,210 @@
+"""What is offered under which path, and the checks a request passes before it is known who asks.
+
+They come in the order of the contract: Host, X-Forwarded-For, (caller, rate: asked later), path, method,
+version, Metadata.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+from urllib.parse import parse_qsl
+
+from forewarn.guest.requests.conditions import poll_of
+from forewarn.guest.requests.plan import (
+    Approve,
+    AskInstance,
+    Defer,
+    ListVersions,
+    Plan,
+    Refusal,
+)
+from forewarn.guest.requests.request import Request
+from forewarn.guest.settings import EndpointSettings
+from forewarn.wire import azure
+from forewarn.wire.authority import is_expected
+from forewarn.wire.instance import OLDEST_VERSION, InstanceMetadata, field_named
+
+BAD_HOST = Refusal(
+    status=400, body=azure.error("Bad request. The Host header names no address of this service"), early=True
+)
+PROXIED = Refusal(
+    status=400, body=azure.error("Bad request. Requests through a proxy are refused"), early=True
+)
+NOT_FOUND = Refusal(status=404, body=azure.NOT_FOUND)
+VERSION_INVALID = Refusal(status=400, body=azure.VERSION_INVALID)
+VERSION_UNKNOWN = Refusal(status=404, body=azure.VERSION_UNKNOWN)
+KEY_REPEATED = Refusal(status=400, body=azure.error("Bad request. A query key is given more than once"))
+NO_HEADER = Refusal(status=400, body=azure.NO_HEADER)
+LEAF_IS_TEXT = Refusal(status=400, body=azure.error("Bad request. This value needs format=text"))
+OBJECT_IS_JSON = Refusal(status=400, body=azure.error("Bad request. This value needs format=json"))
+# Credential libraries retry a 404 for long; a 400 tells them at once that there is nothing here.
+NO_IDENTITY = Refusal(
+    status=400, body=azure.compact({"error": "invalid_request", "error_description": "Identity not found"})
+)
+
+Query: TypeAlias = Mapping[str, str]
+Handler: TypeAlias = Callable[[Request, Query, EndpointSettings], Plan]
+
+
+def plan_of(request: Request, settings: EndpointSettings) -> Plan:
+    """Say what a request asks for, or why it is refused."""
+    authority, path, query = _split(request.target.decode("latin-1"))
+    if not _is_addressed_here(request, authority, settings):
+        return BAD_HOST
+    if request.all(b"x-forwarded-for"):
+        return PROXIED
+    methods = _route(path, settings)
+    if methods is None:
+        return NOT_FOUND
+    handler = methods.get(request.method)
+    if handler is None:
+        return _not_allowed(methods)
+    return _with_query(handler, request, query, settings)
+
+
+def _split(target: str) -> tuple[str | None, str, str]:
+    """Take a request target apart: whom it names (absolute form only), the path, the query."""
+    authority = None
+    if target[:7].lower() == "http://":
+        rest = target[7:]
+        end = min((rest.find(mark) for mark in "/?" if mark in rest), default=len(rest))
+        authority, target = rest[:end], rest[end:]
+    path, _, query = target.partition("?")
+    return authority, path.lower().removesuffix("/"), query
+
+
+def _is_addressed_here(request: Request, authority: str | None, settings: EndpointSettings) -> bool:
+    hosts = [host.decode("latin-1") for host in request.all(b"host")]
+    if len(hosts) > 1 or (not hosts and request.http11):
+        return False
+    if authority is not None:
+        hosts.append(authority)
+    return all(is_expected(host, settings.names) for host in hosts)
+
+
+def _route(path: str, settings: EndpointSettings) -> Mapping[bytes, Handler] | None:
+    if path in ROUTES:
+        return ROUTES[path]
+    if f"{path}/".startswith(("/metadata/identity/", "/metadata/attested/")):
+        return ANYTHING_REFUSED
+    if path == "/metadata/instance" or path.startswith("/metadata/instance/"):
+        return _instance_route(path, settings.instance)
+    return None
+
+
+def _instance_route(path: str, detail: InstanceMetadata) -> Mapping[bytes, Handler] | None:
+    if detail is InstanceMetadata.OFF:
+        return None
+    match path.split("/")[3:]:
+        case []:
+            return {b"GET": _ask_wrapped}
+        case ["compute"]:
+            return {b"GET": _ask_all}
+        case ["compute", leaf]:
+            return _leaf_route(leaf, detail)
+        case _:
+            return None
+
+
+def _leaf_route(leaf: str, detail: InstanceMetadata) -> Mapping[bytes, Handler] | None:
+    field = field_named(leaf)
+    if field is None or (detail is InstanceMetadata.NAME and field != "name"):
+        return None
+    return {b"GET": lambda request, query, settings: _ask_field(request, query, field)}
+
+
+def _not_allowed(methods: Mapping[bytes, Handler]) -> Refusal:
+    allow = b"Allow: " + b", ".join(methods) + b"\r\n"
+    return Refusal(status=405, body=azure.error("Method not allowed"), headers=allow)
+
+
+def _with_query(handler: Handler, request: Request, query: str, settings: EndpointSettings) -> Plan:
+    """Read the query, and ask the handler what it makes of it."""
+    pairs = [(key.lower(), value) for key, value in parse_qsl(query, keep_blank_values=True)]
+    given = dict(pairs)
+    if len(given) == len(pairs):
+        return handler(request, given, settings)
+    versions = [value for key, value in pairs if key == "api-version"]
+    return VERSION_INVALID if len(versions) > 1 else KEY_REPEATED
+
+
+def _poll(request: Request, query: Query, settings: EndpointSettings) -> Plan:
+    version = _version(query)
+    if isinstance(version, Refusal):
+        return version
+    if azure.VERSIONS[version].needs_header and not _has_header(request):
+        return NO_HEADER
+    return poll_of(request, version=version, longest=settings.limits.wait_seconds)
+
+
+def _approve(request: Request, query: Query, settings: EndpointSettings) -> Plan:
+    return _refusal_of_post(request, query, settings) or Approve(request.body)
+
+
+def _defer(request: Request, query: Query, settings: EndpointSettings) -> Plan:
+    return _refusal_of_post(request, query, settings) or Defer(request.body)
+
+
+def _refusal_of_post(request: Request, query: Query, settings: EndpointSettings) -> Refusal | None:
+    version = _version(query)
+    if isinstance(version, Refusal):
+        return version
+    enforced = azure.VERSIONS[version].needs_header and not settings.lenient_header_on_post
+    return NO_HEADER if enforced and not _has_header(request) else None
+
+
+def _version(query: Query) -> int | Refusal:
+    name = query.get("api-version", "")
+    if not azure.is_version_date(name):
+        return VERSION_INVALID
+    return azure.VERSION_INDEX.get(name, VERSION_UNKNOWN)
+
+
+def _has_header(request: Request) -> bool:
+    values = request.all(b"metadata")
+    return bool(values) and all(value.strip().lower() == b"true" for value in values)
+
+
+def _versions(request: Request, query: Query, settings: EndpointSettings) -> Plan:
+    return ListVersions() if _has_header(request) else NO_HEADER
+
+
+def _refuse_identity(request: Request, query: Query, settings: EndpointSettings) -> Plan:
+    return NO_IDENTITY
+
+
+def _ask_all(request: Request, query: Query, settings: EndpointSettings) -> Plan:
+    return _checked(request, query, form="json") or AskInstance()
+
+
+def _ask_wrapped(request: Request, query: Query, settings: EndpointSettings) -> Plan:
+    return _checked(request, query, form="json") or AskInstance(wrapped=True)
+
+
+def _ask_field(request: Request, query: Query, field: str) -> Plan:
+    form = "json" if field == "tagsList" else "text"
+    return _checked(request, query, form=form) or AskInstance(field)
+
+
+def _checked(request: Request, query: Query, *, form: str) -> Refusal | None:
+    """Check what all of instance metadata asks of a request; None if it may go on."""
+    version = query.get("api-version", "")
+    if not azure.is_version_date(version):
+        return VERSION_INVALID
+    if version < OLDEST_VERSION:
+        return VERSION_UNKNOWN
+    if not _has_header(request):
+        return NO_HEADER
+    if query.get("format", "json").lower() != form:
+        return LEAF_IS_TEXT if form == "text" else OBJECT_IS_JSON
+    return None
+
+
+ROUTES: Mapping[str, Mapping[bytes, Handler]] = {
+    "/metadata/scheduledevents": {b"GET": _poll, b"POST": _approve},
+    # Beyond Azure: a guest asks for more time, once.
+    "/metadata/scheduledevents/defer": {b"POST": _defer},
+    "/metadata/versions": {b"GET": _versions},
+}
+ANYTHING_REFUSED: Mapping[bytes, Handler] = dict.fromkeys(
+    (b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH"), _refuse_identity
+)

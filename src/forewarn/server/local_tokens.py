@@ -1,0 +1,105 @@
+"""Tokens made and revoked on the store itself, beside a running server or before there is one."""
+
+import getpass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from forewarn.clock import clock_of
+from forewarn.config import Settings
+from forewarn.control.tokens import Tokens
+from forewarn.core.access import Grant, Role
+from forewarn.core.errors import Conflict, NotFound
+from forewarn.server.serve import settings_of
+from forewarn.server.wiring import new_id, tokens_of
+from forewarn.store.opening import lock
+from forewarn.store.opening.database import database_of
+from forewarn.store.opening.probing import is_store
+from forewarn.store.sql import SqlStore, open_store
+from forewarn.wire import operator
+
+# More than anybody reads; a list on the store is answered whole.
+ALL = 1_000_000
+
+
+def create(database: str, wanted: Grant, *, say: Callable[[str], None]) -> dict[str, Any]:
+    """Make a token; answers as the API does.
+
+    An operator's may be the first thing in a new store, before anybody serves it. That is said: perhaps
+    another one was meant.
+    """
+    new = not is_store(database)
+    if new and wanted.role is not Role.OPERATOR:
+        raise _missing(database)
+    with _tokens(database) as tokens:
+        token, secret = tokens.create(wanted, by=_who())
+    if new:
+        say(f"There was no store at {_named(database)}: a new one is made there, with this token in it.")
+    return {"token": operator.token(token), "secret": secret}
+
+
+def list_all(database: str) -> dict[str, Any]:
+    """List tokens; answers as the API does."""
+    _check_there(database)
+    with _tokens(database) as tokens:
+        found, after = tokens.list(after=None, limit=ALL)
+    return {"tokens": [operator.token(token) for token in found], "next": after}
+
+
+def revoke(database: str, name: str) -> Mapping[str, Any]:
+    """Revoke a token; answers as the API does."""
+    _check_there(database)
+    with _tokens(database) as tokens:
+        revoked = tokens.revoke(name, by=_who())
+    return {"token": operator.token(revoked.token), "warnings": list(revoked.warnings)}
+
+
+def _check_there(database: str) -> None:
+    """Refuse to look for tokens where there is no store: opening it would make one."""
+    if not is_store(database):
+        raise _missing(database)
+
+
+def _missing(database: str) -> NotFound:
+    return NotFound(
+        f"there is no store at {_named(database)}: check --database; "
+        "`forewarn serve` makes a new one, and so does an operator's first token"
+    )
+
+
+def _named(database: str) -> str:
+    """Name a database so that a slip can be seen: a file with all its folders."""
+    known = database_of(database)
+    return known.name if known.file is None else str(known.file)
+
+
+@contextmanager
+def _tokens(database: str) -> Iterator[Tokens]:
+    settings = settings_of({"database": database})
+    clock = clock_of(settings.clock)
+    store = _opened(settings)
+    try:
+        with store.read() as snapshot:
+            reached = snapshot.reached()
+        if reached is not None:
+            clock.start_from(reached)
+        yield tokens_of(store, clock)
+    finally:
+        store.close()
+
+
+def _opened(settings: Settings) -> SqlStore:
+    """Open a store; its schema is brought up to date only if no server runs on it."""
+    try:
+        with lock.hold(settings.database):
+            return open_store(settings.database, new_id=new_id)
+    except Conflict:
+        return open_store(settings.database, new_id=new_id, as_it_is=True)
+
+
+def _who() -> str:
+    """Name whoever types this, for the records."""
+    try:
+        return f"{getpass.getuser()} (on the store)"
+    except (KeyError, OSError):
+        return "somebody (on the store)"

@@ -1,0 +1,1 @@
+"""Pushing records to webhooks, on a thread of its own."""

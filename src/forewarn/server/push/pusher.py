@@ -1,0 +1,147 @@
+"""Pushes records to webhooks: a thread and a loop of its own, a task for each webhook.
+
+A webhook that never answers holds up its own records and nothing else. What is delivered is saved now and
+then, so after a crash a few records are sent twice, with the same `webhook-id`; none is left out.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from forewarn.control.following.recent_records import Tail
+from forewarn.control.signal import waking
+from forewarn.control.webhooks import Webhooks
+from forewarn.core.errors import LimitReached, Unavailable
+from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.server.push.delivery import Delivery
+from forewarn.server.push.webhook_sender import (
+    STORE_RETRY,
+    Means,
+    Pace,
+    Push,
+    Run,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Pusher:
+    """Serves all webhooks."""
+
+    def __init__(
+        self,
+        *,
+        webhooks: Webhooks,
+        tail: Tail,
+        run: Run,
+        delivery: Callable[[], Delivery],
+        pace: Pace | None = None,
+    ) -> None:
+        """Take a maker of the delivery: it belongs to the loop that is made here."""
+        self._webhooks = webhooks
+        self._tail = tail
+        self._run = run
+        self._make_delivery = delivery
+        self._pace = pace or Pace()
+        self._served: dict[WebhookId, tuple[Push, asyncio.Task[None]]] = {}
+        self._tried: set[WebhookId] = set()
+        self._known_means: Means | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = False
+        self._changed = asyncio.Event()
+        self._thread = threading.Thread(target=self._serve, name="forewarn-pusher", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._loop = asyncio.new_event_loop()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Break off, save what was delivered, and end; the worker must still run."""
+        if self._loop is not None:
+            self._stopping = True
+            self._loop.call_soon_threadsafe(self._changed.set)
+            self._thread.join()
+
+    def next_try(self, id_: WebhookId) -> float | None:
+        """Say in how many real seconds a failing webhook is tried again; None if it is not failing."""
+        served = self._served.get(id_)
+        return None if served is None else served[0].next_try
+
+    async def try_out(self, webhook: Webhook) -> str | None:
+        """Call a webhook with something that is no record; returns what went wrong.
+
+        LimitReached while it is being tried out already.
+        """
+        if self._loop is None or self._stopping:
+            raise Unavailable("webhooks are not served now: try again in a moment")
+        called = asyncio.run_coroutine_threadsafe(self._try_out(webhook), self._loop)
+        return await asyncio.wrap_future(called)
+
+    # On its own thread
+
+    def _serve(self) -> None:
+        loop = self._loop
+        assert loop is not None  # noqa: S101 - made by start
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(self._main())
+
+    async def _main(self) -> None:
+        with self._webhooks.changes.listening(waking(self._changed)):
+            while not self._stopping:
+                self._changed.clear()
+                await self._reload()
+                await self._changed.wait()
+        await self._end(list(self._served))
+        if self._known_means is not None:
+            await self._known_means.delivery.close()
+
+    async def _reload(self) -> None:
+        """Have a task for each webhook, and none for one that is gone."""
+        try:
+            known = {webhook.id: webhook for webhook in await self._run(self._webhooks.every)}
+        except Unavailable as error:
+            log.warning("webhooks wait for the store: %s", error)
+            asyncio.get_running_loop().call_later(STORE_RETRY, self._changed.set)
+            return
+        await self._end([id_ for id_ in self._served if id_ not in known])
+        for id_ in known.keys() - self._served.keys():
+            push = Push(known[id_], self._means())
+            self._served[id_] = push, asyncio.create_task(push.forever())
+
+    async def _end(self, ids: list[WebhookId]) -> None:
+        ended = [self._served.pop(id_) for id_ in ids]
+        for _, task in ended:
+            task.cancel()
+        await asyncio.gather(*(task for _, task in ended), return_exceptions=True)
+        for push, _ in ended:
+            # Not saved means sent once more after the start.
+            with suppress(Unavailable):
+                await push.save()
+
+    async def _try_out(self, webhook: Webhook) -> str | None:
+        # Each costs a connection, and a thread if a name is looked up: nobody needs several of the same.
+        if webhook.id in self._tried:
+            raise LimitReached(f"webhook {webhook.id} is being tried out: wait until that is answered")
+        self._tried.add(webhook.id)
+        try:
+            error = await self._means().delivery.try_out(webhook)
+        finally:
+            self._tried.discard(webhook.id)
+        if error is None and webhook.id in self._served:
+            self._served[webhook.id][0].hurry()
+        return error
+
+    def _means(self) -> Means:
+        # Not before there is a webhook: to read the system's certificates takes a while.
+        if self._known_means is None:
+            self._known_means = Means(
+                webhooks=self._webhooks,
+                tail=self._tail,
+                run=self._run,
+                delivery=self._make_delivery(),
+                pace=self._pace,
+            )
+        return self._known_means

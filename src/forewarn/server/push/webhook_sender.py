@@ -1,0 +1,148 @@
+"""Sending one webhook its records, one after another, until each has arrived."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from forewarn.clock import monotonic
+from forewarn.control.following.recent_records import Tail
+from forewarn.control.signal import waking
+from forewarn.control.webhooks import Webhooks, wanted_by
+from forewarn.core.errors import Unavailable
+from forewarn.core.model.record import Record
+from forewarn.core.model.webhook import Webhook
+from forewarn.server.push.delivery import Delivery
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PAGE = 100
+# After a fault of the store.
+STORE_RETRY = 1.0
+
+
+class Run(Protocol):
+    """Runs a use case on the worker."""
+
+    async def __call__(self, job: Callable[[], T], /) -> T:
+        """Return the job's answer; its errors come through."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long to wait, in real seconds."""
+
+    first: float = 1.0  # after the first try in vain; then twice as long each time
+    longest: float = 3600.0
+    save: float = 1.0  # how often deliveries are saved while there are many
+
+    def after(self, failures: int) -> float:
+        """Say how long to wait after so many tries in vain; not the same for all, so that they spread."""
+        # No more doublings than it takes to reach the longest, whatever it is.
+        wait = min(self.longest, self.first * 2.0 ** min(failures - 1, 60))
+        return wait * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What pushing needs."""
+
+    webhooks: Webhooks
+    tail: Tail
+    run: Run
+    delivery: Delivery
+    pace: Pace
+
+
+class Push:
+    """Serves one webhook."""
+
+    def __init__(self, webhook: Webhook, means: Means) -> None:
+        self._webhook = webhook
+        self._means = means
+        self._reached = webhook.delivered  # nothing that is wanted up to it is left to send
+        self._sent = self._saved = webhook.delivered
+        self._saved_at = monotonic()
+        self._failures = webhook.failures
+        self._tries_at: float | None = None
+        self._again = asyncio.Event()
+
+    @property
+    def next_try(self) -> float | None:
+        """In how many real seconds it is tried again; None if it is not failing."""
+        return None if self._tries_at is None else max(0.0, self._tries_at - monotonic())
+
+    def hurry(self) -> None:
+        """Try again at once, if it waits."""
+        self._again.set()
+
+    async def forever(self) -> None:
+        """Send whatever comes."""
+        woken = asyncio.Event()
+        with self._means.tail.listening(waking(woken)):
+            while True:
+                woken.clear()
+                try:
+                    more = await self._send_on()
+                except Unavailable as error:
+                    log.warning("webhook %s waits for the store: %s", self._webhook.id, error)
+                    await asyncio.sleep(STORE_RETRY)
+                    continue
+                if not more:
+                    await woken.wait()
+
+    async def save(self) -> None:
+        """Keep how far it has come."""
+        sent, webhooks = self._sent, self._means.webhooks
+        if sent != self._saved:
+            await self._means.run(lambda: webhooks.delivered(self._webhook.id, sent))
+            self._saved, self._saved_at = sent, monotonic()
+
+    async def _send_on(self) -> bool:
+        """Send what there is; say whether there may be more."""
+        tail, wanted, reached = self._means.tail, wanted_by(self._webhook), self._reached
+        found = tail.recent(reached, wanted)
+        if found is None:
+            found = await self._means.run(lambda: tail.page(reached, wanted, limit=PAGE))
+        for record in found.records:
+            await self._send(record)
+        self._reached = found.number
+        await self.save()
+        return found.more
+
+    async def _send(self, record: Record) -> None:
+        """Send a record until it has arrived."""
+        while (error := await self._means.delivery.send(self._webhook, record)) is not None:
+            await self._failed(error)
+        recovered = self._failures > 0
+        self._failures, self._tries_at = 0, None
+        self._reached = self._sent = record.number
+        if recovered or monotonic() - self._saved_at > self._means.pace.save:
+            await self.save()
+
+    async def _failed(self, error: str) -> None:
+        """Keep that a try was in vain, and wait for the next."""
+        self._failures += 1
+        wait = self._means.pace.after(self._failures)
+        self._tries_at = monotonic() + wait
+        self._again.clear()
+        log.warning("webhook %s: %s; next try in %.0f s", self._webhook.id, error, wait)
+        await self._save_failure(error)
+        try:
+            async with asyncio.timeout(wait):
+                await self._again.wait()
+        except TimeoutError:
+            return
+
+    async def _save_failure(self, error: str) -> None:
+        sent, webhooks = self._sent, self._means.webhooks
+        try:
+            await self._means.run(lambda: webhooks.failed(self._webhook.id, error, number=sent))
+            self._saved = sent
+        except Unavailable as trouble:
+            log.warning("that webhook %s fails cannot be saved: %s", self._webhook.id, trouble)

@@ -1,0 +1,170 @@
+"""The server program: start, serve until told to stop, stop."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from forewarn import config
+from forewarn.config import Settings
+from forewarn.core.errors import Conflict, Invalid, Unavailable
+from forewarn.guest.http.listeners import Listen
+from forewarn.server import addresses, welcome
+from forewarn.server.fleet_file import apply_file
+from forewarn.server.threads.operator_server import OperatorServer
+from forewarn.server.tls import Tls, tls_of
+from forewarn.server.wiring import Core, Parts, new_id, open_core, wire
+from forewarn.store.opening import backup as backups
+from forewarn.store.opening import lock
+from forewarn.store.opening.database import without_password
+from forewarn.store.opening.lock import Lock
+from forewarn.store.opening.probing import any_token
+
+log = logging.getLogger(__name__)
+
+# Soon enough that two servers do not work on one database for long; it costs a round trip.
+LOOK_AT_LOCK_EVERY = 2.0
+
+IN_THE_CLEAR = (
+    "Warning: operators' tokens come over the network in the clear, and whoever listens can use them.\n"
+    "  Set [operator] certificate and key, or listen on loopback behind something that speaks TLS."
+)
+
+
+def serve(options: Mapping[str, Any]) -> None:
+    """Serve until SIGTERM or SIGINT, with the flags that were given."""
+    _log_to_stderr()
+    settings = settings_of(options)
+    for unknown in config.unknown_names(os.environ):
+        log.warning("%s", unknown)
+    places = _places(settings)  # read first: a slip there must not leave a changed store behind
+    with lock.hold(settings.database) as held:
+        core = open_core(settings)
+        try:
+            if settings.fleet is not None:
+                apply_file(core.plane, settings.fleet, say=say)
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(_serve(core, places, held))
+        finally:
+            core.store.close()
+
+
+def backup(database: str | None, path: str) -> int:
+    """Copy a store to a file, while a server may be running on it; return how many webhooks it has."""
+    settings = settings_of({"database": database})
+    return backups.backup(settings.database, Path(path), new_lineage=new_id())
+
+
+def settings_of(options: Mapping[str, Any]) -> Settings:
+    """Put together flags, environment and file."""
+    flags = {
+        "database": options.get("database"),
+        "fleet": options.get("fleet"),
+        "clock": options.get("clock"),
+        "guest.listen": options.get("guest") or None,
+        "operator.listen": options.get("operator"),
+    }
+    return config.load(_config_text(options.get("config")), os.environ, flags)
+
+
+def say(line: str) -> None:
+    """Tell the person at the terminal."""
+    print(line, flush=True)  # noqa: T201 - this is the program's own voice
+
+
+def _log_to_stderr() -> None:
+    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=logging.INFO, format=form, stream=sys.stderr)
+    for chatty in ("alembic", "uvicorn"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places:
+    guests: Sequence[Listen]
+    operators: tuple[str, int]
+    tls: Tls | None
+
+
+def _places(settings: Settings) -> _Places:
+    return _Places(
+        guests=[addresses.guest_address(text) for text in settings.guest.listen],
+        operators=addresses.operator_address(
+            settings.operator.listen, guarded=lambda: any_token(settings.database)
+        ),
+        tls=tls_of(settings.operator),
+    )
+
+
+async def _serve(core: Core, places: _Places, held: Lock) -> None:
+    bound = addresses.bound(*places.operators)
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    parts = wire(core)
+    await parts.guest.start(places.guests)
+    parts.worker.start()
+    parts.pusher.start()
+    operator = OperatorServer(parts.app, bound, tls=places.tls)
+    await asyncio.to_thread(operator.start)
+    scheme = "https" if places.tls else "http"
+    _greet(core, parts, operators=f"{scheme}://{addresses.shown(*bound.getsockname()[:2])}")
+    if places.tls is None and not addresses.is_loopback(places.operators[0]):
+        say(IN_THE_CLEAR)
+    losing = asyncio.create_task(_watch(held, stopping))
+    await stopping.wait()
+    say("Stopping …")
+    parts.health.leaving = True
+    parts.tail.close()
+    await asyncio.to_thread(operator.stop)
+    await parts.guest.stop()
+    await asyncio.to_thread(parts.pusher.stop)
+    # Not on this loop: the worker's last word to the boards needs it.
+    await asyncio.to_thread(parts.worker.stop)
+    if losing.done():
+        losing.result()
+    losing.cancel()
+
+
+async def _watch(held: Lock, stopping: asyncio.Event) -> None:
+    """Look after the lock: a server that has lost it to another must not go on."""
+    while True:
+        await asyncio.sleep(LOOK_AT_LOCK_EVERY)
+        try:
+            await asyncio.to_thread(held.keep)
+        except Unavailable as error:
+            log.warning("the lock is lost until the database is back: %s", error)
+        except Conflict:
+            stopping.set()
+            raise
+
+
+def _greet(core: Core, parts: Parts, *, operators: str) -> None:
+    # From the board: a query for the whole fleet would keep guests waiting.
+    players = [seat.machine for _, seat in sorted(parts.board.ports.items())]
+    guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
+    database = without_password(core.settings.database)
+    about = f"{len(parts.board)} machines (database {database}, clock {core.clock.kind})"
+    for line in welcome.addresses(guests=guests, operators=operators, players=players, about=about):
+        say(line)
+    hints = welcome.things_to_try(
+        players, command=sys.argv[0], operators=operators, clock=core.clock.kind, empty=not parts.board
+    )
+    for line in hints:
+        say(line)
+
+
+def _config_text(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"settings file {path} cannot be read: {error}") from None
