@@ -3,7 +3,6 @@
 `[guest] rate` in the file is `FOREWARN_GUEST_RATE` in the environment. Unknown keys in the file are errors.
 """
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from forewarn.core.errors import Invalid
 from forewarn.core.policy import Policy
 from forewarn.core.retention import SHORTEST
+from forewarn.core.spans import parse_span
 from forewarn.core.spelling import closest, hint
 from forewarn.core.words import Action
 
@@ -34,7 +34,6 @@ OTHERS = tuple(
     )
 )
 FOREVER = "forever"
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 T = TypeVar("T")
 
@@ -149,25 +148,6 @@ def _names(settings: Any, prefix: str) -> list[str]:
     return names
 
 
-def duration(text: str | float) -> timedelta:
-    """Read `90`, `15m`, `1h30m` or `7d`; a bare number is seconds."""
-    try:
-        return timedelta(seconds=_seconds(text))
-    except OverflowError:
-        raise ValueError("expected a time that is not so long") from None
-
-
-def _seconds(text: str | float) -> float:
-    if isinstance(text, int | float) and not isinstance(text, bool):
-        return text
-    if isinstance(text, str) and re.fullmatch(r"\d+(\.\d+)?", text.strip()):
-        return float(text)
-    if not isinstance(text, str) or not re.fullmatch(r"(\d+(\.\d+)?[smhd])+", text.strip()):
-        raise ValueError("expected a time such as 90, 15m, 1h30m or 7d")
-    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
-    return sum(float(count) * UNITS[unit] for count, unit in parts)
-
-
 def _parsed(text: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text)
@@ -215,9 +195,9 @@ def _with(settings: T, path: list[str], value: Any, where: str) -> T:
 
 def _converted(kind: Any, value: Any) -> Any:
     if kind == timedelta | None:
-        return None if value == FOREVER else duration(value)
+        return None if value == FOREVER else parse_span(value)
     if kind is timedelta:
-        return _not_negative(duration(value))
+        return _not_negative(parse_span(value))
     if kind is bool:
         return _flag(value)
     if kind in (int, float):

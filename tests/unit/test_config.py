@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from forewarn.config import Settings, duration, load, unknown_names
+from forewarn.config import Settings, load, unknown_names
 from forewarn.core.errors import Invalid
+from forewarn.core.spans import parse_span
 
 # Which wins
 
@@ -114,7 +115,7 @@ def test_a_flag_in_the_environment_is_a_word_or_a_digit(text: str, value: bool) 
     ],
 )
 def test_a_time_is_a_number_of_seconds_or_has_units(text: str | float, seconds: float) -> None:
-    assert duration(text) == timedelta(seconds=seconds)
+    assert parse_span(text) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +123,13 @@ def test_a_time_is_a_number_of_seconds_or_has_units(text: str | float, seconds: 
 )
 def test_anything_else_is_no_time(text: Any) -> None:
     with pytest.raises(ValueError, match=r"expected a time such as|NaN"):
-        duration(text)
+        parse_span(text)
 
 
 @pytest.mark.parametrize("text", [float("inf"), 1e300, "999999999999d"])
 def test_a_time_has_an_end(text: Any) -> None:
     with pytest.raises(ValueError, match="expected a time that is not so long"):
-        duration(text)
+        parse_span(text)
 
 
 @pytest.mark.parametrize(("text", "keep"), [("400d", timedelta(days=400)), ("forever", None)])

@@ -6,16 +6,17 @@ from fastapi import APIRouter, Body, Query
 from fastapi.responses import JSONResponse
 from pydantic import WithJsonSchema
 
-from forewarn.api import declarations, shapes
+from forewarn.api import shapes
 from forewarn.api.bodies import FleetQuery
 from forewarn.api.errors import documented
 from forewarn.api.rights import GuardedRoute
 from forewarn.api.services import Caller, Service
 from forewarn.wire import fleet
+from forewarn.wire.fields import object_schema
 
 router = APIRouter(route_class=GuardedRoute, tags=["fleet"])
 
-Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(declarations.FLEET)]
+Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(object_schema(fleet.FLEET))]
 
 
 @router.get(

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Query
 from fastapi.responses import JSONResponse
 from pydantic import WithJsonSchema
 
-from forewarn.api import declarations, shapes
+from forewarn.api import shapes
 from forewarn.api.bodies import MachineOrderBody, MachinesQuery, ProjectQuery
 from forewarn.api.errors import documented
 from forewarn.api.paths import Name, known_name, listed, project_name
@@ -20,10 +20,11 @@ from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.policy import ONLY_IF_ENABLED
 from forewarn.core.words import Action, GroupName, HostName, ProjectName
 from forewarn.wire import fleet, operator
+from forewarn.wire.fields import object_schema
 
 router = APIRouter(route_class=GuardedRoute, tags=["machines"])
 
-Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(declarations.MACHINE)]
+Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(object_schema(fleet.MACHINE))]
 Project = Annotated[ProjectQuery, Query()]
 
 NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: done at once"

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from forewarn.core.spans import EXPECTED, parse_span
+
 Deadline = Annotated[
     str | None,
     typer.Option(
@@ -28,14 +30,10 @@ Heartbeat = Annotated[
 
 def seconds(text: str, *, hint: str) -> float:
     """Read a time such as `90`, `15m` or `7d`; `hint` names where it was typed."""
-    from forewarn.config import duration
-
     try:
-        return duration(text).total_seconds()
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(
-            f"expected a time such as 90, 15m, 1h30m or 7d, got {text!r}", param_hint=hint
-        ) from None
+        return parse_span(text).total_seconds()
+    except ValueError:
+        raise typer.BadParameter(f"{EXPECTED}, got {text!r}", param_hint=hint) from None
 
 
 def seconds_or_none(text: str | None, *, hint: str) -> float | None:

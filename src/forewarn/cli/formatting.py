@@ -91,14 +91,5 @@ def policy(asked: dict[str, Any]) -> list[str]:
     return said
 
 
-def duration(seconds: float) -> str:
-    """Write a time as settings take it: `1h30m`."""
-    left, written = round(seconds), ""
-    for unit, size in _UNITS:
-        count, left = divmod(left, size)
-        written += f"{count}{unit}" if count else ""
-    return written or "0s"
-
-
 def _time(moment: str) -> datetime:
     return datetime.fromisoformat(moment)

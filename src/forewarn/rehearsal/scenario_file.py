@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.clock import clock_of
-from forewarn.config import duration
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.policy import HOST_ACTIONS, MACHINE_ACTIONS
 from forewarn.core.rehearsal.faults import Fault, FaultKind
+from forewarn.core.spans import parse_span
 from forewarn.core.words import Action, Priority, Work
 from forewarn.rehearsal.scenario import (
     CancelStep,
@@ -67,7 +67,7 @@ def with_command(scenario: Scenario, command: Sequence[str]) -> Scenario:
 
 def _duration(value: object) -> timedelta:
     try:
-        given = duration(value)  # type: ignore[arg-type]
+        given = parse_span(value)
     except ValueError as error:
         raise Invalid(f"{error}, got {fields.shown(value)}") from None
     if given < timedelta():

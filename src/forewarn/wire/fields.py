@@ -1,31 +1,35 @@
-"""The fields of a declaration: each reader takes what was written and returns what it means.
+"""The fields of a declaration: how each is read and written, and what JSON Schema says of it.
 
-A reader that refuses says what it expected; `read` adds where that was.
+A reader takes what was written and returns what it means. One that refuses says what it expected; `read`
+adds where that was.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from ipaddress import IPv6Address, ip_address
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import format_span
+from forewarn.core.spans import PATTERN, parse_span
 from forewarn.core.spelling import closest, hint
+
+T = TypeVar("T")
+Choice = TypeVar("Choice", bound=StrEnum)
 
 Reader: TypeAlias = Callable[[object], Any]
 Readers: TypeAlias = Mapping[str, Reader]
+Schema: TypeAlias = dict[str, Any]
 
 # The longest name a machine may have on Azure.
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 NAME_RULE = "1 to 64 letters, digits, dots, underscores and hyphens"
 LONGEST_TEXT = 256
-SPAN_PART = re.compile(r"(\d{1,9})([smhd])")
-SPAN = re.compile(r"(?:\d{1,9}[smhd])+")
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-MOST_SECONDS = 1e9
 # Azure allows twenty; no rule of ours needs a bound, but a slip of the finger should be caught.
 MOST_DOMAINS = 10_000
 
@@ -33,20 +37,122 @@ MOST_DOMAINS = 10_000
 LATER = frozenset({"subscription_id", "limits"})
 
 
+class _Within(Invalid):
+    """A refusal of something inside a field; its text begins with where in the field that is."""
+
+
+def as_json(value: Any) -> Any:
+    """Write a value as JSON has it."""
+    match value:
+        case StrEnum():
+            return value.value
+        case timedelta():
+            return value.total_seconds()
+        case Mapping():
+            return dict(value)
+        case _:
+            return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field(Generic[T]):
+    """A field of a declaration; a reader itself."""
+
+    read: Callable[[object], T]
+    schema: Schema
+    write: Callable[[Any], Any] = as_json
+    nullable: bool = False
+
+    def __call__(self, value: object) -> T:
+        """Read what was written."""
+        return self.read(value)
+
+    def about(self, description: str) -> "Field[T]":
+        """Describe the field to people."""
+        return replace(self, schema={**self.schema, "description": description})
+
+
+Fields: TypeAlias = Mapping[str, Field[Any]]
+
+
+# Tables of fields
+
+
 def read(table_: Mapping[str, object], readers: Readers, where: str) -> dict[str, Any]:
     """Read all fields of a table; `-` and `_` in keys are the same."""
     values: dict[str, Any] = {}
     for key, value in table_.items():
         name_ = key.replace("-", "_")
-        if name_ not in readers:
-            raise Invalid(f"{where}{key}: {_unknown(name_, readers, like=key)}")
-        if name_ in values:
-            raise Invalid(f"{where}{key}: expected it once, but it is also written with - or _")
-        try:
+        with _inside(f"{where}{key}"):
+            if name_ not in readers:
+                raise Invalid(_unknown(name_, readers, like=key))
+            if name_ in values:
+                raise Invalid("expected it once, but it is also written with - or _")
             values[name_] = readers[name_](value)
-        except Invalid as refusal:
-            raise Invalid(f"{where}{key}: {refusal}") from None
     return values
+
+
+def require(given: Mapping[str, object], expected: Mapping[str, str], where: str) -> None:
+    """Refuse a table without one of the fields that it must have; of each is said what is expected there."""
+    for key, what in expected.items():
+        if key not in given:
+            raise _Within(f"{where}{key}: expected {what}, but it is missing")
+
+
+def write(whole: object, fields: Fields) -> dict[str, Any]:
+    """Write what a value has for each field, the way it is read; nothing for a None that cannot be read."""
+    return {
+        name_: field.write(value)
+        for name_, field in fields.items()
+        if (value := getattr(whole, name_)) is not None or field.nullable
+    }
+
+
+def object_schema(fields: Fields, required: Iterable[str] = ()) -> Schema:
+    """Write the schema of a table."""
+    properties = {name_: field.schema for name_, field in fields.items()}
+    schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**schema, "required": list(required)} if required else schema
+
+
+def part(fields: Fields, make: Callable[..., T], *, required: Mapping[str, str] | None = None) -> Field[T]:
+    """Declare a table within a table, and what is made of its fields."""
+
+    def reader(value: object) -> T:
+        given = read(table(value), fields, ".")
+        require(given, required or {}, ".")
+        return make(**given)
+
+    schema = object_schema(fields, required or ())
+    return Field(read=reader, schema=schema, write=lambda value: write(value, fields))
+
+
+def several(each: Field[T], *, most: int) -> Field[tuple[T, ...]]:
+    """Declare a list."""
+
+    def reader(value: object) -> tuple[T, ...]:
+        values = sequence(value)
+        if len(values) > most:
+            raise Invalid(f"expected at most {most}")
+        return tuple(numbered(each, index, one) for index, one in enumerate(values))
+
+    schema = {"type": "array", "items": each.schema}
+    return Field(read=reader, schema=schema, write=lambda values: [each.write(one) for one in values])
+
+
+def numbered(reader: Callable[[object], T], index: int, value: object, *, called: str = "") -> T:
+    """Read what stands at an index of a list; a refusal names that, and what is called so there."""
+    with _inside(f"[{index}]{called}"):
+        return reader(value)
+
+
+@contextmanager
+def _inside(where: str) -> Iterator[None]:
+    try:
+        yield
+    except Invalid as refusal:
+        between = "" if isinstance(refusal, _Within) else ": "
+        raise _Within(f"{where}{between}{refusal}") from None
 
 
 def _unknown(name_: str, readers: Readers, *, like: str) -> str:
@@ -60,34 +166,52 @@ def _unknown(name_: str, readers: Readers, *, like: str) -> str:
     return f"there is no such field; expected {f'one of {known}' if known else 'an empty table'}"
 
 
-def is_name(text_: str) -> bool:
-    """Say whether something can be called so."""
-    return NAME.fullmatch(text_) is not None
+def by_name(
+    key: str,
+    fields: Fields,
+    make: Callable[..., T],
+    *,
+    example: str,
+    required: Mapping[str, str] | None = None,
+) -> Field[dict[str, T]]:
+    """Declare tables that are named by their keys, as `[groups.web]`; `make` takes the name first."""
+
+    def reader(value: object) -> dict[str, T]:
+        tables = table(value, written=f"[{key}.{example}]")
+        return {name_: one(name_, each) for name_, each in tables.items()}
+
+    def one(name_: str, value: object) -> T:
+        with _inside(f".{name_}"):
+            given = read(table(value, written=f"[{key}.{name(name_)}]"), fields, ": ")
+            require(given, required or {}, ": ")
+            return make(name_, **given)
+
+    each = object_schema(fields, required or ())
+    names = {"pattern": name.schema["pattern"]}
+    return Field(read=reader, schema={"type": "object", "propertyNames": names, "additionalProperties": each})
 
 
-def named(text_: str, where: str) -> str:
-    """Take a key that names something."""
-    if not is_name(text_):
-        raise Invalid(f"{where}: expected a name of {NAME_RULE}, got {shown(text_)}")
-    return text_
+# Kinds of fields
 
 
-def name(value: object) -> str:
-    """Read a name."""
+def _name(value: object) -> str:
     if not isinstance(value, str) or not is_name(value):
         raise Invalid(f"expected a name of {NAME_RULE}, got {shown(value)}")
     return value
 
 
-def text(value: object) -> str:
-    """Read one line of text."""
+def is_name(text_: str) -> bool:
+    """Return whether something can be called so."""
+    return NAME.fullmatch(text_) is not None
+
+
+def _text(value: object) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_TEXT or not value.isprintable():
         raise Invalid(f"expected one line of at most {LONGEST_TEXT} characters, got {shown(value)}")
     return value
 
 
-def address(value: object) -> str:
-    """Read an IP address into the one spelling in which addresses are compared."""
+def _address(value: object) -> str:
     try:
         parsed = ip_address(value) if isinstance(value, str) else None
     except ValueError:
@@ -99,8 +223,7 @@ def address(value: object) -> str:
     return parsed.compressed
 
 
-def tags(value: object) -> dict[str, str]:
-    """Read a table of texts."""
+def _tags(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise Invalid(f"expected a table of texts, got {shown(value)}")
     for key, each in value.items():
@@ -112,41 +235,26 @@ def tags(value: object) -> dict[str, str]:
     return dict(value)
 
 
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(f"expected true or false, got {shown(value)}")
+    return value
+
+
+name = Field(read=_name, schema={"type": "string", "pattern": f"^{NAME.pattern}$"})
+text = Field(read=_text, schema={"type": "string", "maxLength": LONGEST_TEXT})
+# Read into the one spelling in which addresses are compared.
+address = Field(read=_address, schema={"type": "string"})
+tags = Field(read=_tags, schema={"type": "object", "additionalProperties": text.schema})
+flag = Field(read=_flag, schema={"type": "boolean"})
+
+
 def table(value: object, where: str = "", *, written: str = "") -> Mapping[str, object]:
     """Read a table; a refusal shows how one is written, if that is said."""
     if not isinstance(value, Mapping):
         prefix, example = f"{where}: " if where else "", f", as {written}" if written else ""
         raise Invalid(f"{prefix}expected a table{example}, got {shown(value)}")
     return value
-
-
-def flag(value: object) -> bool:
-    """Read true or false."""
-    if not isinstance(value, bool):
-        raise Invalid(f"expected true or false, got {shown(value)}")
-    return value
-
-
-def span(least: timedelta, most: timedelta) -> Reader:
-    """Make a reader of times between two: seconds, or a text such as 15m."""
-
-    def reader(value: object) -> timedelta:
-        taken = _span(value)
-        if taken is None or not least <= taken <= most:
-            between = f"{format_span(least)} to {format_span(most)}"
-            raise Invalid(f"expected a time from {between}, as 90 or 15m, got {shown(value)}")
-        return taken
-
-    return reader
-
-
-def _span(value: object) -> timedelta | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST_SECONDS:
-        return timedelta(seconds=value)
-    if not isinstance(value, str) or not SPAN.fullmatch(value):
-        return None
-    parts = SPAN_PART.findall(value)
-    return timedelta(seconds=sum(int(count) * UNITS[unit] for count, unit in parts))
 
 
 def sequence(value: object, *, written: str = "") -> Sequence[object]:
@@ -157,8 +265,30 @@ def sequence(value: object, *, written: str = "") -> Sequence[object]:
     return value
 
 
-def whole_number(least: int, most: int) -> Reader:
-    """Make a reader of whole numbers between two."""
+SPAN: Schema = {
+    "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": f"^{PATTERN}$"}],
+    "description": "Seconds, or a text such as 15m.",
+}
+
+
+def span(least: timedelta, most: timedelta) -> Field[timedelta]:
+    """Declare a time between two: seconds, or a text such as 15m."""
+
+    def reader(value: object) -> timedelta:
+        try:
+            taken = parse_span(value)
+        except ValueError:
+            taken = None
+        if taken is None or not least <= taken <= most:
+            between = f"{format_span(least)} to {format_span(most)}"
+            raise Invalid(f"expected a time from {between}, as 90 or 15m, got {shown(value)}")
+        return taken
+
+    return Field(read=reader, schema=SPAN)
+
+
+def whole_number(least: int, most: int) -> Field[int]:
+    """Declare a whole number between two."""
 
     def reader(value: object) -> int:
         # True is an int to Python, but not to whoever wrote it.
@@ -166,25 +296,33 @@ def whole_number(least: int, most: int) -> Reader:
             raise Invalid(f"expected a whole number from {least} to {most}, got {shown(value)}")
         return value
 
-    return reader
+    return Field(read=reader, schema={"type": "integer", "minimum": least, "maximum": most})
 
 
-def choice(members: Sequence[StrEnum]) -> Reader:
-    """Make a reader of one of a few words."""
+def choice(members: Sequence[Choice]) -> Field[Choice]:
+    """Declare one of a few words."""
     known = {member.value: member for member in members}
 
-    def reader(value: object) -> StrEnum:
+    def reader(value: object) -> Choice:
         if not isinstance(value, str) or value not in known:
             meant = hint(value, known) if isinstance(value, str) else ""
             raise Invalid(f"expected {either(members)}, got {shown(value)}{meant}")
         return known[value]
 
-    return reader
+    return Field(read=reader, schema={"type": "string", "enum": list(known)})
 
 
-def optional(reader: Reader) -> Reader:
-    """Make a reader that takes null for nothing, and an empty text too: TOML has no null."""
-    return lambda value: None if value in (None, "") else reader(value)
+def optional(reader: Callable[[object], T]) -> Field[T | None]:
+    """Let null stand for nothing, and an empty text too: TOML has no null."""
+    schema = reader.schema if isinstance(reader, Field) else {}
+    return Field(
+        read=lambda value: None if value in (None, "") else reader(value),
+        schema={"anyOf": [schema, {"enum": ["", None]}]},
+        nullable=True,
+    )
+
+
+# Wording
 
 
 def either(members: Iterable[StrEnum]) -> str:

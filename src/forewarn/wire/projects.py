@@ -10,64 +10,16 @@ from forewarn.core.model.calendar import DAY, Calendar, Window
 from forewarn.core.model.project import Project
 from forewarn.core.words import ProjectName
 from forewarn.wire import fields
-from forewarn.wire.fields import Readers, shown
+from forewarn.wire.fields import Field, Fields, shown
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_CLOCK_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+_CLOCK_TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _WINDOW_LENGTH = (timedelta(minutes=1), timedelta(days=7))
 # A slip of the finger in the year of a stretch should be caught.
 _LONGEST_BLACKOUT = 366
 _YEARS = range(2000, 2200)
 _MOST_WINDOWS = 50
-
-
-def read_project(name: str, declared: Mapping[str, object], where: str) -> Project:
-    """Read what a project declares."""
-    given = fields.read(declared, _PROJECT, where)
-    if len(given.get("windows", ())) > _MOST_WINDOWS:
-        raise Invalid(f"{where}windows: expected at most {_MOST_WINDOWS}")
-    windows = tuple(
-        _window(window, f"{where}windows[{place}]") for place, window in enumerate(given.get("windows", ()))
-    )
-    calendar = Calendar(
-        windows=windows,
-        blackout=given.get("blackout", frozenset()),
-        zone=given.get("time_zone", UTC),
-    )
-    return Project(name=ProjectName(name), calendar=calendar, rehearsal=given.get("rehearsal", False))
-
-
-def write_project(project: Project) -> dict[str, object]:
-    """Write what a project declares the way it is read; what has its default is left out."""
-    calendar = project.calendar
-    written: dict[str, object] = {}
-    if calendar.zone != UTC:
-        written["time_zone"] = str(calendar.zone)
-    if calendar.windows:
-        written["windows"] = [_write_window(window) for window in calendar.windows]
-    if calendar.blackout:
-        written["blackout"] = [day.isoformat() for day in sorted(calendar.blackout)]
-    if project.rehearsal:
-        written["rehearsal"] = True
-    return written
-
-
-def _write_window(window: Window) -> dict[str, object]:
-    return {
-        "days": [DAYS[day] for day in sorted(window.days)],
-        "start": f"{window.start:%H:%M}",
-        "length": window.length.total_seconds(),
-    }
-
-
-def _window(value: object, where: str) -> Window:
-    given = fields.read(fields.table(value, where), _WINDOW, f"{where}.")
-    for key in ("start", "length"):
-        if key not in given:
-            raise Invalid(f"{where}.{key}: expected {_EXPECTED[key]}, but it is missing")
-    return Window(
-        days=given.get("days", frozenset(range(len(DAYS)))), start=given["start"], length=given["length"]
-    )
+_START = "a time of day as 22:00"
 
 
 def _days(value: object) -> frozenset[int]:
@@ -79,7 +31,7 @@ def _days(value: object) -> frozenset[int]:
 
 def _clock_time(value: object) -> time:
     if not isinstance(value, str) or not _CLOCK_TIME.fullmatch(value):
-        raise Invalid(f"expected {_EXPECTED['start']}, got {shown(value)}")
+        raise Invalid(f"expected {_START}, got {shown(value)}")
     return time.fromisoformat(value)
 
 
@@ -117,13 +69,68 @@ def _written(value: object) -> str:
     return ", ".join(shown(each) for each in fields.sequence(value)) or "an empty list"
 
 
-_EXPECTED = {"start": "a time of day as 22:00", "length": "a time as 4h"}
+def _every_day(
+    *, start: time, length: timedelta, days: frozenset[int] = frozenset(range(len(DAYS)))
+) -> Window:
+    return Window(days=days, start=start, length=length)
 
-_WINDOW: Readers = {"days": _days, "start": _clock_time, "length": fields.span(*_WINDOW_LENGTH)}
 
-_PROJECT: Readers = {
-    "time_zone": _zone,
-    "windows": fields.sequence,
-    "blackout": _blackout,
-    "rehearsal": fields.flag,
+_WINDOW: Fields = {
+    "days": Field(
+        read=_days,
+        schema={"type": "array", "minItems": 1, "items": {"type": "string", "enum": list(DAYS)}},
+        write=lambda days: [DAYS[day] for day in sorted(days)],
+    ).about("Left out: every day."),
+    "start": Field(
+        read=_clock_time,
+        schema={"type": "string", "pattern": f"^{_CLOCK_TIME.pattern}$"},
+        write=lambda start: f"{start:%H:%M}",
+    ).about("On the wall, in the project's time zone."),
+    "length": fields.span(*_WINDOW_LENGTH).about("Real time, also when the clocks are changed; up to 7d."),
 }
+
+PROJECT: Fields = {
+    "time_zone": Field(read=_zone, schema={"type": "string"}, write=str).about(
+        "Of the IANA database; left out: UTC."
+    ),
+    "windows": fields.several(
+        fields.part(_WINDOW, _every_day, required={"start": _START, "length": "a time as 4h"}),
+        most=_MOST_WINDOWS,
+    ).about("When maintenance may happen; none: at any time."),
+    "blackout": Field(
+        read=_blackout,
+        schema={"type": "array", "items": {"type": "string"}},
+        write=lambda days: [day.isoformat() for day in sorted(days)],
+    ).about("Days without maintenance: a day, or the first and last as 2026-12-24/2027-01-01."),
+    "rehearsal": fields.flag.about("Whether scenarios may be played on its machines."),
+}
+
+
+def make_project(
+    name: str,
+    *,
+    time_zone: tzinfo = UTC,
+    windows: tuple[Window, ...] = (),
+    blackout: frozenset[date] = frozenset(),
+    rehearsal: bool = False,
+) -> Project:
+    """Make a project of what it declares."""
+    calendar = Calendar(windows=windows, blackout=blackout, zone=time_zone)
+    return Project(name=ProjectName(name), calendar=calendar, rehearsal=rehearsal)
+
+
+def read_project(name: str, declared: Mapping[str, object], where: str) -> Project:
+    """Read what a project declares."""
+    return make_project(name, **fields.read(declared, PROJECT, where))
+
+
+def write_project(project: Project) -> dict[str, object]:
+    """Write what a project declares the way it is read; what has its default is left out."""
+    calendar = project.calendar
+    declared = {
+        "time_zone": None if calendar.zone == UTC else calendar.zone,
+        "windows": calendar.windows,
+        "blackout": calendar.blackout,
+        "rehearsal": project.rehearsal,
+    }
+    return {name: PROJECT[name].write(value) for name, value in declared.items() if value}

@@ -9,6 +9,7 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.session import Session, with_session
 from forewarn.client.calls import ADVICE, ServerUnreachable
+from forewarn.core.spans import parse_span
 
 if TYPE_CHECKING:
     from forewarn.rehearsal.rehearse import RehearsalRequest
@@ -137,10 +138,8 @@ def _players(given: list[str]) -> dict[str, str]:
 
 
 def _duration(text: str) -> timedelta:
-    from forewarn.config import duration
-
     try:
-        return duration(text)
+        return parse_span(text)
     except ValueError as error:
         raise typer.BadParameter(f"{error}, got {text!r}", param_hint="--wait") from None
 

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from forewarn.cli import formatting
+from forewarn.core.spans import write_span
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _POLICY = {"approval": "any", "auto_approve": False, "budget": 0, "defer": 0.0}
@@ -31,14 +32,14 @@ def _project(project: dict[str, Any]) -> dict[str, Any]:
     """Write the length of windows as people do."""
     if "windows" not in project:
         return project
-    windows = [{**window, "length": formatting.duration(window["length"])} for window in project["windows"]]
+    windows = [{**window, "length": write_span(window["length"])} for window in project["windows"]]
     return {**project, "windows": windows}
 
 
 def _asked(policy: dict[str, Any]) -> dict[str, Any]:
     """Leave out what every group gets; times are written as people do."""
     return {
-        key: formatting.duration(value) if key in _TIMES else value
+        key: write_span(value) if key in _TIMES else value
         for key, value in policy.items()
         if value != _POLICY.get(key)
     }
