@@ -11,7 +11,7 @@ CLOCK ?= system
 GUEST ?=
 OPERATOR ?=
 
-.PHONY: run setup test check bench test-system format clean
+.PHONY: run setup test check bench reference test-system format clean
 
 run: $(VENV)/.server
 	$(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) \
@@ -34,6 +34,10 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench --json bench.json
+
+# What docs/reference has from the code; a test compares it.
+reference: $(VENV)/.dev
+	$(BIN)/python -m tests.reference
 
 # What needs root or Debian's packages, and clients that nobody here wrote.
 test-system: $(VENV)/.system

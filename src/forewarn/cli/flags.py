@@ -8,9 +8,18 @@ FLAGS = {
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
-            *("action", "deadline", "driver", "emergency", "hosts_at_once", "limit", "name", "project"),
+            *(
+                "action",
+                "deadline",
+                "driver",
+                "emergency",
+                "host",
+                "hosts_at_once",
+                "limit",
+                "name",
+                "project",
+            ),
             *("reason", "require_poll", "role", "secret", "since", "state"),
-            *("host", "group", "update_domain", "fault_domain", "priority", "address", "network", "port"),
         )
     },
     "expected_seconds": "--takes",
@@ -31,7 +40,10 @@ FLAGS = {
 
 def in_flags(message: str) -> str:
     """Name the flag instead of the field that a refusal begins with; whatever else it says stays."""
+    from forewarn.wire.fleet import MACHINE
+
+    flags = {**{name: f"--{name.replace('_', '-')}" for name in MACHINE}, **FLAGS}
     field = _FIELD.match(message)
-    if field is None or field[1] not in FLAGS:
+    if field is None or field[1] not in flags:
         return message
-    return f"{FLAGS[field[1]]}: {message[field.end() :]}"
+    return f"{flags[field[1]]}: {message[field.end() :]}"

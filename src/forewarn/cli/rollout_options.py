@@ -1,11 +1,11 @@
 """What a rollout shall do, as it is typed: `plan` and `start` take the same options."""
 
 import inspect
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import typer
 
+from forewarn.cli.body_options import with_body
 from forewarn.cli.completion import names
 from forewarn.cli.duration_options import Deadline, Heartbeat, Takes, seconds, seconds_or_none
 
@@ -38,7 +38,7 @@ Driver = Annotated[
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 
 
-def body(
+def _body(
     hosts: Hosts = None,
     every: All = False,
     action: Action = "freeze",
@@ -73,16 +73,4 @@ def body(
     return {key: value for key, value in given.items() if value is not None}
 
 
-def with_wish(function: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take what a rollout shall do as its second argument, after the session."""
-    shared = inspect.signature(body).parameters
-
-    def command(session: object, **given: Any) -> None:
-        asked = {name: given.pop(name) for name in shared}
-        function(session, body(**asked), **given)
-
-    session, _, *own = inspect.signature(function).parameters.values()
-    # Typer reads a command's options from its signature.
-    command.__signature__ = inspect.Signature([session, *shared.values(), *own])  # type: ignore[attr-defined]
-    command.__name__, command.__doc__ = function.__name__, function.__doc__
-    return command
+with_rollout = with_body(_body, inspect.signature(_body).parameters.values())

@@ -287,6 +287,11 @@ def span(least: timedelta, most: timedelta) -> Field[timedelta]:
     return Field(read=reader, schema=SPAN)
 
 
+def is_span(field: Field[Any]) -> bool:
+    """Return whether a field holds a time."""
+    return bool(field.schema.get("anyOf") == SPAN["anyOf"])
+
+
 def whole_number(least: int, most: int) -> Field[int]:
     """Declare a whole number between two."""
 

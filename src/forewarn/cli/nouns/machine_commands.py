@@ -8,6 +8,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.completion import names
 from forewarn.cli.confirmation import ask
 from forewarn.cli.id_lookup import in_path
+from forewarn.cli.machine_options import with_declaration
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_order_on_machine
 
@@ -17,7 +18,6 @@ Name = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False, auto
 Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where nobody can be asked.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
-Text = Annotated[str | None, typer.Option(metavar="TEXT")]
 
 LIST = terminal.Layout(
     columns=(
@@ -59,46 +59,9 @@ def show(session: Session, name: Name) -> None:
 
 @app.command()
 @with_session
-def put(
-    session: Session,
-    name: Name,
-    *,
-    host: Annotated[
-        str | None, typer.Option(metavar="HOST", help="What carries it.", autocompletion=names("hosts"))
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(metavar="GROUP", help="Left out: standalone.", autocompletion=names("groups")),
-    ] = None,
-    update_domain: Annotated[int | None, typer.Option(metavar="N")] = None,
-    fault_domain: Annotated[int | None, typer.Option(metavar="N")] = None,
-    priority: Annotated[str | None, typer.Option(metavar="WORD", help="regular or spot.")] = None,
-    address: Annotated[str | None, typer.Option(metavar="IP", help="Its requests come from here.")] = None,
-    network: Text = None,
-    port: Annotated[int | None, typer.Option(metavar="PORT", help="A guest listener of its own.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="May be repeated.")] = None,
-    location: Text = None,
-    zone: Text = None,
-    size: Text = None,
-    os: Text = None,
-) -> None:
+@with_declaration
+def put(session: Session, name: Name, body: dict[str, Any]) -> None:
     """Add a machine, or change what is given of one."""
-    given = {
-        "host": host,
-        "group": group,
-        "update_domain": update_domain,
-        "fault_domain": fault_domain,
-        "priority": priority,
-        "address": address,
-        "network": network,
-        "port": port,
-        "tags": _tags(tag) if tag else None,
-        "location": location,
-        "zone": zone,
-        "size": size,
-        "os": os,
-    }
-    body = {key: value for key, value in given.items() if value is not None}
     answer = session.client.call(
         "PUT", f"/v1/machines/{in_path('machine', name)}", body=body, params=session.scope
     )
@@ -162,14 +125,6 @@ def _order(session: Session, name: str, action: str, reason: str | None, *, now:
     body = {"reason": reason or "", "now": now}
     answer = session.client.post(f"/v1/machines/{in_path('machine', name)}/{action}", body, **session.scope)
     session.answer(answer, lambda: show_order_on_machine(session, answer))
-
-
-def _tags(given: list[str]) -> dict[str, str]:
-    pairs = [each.partition("=") for each in given]
-    for name, equals, _ in pairs:
-        if not equals:
-            raise typer.BadParameter(f"expected NAME=VALUE, got {name!r}", param_hint="--tag")
-    return {name: value for name, _, value in pairs}
 
 
 def _show_list(session: Session, machines: list[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.rollout_follow import follow
 from forewarn.cli.id_lookup import found
-from forewarn.cli.rollout_options import Reason, with_wish
+from forewarn.cli.rollout_options import Reason, with_rollout
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views import rollout_view
 from forewarn.client.calls import RequestRefused
@@ -30,19 +30,19 @@ Id = Annotated[
 
 @app.command()
 @with_session
-@with_wish
-def plan(session: Session, request: dict[str, Any]) -> None:
+@with_rollout
+def plan(session: Session, body: dict[str, Any]) -> None:
     """Show the whole plan, wave by wave with times; nothing happens."""
-    answer = session.client.post("/v1/rollouts", request | {"dry_run": True})
+    answer = session.client.post("/v1/rollouts", body | {"dry_run": True})
     session.answer(answer, lambda: rollout_view.show_plan(answer["rollout"]))
 
 
 @app.command()
 @with_session
-@with_wish
-def start(session: Session, request: dict[str, Any], detach: Detach = False) -> None:
+@with_rollout
+def start(session: Session, body: dict[str, Any], detach: Detach = False) -> None:
     """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
-    answer = session.client.post("/v1/rollouts", request)
+    answer = session.client.post("/v1/rollouts", body)
     if detach or session.json:
         session.answer(answer, lambda: rollout_view.show_started(session, answer["rollout"]))
         return

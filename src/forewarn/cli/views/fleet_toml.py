@@ -4,13 +4,16 @@ import json
 import re
 from typing import Any
 
-from forewarn.cli import formatting
+from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.model.group import GroupPolicy
 from forewarn.core.spans import write_span
+from forewarn.core.words import MachineName
+from forewarn.wire import fields
+from forewarn.wire.fleet import POLICY, write_machine, write_policy
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_POLICY = {"approval": "any", "auto_approve": False, "budget": 0, "defer": 0.0}
-_TIMES = {"defer", *formatting.NOTICES}
-_DEFAULTS = {"update_domain": 0, "fault_domain": 0, "priority": "regular"}
+_POLICY = write_policy(GroupPolicy())
+_MACHINE = write_machine(MachineSpec(name=MachineName("")))
 
 
 def fleet_file(fleet: dict[str, Any]) -> str:
@@ -39,18 +42,14 @@ def _project(project: dict[str, Any]) -> dict[str, Any]:
 def _asked(policy: dict[str, Any]) -> dict[str, Any]:
     """Leave out what every group gets; times are written as people do."""
     return {
-        key: write_span(value) if key in _TIMES else value
+        key: write_span(value) if key in POLICY and fields.is_span(POLICY[key]) else value
         for key, value in policy.items()
         if value != _POLICY.get(key)
     }
 
 
 def _machine(machine: dict[str, Any]) -> dict[str, Any]:
-    kept = {
-        key: value
-        for key, value in machine.items()
-        if value not in (None, "", {}) and value != _DEFAULTS.get(key)
-    }
+    kept = {key: value for key, value in machine.items() if key == "project" or value != _MACHINE.get(key)}
     if machine["group"] is not None:
         kept.pop("project", None)  # its group says it
     # A machine that was evicted is carried by nobody; TOML has no null.
