@@ -10,9 +10,9 @@ from datetime import timedelta
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from forewarn.core.errors import Invalid
+from forewarn.core.moments import parse_span
 from forewarn.core.policy import Policy
 from forewarn.core.retention import SHORTEST
-from forewarn.core.spans import parse_span
 from forewarn.core.spelling import closest, hint
 from forewarn.core.words import Action
 

@@ -12,7 +12,7 @@ import pytest
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Begun, Ended, Ending, Entry, Left, TakenUp
 from forewarn.agent.setup.agent_config import parse
-from forewarn.cli import formatting
+from forewarn.core.moments import format_span_briefly
 from forewarn.rehearsal.rehearse_agent import failures_of, remarks
 from forewarn.rehearsal.report import GuestEvent
 from forewarn.sdk.documents import Event
@@ -153,7 +153,7 @@ def test_ones_own_config_is_rehearsed_and_again_with_the_agent_killed(tmp_path: 
     wanted += ["drain: recover ready", "recovered"]
     assert [what for what in told if what in wanted] == wanted
     # One way of counting: what is told while it runs and what is told afterwards agree.
-    announced = formatting.span(sound["stories"][0]["moments"][0]["at"])
+    announced = format_span_briefly(sound["stories"][0]["moments"][0]["at"])
     assert re.search(rf"^ +{announced}  service +Redeploy of web-0 is announced$", ran.stderr, re.MULTILINE)
     crashed = [moment["what"] for moment in killed["stories"][0]["moments"]]
     assert "the agent is killed, and started again" in crashed

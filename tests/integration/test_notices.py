@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from forewarn.api import shapes
-from forewarn.cli.formatting import span
 from forewarn.control.sent_notices import NotingStore
 from forewarn.core.errors import Conflict
+from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Action, Kind, MachineId, Work
 from tests.harness import START, Polls, Service, fleet, group, machine
 from tests.process import Program, run, sample_fleet
@@ -175,7 +175,7 @@ def test_the_program_sums_up_the_notice_it_gave(program: Program, tmp_path: Path
     program.advance(1800)
     summed = program.get(f"/v1/orders/{order}")["order"]["notice"]
     assert (summed["late"], summed["never"] > 0) == (0, True)
-    least = span(summed["least_seconds"])
+    least = format_span_briefly(summed["least_seconds"])
     server = {"FOREWARN_SERVER": program.operators}
     of_order = run(tmp_path, "order", "show", order, environment=server).stdout
     assert f"least {least}, late 0, never polled {summed['never']}" in of_order

@@ -7,7 +7,6 @@ import pytest
 
 from forewarn.config import Settings, load, unknown_names
 from forewarn.core.errors import Invalid
-from forewarn.core.spans import parse_span
 
 # Which wins
 
@@ -96,40 +95,6 @@ def test_a_flag_in_the_environment_is_a_word_or_a_digit(text: str, value: bool) 
 
 
 # Times
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        (90, 90),
-        (0, 0),
-        (0.5, 0.5),
-        ("90", 90),
-        ("1.5", 1.5),
-        ("90s", 90),
-        ("15m", 900),
-        ("1h30m", 5400),
-        ("1.5h", 5400),
-        ("7d", 604800),
-        (" 15m ", 900),
-    ],
-)
-def test_a_time_is_a_number_of_seconds_or_has_units(text: str | float, seconds: float) -> None:
-    assert parse_span(text) == timedelta(seconds=seconds)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "m", "15 m", "15min", "-5m", "1h 30m", "5M", True, None, [], "15m30", float("nan")]
-)
-def test_anything_else_is_no_time(text: Any) -> None:
-    with pytest.raises(ValueError, match=r"expected a time such as|NaN"):
-        parse_span(text)
-
-
-@pytest.mark.parametrize("text", [float("inf"), 1e300, "999999999999d"])
-def test_a_time_has_an_end(text: Any) -> None:
-    with pytest.raises(ValueError, match="expected a time that is not so long"):
-        parse_span(text)
 
 
 @pytest.mark.parametrize(("text", "keep"), [("400d", timedelta(days=400)), ("forever", None)])

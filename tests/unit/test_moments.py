@@ -1,8 +1,17 @@
-"""How long something lasts, in words."""
+"""How long something lasts: as people read it, and as they write it, in every place alike."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from forewarn.core.moments import format_span
+from forewarn.agent.setup import agent_config
+from forewarn.cli.duration_options import seconds as typed
+from forewarn.config import load
+from forewarn.core.moments import format_span, format_span_briefly, parse_span, write_span
+from forewarn.rehearsal.scenario_file import read_scenario
+from forewarn.wire.fleet import read_fleet
 
 
 @pytest.mark.parametrize(
@@ -23,3 +32,91 @@ from forewarn.core.moments import format_span
 )
 def test_a_time_is_said_in_its_units(seconds: float, words: str) -> None:
     assert format_span(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (0.4, "0 s"),
+        (59.6, "1 m"),
+        (872, "14 m 32 s"),
+        (-90, "1 m 30 s"),
+        (86460, "1 d"),
+        (90061, "1 d 1 h"),
+    ],
+)
+def test_a_countdown_is_said_in_its_two_largest_units(seconds: float, words: str) -> None:
+    assert format_span_briefly(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (90, 90),
+        (0, 0),
+        (0.5, 0.5),
+        ("90", 90),
+        ("1.5", 1.5),
+        ("90s", 90),
+        ("15m", 900),
+        ("1h30m", 5400),
+        ("1.5h", 5400),
+        ("7d", 604800),
+        (" 15m ", 900),
+    ],
+)
+def test_a_time_is_a_number_of_seconds_or_has_units(text: str | float, seconds: float) -> None:
+    assert parse_span(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "m", "15 m", "15min", "-5m", "1h 30m", "5M", True, None, [], "15m30", float("nan")]
+)
+def test_anything_else_is_no_time(text: Any) -> None:
+    with pytest.raises(ValueError, match=r"expected a time such as|NaN"):
+        parse_span(text)
+
+
+@pytest.mark.parametrize("text", [float("inf"), 1e300, "999999999999d"])
+def test_a_time_has_an_end(text: Any) -> None:
+    with pytest.raises(ValueError, match="expected a time that is not so long"):
+        parse_span(text)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (90, "1m30s"), (5400, "1h30m"), (604801, "7d1s")])
+def test_what_is_written_is_read(seconds: float, text: str) -> None:
+    assert write_span(seconds) == text
+    assert parse_span(text) == timedelta(seconds=seconds)
+
+
+def in_fleet_file(text: str) -> float:
+    group = {"kind": "scale-set", "policy": {"notice": text}}
+    notice = read_fleet({"groups": {"web": group}}).groups[0].policy.notice
+    assert notice is not None
+    return notice.total_seconds()
+
+
+def in_settings(text: str) -> float:
+    return load(f"[times]\nlinger = '{text}'", {}, {}).times.linger.total_seconds()
+
+
+def in_agent_config(text: str) -> float:
+    file = f"[[handlers]]\nname = 'a'\nkind = 'log'\ntimeout = '{text}'"
+    return agent_config.parse(file, environment={}).handlers[0].timeout
+
+
+def in_scenario(text: str) -> float:
+    fleet = {"hosts": {"a": {}}, "machines": [{"name": "m", "host": "a"}]}
+    scenario = read_scenario(f"[scenario]\nname = 'a'\nlimit = '{text}'", default_fleet=fleet)
+    return scenario.limit.total_seconds()
+
+
+def in_command(text: str) -> float:
+    return typed(text, hint="DURATION")
+
+
+@pytest.mark.parametrize("place", [in_fleet_file, in_settings, in_agent_config, in_scenario, in_command])
+@pytest.mark.parametrize("text", ["5400", "5400.0", "90m", "1h30m", "1.5h", " 1.5h "])
+def test_a_time_is_written_alike_everywhere(place: Callable[[str], float], text: str) -> None:
+    assert place(text) == 5400

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from forewarn.core.spans import EXPECTED, parse_span
+from forewarn.core.moments import EXPECTED_SPAN, parse_span
 
 Deadline = Annotated[
     str | None,
@@ -33,7 +33,7 @@ def seconds(text: str, *, hint: str) -> float:
     try:
         return parse_span(text).total_seconds()
     except ValueError:
-        raise typer.BadParameter(f"{EXPECTED}, got {text!r}", param_hint=hint) from None
+        raise typer.BadParameter(f"{EXPECTED_SPAN}, got {text!r}", param_hint=hint) from None
 
 
 def seconds_or_none(text: str | None, *, hint: str) -> float | None:

@@ -3,29 +3,18 @@
 from datetime import datetime
 from typing import Any
 
+from forewarn.core.moments import format_span_briefly
+
 NOTICES = {
     "notice": "of notice at least",
     "terminate_notice": "of notice before it is terminated",
     "degrade_notice": "of notice of a degraded host",
 }
-_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-
-
-def span(seconds: float) -> str:
-    """Say how long something is, in its two largest units: `14 m 32 s`."""
-    left = round(abs(seconds))
-    parts: list[tuple[int, str]] = []
-    for unit, size in _UNITS:
-        count, left = divmod(left, size)
-        if count or parts:
-            parts.append((count, unit))
-    said = [f"{count} {unit}" for count, unit in parts[:2] if count]
-    return " ".join(said) or "0 s"
 
 
 def span_or_none(seconds: float | None) -> str | None:
     """Say how long something is, if that is known."""
-    return None if seconds is None else span(seconds)
+    return None if seconds is None else format_span_briefly(seconds)
 
 
 def countdown(moment: str, now: str) -> str:
@@ -33,7 +22,7 @@ def countdown(moment: str, now: str) -> str:
     seconds = (_time(moment) - _time(now)).total_seconds()
     if round(seconds) == 0:
         return "now"
-    return f"in {span(seconds)}" if seconds > 0 else f"{span(seconds)} ago"
+    return f"in {format_span_briefly(seconds)}" if seconds > 0 else f"{format_span_briefly(seconds)} ago"
 
 
 def starts(event: dict[str, Any], now: str) -> str:
@@ -45,7 +34,7 @@ def starts(event: dict[str, Any], now: str) -> str:
 
 def between(start: str, end: str | None) -> str:
     """Say how long it was from one moment to another."""
-    return "-" if end is None else span((_time(end) - _time(start)).total_seconds())
+    return "-" if end is None else format_span_briefly((_time(end) - _time(start)).total_seconds())
 
 
 def at(moment: str | None) -> str | None:
@@ -83,11 +72,11 @@ def policy(asked: dict[str, Any]) -> list[str]:
         said.append("its users' own orders start without waiting")
     for key, what in NOTICES.items():
         if key in asked:
-            said.append(f"{span(asked[key])} {what}")
+            said.append(f"{format_span_briefly(asked[key])} {what}")
     if asked["budget"]:
         said.append(f"needs {asked['budget']} healthy machines during a rollout")
     if asked["defer"]:
-        said.append(f"a guest may put an event off by {span(asked['defer'])}")
+        said.append(f"a guest may put an event off by {format_span_briefly(asked['defer'])}")
     return said
 
 

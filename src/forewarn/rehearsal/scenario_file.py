@@ -9,9 +9,9 @@ from typing import Any
 from forewarn.clock import clock_of
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.moments import parse_span
 from forewarn.core.policy import HOST_ACTIONS, MACHINE_ACTIONS
 from forewarn.core.rehearsal.faults import Fault, FaultKind
-from forewarn.core.spans import parse_span
 from forewarn.core.words import Action, Priority, Work
 from forewarn.rehearsal.scenario import (
     CancelStep,

@@ -15,8 +15,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from forewarn.core.errors import Invalid
-from forewarn.core.moments import format_span
-from forewarn.core.spans import PATTERN, parse_span
+from forewarn.core.moments import SPAN, format_span, parse_span
 from forewarn.core.spelling import closest, hint
 
 T = TypeVar("T")
@@ -265,8 +264,8 @@ def sequence(value: object, *, written: str = "") -> Sequence[object]:
     return value
 
 
-SPAN: Schema = {
-    "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": f"^{PATTERN}$"}],
+_SPAN: Schema = {
+    "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": f"^{SPAN.pattern}$"}],
     "description": "Seconds, or a text such as 15m.",
 }
 
@@ -284,12 +283,12 @@ def span(least: timedelta, most: timedelta) -> Field[timedelta]:
             raise Invalid(f"expected a time from {between}, as 90 or 15m, got {shown(value)}")
         return taken
 
-    return Field(read=reader, schema=SPAN)
+    return Field(read=reader, schema=_SPAN)
 
 
 def is_span(field: Field[Any]) -> bool:
     """Return whether a field holds a time."""
-    return bool(field.schema.get("anyOf") == SPAN["anyOf"])
+    return bool(field.schema.get("anyOf") == _SPAN["anyOf"])
 
 
 def whole_number(least: int, most: int) -> Field[int]:

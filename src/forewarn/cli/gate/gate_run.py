@@ -23,6 +23,7 @@ from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.gate.retrying import Patient
 from forewarn.cli.session import Session
 from forewarn.client.calls import RequestRefused, ServerUnreachable
+from forewarn.core.moments import format_span_briefly
 
 # As often as a guest polls.
 LOOK_EVERY = 1.0
@@ -114,7 +115,7 @@ class Gate:
     def _show_reports(self, machines: list[str]) -> None:
         terminal.say(f"The work may begin on {formatting.listing(machines)}. Report how it goes:")
         for report, when in REPORTS.items():
-            when = when.format(silence=formatting.span(self._silence))
+            when = when.format(silence=format_span_briefly(self._silence))
             terminal.say(f"  {self._session.command(f'order {report} {self._id}')}   # {when}")
 
     # At work
@@ -252,7 +253,7 @@ class Gate:
         again = self._session.command(f"gate order {self._id} --yes -- COMMAND")
         report = self._session.command(f"order complete {self._id}")
         terminal.say(
-            f"Nobody does its work now, and silence for {formatting.span(self._silence)} is a failure."
+            f"Nobody does its work now, and silence for {format_span_briefly(self._silence)} is a failure."
         )
         terminal.say(f"  Take it up again:  {again}")
         terminal.say(f"  Or report it:      {report}, or order fail")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from forewarn.cli import formatting, terminal
+from forewarn.core.moments import format_span_briefly
 
 # So long an event stays listed after its start, unless a server is told otherwise.
 LINGER = 90
@@ -51,7 +52,7 @@ def _delivered(notices: list[dict[str, Any]]) -> str:
     faults = {"late": late, "never polled": _unsent(notices)}
     said = "; ".join(f"{fault}: {formatting.listing(names)}" for fault, names in faults.items() if names)
     least = "at least " if len(given) > 1 else ""
-    return f"delivered {least}{formatting.span(min(given))}" + (f" ({said})" if said else "")
+    return f"delivered {least}{format_span_briefly(min(given))}" + (f" ({said})" if said else "")
 
 
 def _awaited(event: dict[str, Any], *, known: bool) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from forewarn.cli import formatting, terminal
+from forewarn.cli import terminal
+from forewarn.core.moments import format_span_briefly
 
 if TYPE_CHECKING:
     from forewarn.rehearsal.rehearse_agent import AgentReport
@@ -31,7 +32,11 @@ def stories(
 
     def note(at: timedelta, who: str, what: str) -> None:
         if verbose or not what.startswith("|"):
-            print(f"{formatting.span(at.total_seconds()):>10}  {who:10}  {what}", file=sys.stderr, flush=True)
+            print(
+                f"{format_span_briefly(at.total_seconds()):>10}  {who:10}  {what}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     found = find(scenario)
     if speed is not None:
@@ -49,7 +54,7 @@ def show(report: "AgentReport") -> None:
     for story in report.stories:
         terminal.say(f"{story.machine}, {story.type}")
         for moment in story.moments:
-            terminal.say(f"{formatting.span(moment.at):>10}  {moment.what}")
+            terminal.say(f"{format_span_briefly(moment.at):>10}  {moment.what}")
     for line in (*report.failures, *report.remarks):
         terminal.fold(line, indent="  ", hanging="    ")
     terminal.say("Not as it should be." if report.failures else "As it should be.")

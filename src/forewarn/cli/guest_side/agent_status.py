@@ -8,8 +8,9 @@ import typer
 from forewarn.agent.journal.journal_file import lock_of, read
 from forewarn.agent.reporting.status import of_cases
 from forewarn.agent.setup.agent_config import Settings
-from forewarn.cli import formatting, terminal
+from forewarn.cli import terminal
 from forewarn.clock import SystemClock
+from forewarn.core.moments import format_span_briefly
 from forewarn.sdk import platform
 
 TIMEOUT_SECONDS = 5.0
@@ -69,7 +70,7 @@ def _head(told: dict[str, Any]) -> str:
     if "journal" not in told:
         trouble = f" The endpoint gives no document: {told['trouble']}" if told["trouble"] else ""
         dry = "in a dry run: it does nothing, and approves nothing" if told["dry_run"] else ""
-        running = f"running for {formatting.span(told['for_seconds'])} {dry}".rstrip()
+        running = f"running for {format_span_briefly(told['for_seconds'])} {dry}".rstrip()
         ready = "draining" if told["draining"] else "ready for work"
         return f"{told['machine'] or 'This machine'}: {running}, {ready}.{trouble}{nothing}"
     if told["running"]:
@@ -85,7 +86,7 @@ def _head(told: dict[str, Any]) -> str:
 
 
 def _show_event(event: dict[str, Any], *, runs: bool) -> None:
-    since = formatting.span(event["for_seconds"])
+    since = format_span_briefly(event["for_seconds"])
     doing = event["doing"] if runs else f"was {event['doing']}"
     terminal.fold(f"{event['type']} {terminal.short(event['id'])}: {_stands(event)}")
     terminal.say(f"  {doing}, first seen {since} ago")
@@ -104,11 +105,11 @@ def _stands(event: dict[str, Any]) -> str:
         return str(event["status"])
     if left is None:
         return "Scheduled, may start at any time"
-    return f"Scheduled, starts in {formatting.span(left)}" if left else "Scheduled, may start now"
+    return f"Scheduled, starts in {format_span_briefly(left)}" if left else "Scheduled, may start now"
 
 
 def _attempt(each: dict[str, Any], *, runs: bool) -> str:
-    took, number = formatting.span(each["for_seconds"]), each["attempt"]
+    took, number = format_span_briefly(each["for_seconds"]), each["attempt"]
     count = f", attempt {number}" if number > 1 else ""
     if each["state"] == "running":
         process = f" (pid {each['pid']})" if each["pid"] is not None else ""

@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from forewarn.cli import formatting, terminal
+from forewarn.cli import terminal
+from forewarn.core.moments import format_span_briefly
 from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.connected_processes import Neighbour, Neighbours, neighbours
 from forewarn.sdk.discovery import Finding
@@ -154,7 +155,7 @@ def _clock(skew: timedelta | None) -> str:
     if abs(skew) < SKEW:
         return "agrees with the server's"
     way = "ahead of" if skew > timedelta() else "behind"
-    return f"{formatting.span(skew.total_seconds())} {way} the server's; countdowns go by the server's"
+    return f"{format_span_briefly(skew.total_seconds())} {way} the server's; countdowns go by the server's"
 
 
 def _events(report: Report) -> str:

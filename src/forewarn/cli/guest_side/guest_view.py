@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.cli import formatting, terminal
 from forewarn.clock import monotonic
+from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import EventStatus
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def show_events(document: "Document", client: "GuestClient") -> None:
 
 
 def _row(event: "Event", client: "GuestClient") -> "Sequence[object]":
-    lasts = None if event.duration is None else formatting.span(event.duration.total_seconds())
+    lasts = None if event.duration is None else format_span_briefly(event.duration.total_seconds())
     return (
         terminal.short(event.id),
         str(event.type),
@@ -77,7 +78,7 @@ def starts(event: "Event", client: "GuestClient") -> str:
     left = client.seconds_left(event)
     if left is None:
         return "at any time"
-    return f"in {formatting.span(left)}" if round(left) else "now"
+    return f"in {format_span_briefly(left)}" if round(left) else "now"
 
 
 # As it changes

@@ -8,6 +8,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import whole_id
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_still_degraded
+from forewarn.core.moments import format_span_briefly
 
 app = noun("Show what guests are being told; approve or cancel it.")
 
@@ -106,7 +107,9 @@ def _show(session: Session, event: dict[str, Any]) -> None:
             ("description", event["description"]),
             (
                 "lasts",
-                formatting.span(event["duration_seconds"]) if event["duration_seconds"] >= 0 else "unknown",
+                format_span_briefly(event["duration_seconds"])
+                if event["duration_seconds"] >= 0
+                else "unknown",
             ),
             ("lasted", formatting.span_or_none(event["impact_seconds"])),
             ("approved by", [_approval(each) for each in event["approvals"]]),
@@ -151,7 +154,7 @@ def _deferral(deferred: dict[str, Any]) -> str:
     asked, granted = deferred["asked_seconds"], deferred["granted_seconds"]
     if asked is None or granted is None:
         return said
-    return f"{said}: asked for {formatting.span(asked)}, granted {formatting.span(granted)}"
+    return f"{said}: asked for {format_span_briefly(asked)}, granted {format_span_briefly(granted)}"
 
 
 def _show_approved(session: Session, event: dict[str, Any]) -> None:

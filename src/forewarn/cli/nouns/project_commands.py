@@ -7,6 +7,7 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import in_path
 from forewarn.cli.session import Session, noun, with_session
+from forewarn.core.moments import format_span_briefly
 
 app = noun("Show the tenants, and when maintenance may disturb them.")
 
@@ -84,4 +85,4 @@ def _row(project: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _window(window: dict[str, Any]) -> str:
-    return f"{' '.join(window['days'])} {window['start']} for {formatting.span(window['length'])}"
+    return f"{' '.join(window['days'])} {window['start']} for {format_span_briefly(window['length'])}"

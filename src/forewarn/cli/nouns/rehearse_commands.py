@@ -9,7 +9,7 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.session import Session, with_session
 from forewarn.client.calls import ADVICE, ServerUnreachable
-from forewarn.core.spans import parse_span
+from forewarn.core.moments import parse_span
 
 if TYPE_CHECKING:
     from forewarn.rehearsal.rehearse import RehearsalRequest

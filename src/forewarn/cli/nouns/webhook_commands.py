@@ -8,6 +8,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import whole_id
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.client.calls import RequestRefused
+from forewarn.core.moments import format_span_briefly
 
 app = noun("Push records to an address as they happen; see what is stuck.")
 
@@ -79,7 +80,7 @@ def _show(webhook: dict[str, Any]) -> None:
     told = {
         "created_at": formatting.at(webhook["created_at"]),
         "failing_since": formatting.at(webhook["failing_since"]),
-        "next_try_seconds": None if wait is None else f"in {formatting.span(wait)}",
+        "next_try_seconds": None if wait is None else f"in {format_span_briefly(wait)}",
     }
     shown = {**webhook, **told}
     terminal.details((key.removesuffix("_seconds").replace("_", " "), value) for key, value in shown.items())
@@ -102,6 +103,6 @@ def _row(webhook: dict[str, Any]) -> tuple[object, ...]:
         webhook["kinds"],
         webhook["behind"],
         formatting.at(webhook["failing_since"]),
-        None if wait is None else f"in {formatting.span(wait)}",
+        None if wait is None else f"in {format_span_briefly(wait)}",
         webhook["error"],
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.spans import write_span
+from forewarn.core.moments import write_span
 from forewarn.core.words import MachineName
 from forewarn.wire import fields
 from forewarn.wire.fleet import POLICY, write_machine, write_policy

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from forewarn.cli import formatting, terminal
 from forewarn.client.calls import RequestRefused
+from forewarn.core.moments import format_span_briefly
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -95,7 +96,7 @@ class Drawer(Watcher):
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=f"{self._name}, {formatting.span(self._elapsed().total_seconds())}")
+        table = Table(title=f"{self._name}, {format_span_briefly(self._elapsed().total_seconds())}")
         for column in ("machine", "polls", "spoiled", "sees now", "approved"):
             table.add_column(column)
         for account in list(self._accounts.values()):
@@ -149,13 +150,13 @@ def prologue(opening: "RehearsalSetup") -> list[str]:
 def _lasting(opening: "RehearsalSetup") -> list[str]:
     if opening.unanswered is None:
         return []
-    takes = formatting.span(opening.unanswered.total_seconds())
+    takes = format_span_briefly(opening.unanswered.total_seconds())
     return [f"If nobody approves, it takes about {takes} from then on."]
 
 
 def line_of(at: timedelta, who: str, what: str) -> str:
     """Write a line about something that happened."""
-    return f"{formatting.span(at.total_seconds()):>10}  {who:10}  {what}"
+    return f"{format_span_briefly(at.total_seconds()):>10}  {who:10}  {what}"
 
 
 def show_report(report: "RehearsalReport") -> None:
@@ -166,7 +167,7 @@ def show_report(report: "RehearsalReport") -> None:
     terminal.say()
     for failure in report.failures:
         terminal.say(f"  {failure}")
-    lasted = formatting.span(report.lasted)
+    lasted = format_span_briefly(report.lasted)
     terminal.say(f"{report.scenario}: {'as expected' if report.held else 'not as expected'}, after {lasted}")
 
 
@@ -180,8 +181,15 @@ def _rows(guest: "GuestReport") -> list[tuple[object, ...]]:
 
 def _cells(sight: "GuestEvent") -> tuple[object, ...]:
     approved = (
-        None if sight.approved is None else f"after {formatting.span(sight.approved - sight.announced)}"
+        None if sight.approved is None else f"after {format_span_briefly(sight.approved - sight.announced)}"
     )
-    seen = None if sight.seen is None else formatting.span(sight.seen - sight.announced)
-    used = None if sight.used is None else formatting.span(sight.used)
-    return (sight.type, formatting.span(sight.announced), seen, approved, formatting.span(sight.notice), used)
+    seen = None if sight.seen is None else format_span_briefly(sight.seen - sight.announced)
+    used = None if sight.used is None else format_span_briefly(sight.used)
+    return (
+        sight.type,
+        format_span_briefly(sight.announced),
+        seen,
+        approved,
+        format_span_briefly(sight.notice),
+        used,
+    )

@@ -6,6 +6,7 @@ from typing import Any
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
 from forewarn.cli.views.order_view import show_waiting
+from forewarn.core.moments import format_span_briefly
 
 LIST = terminal.Layout(
     columns=("ROLLOUT", "ACTION", "STATE", "HOSTS", "WAVES", "BEGUN", "BY", "WHY"),
@@ -84,7 +85,7 @@ def _known_or_about(known: str | None, expected: str | None) -> str | None:
 
 def _health(rollout: dict[str, Any]) -> str:
     polls = ", and has polled again if it did before" if rollout["require_poll"] else ""
-    return f"a machine is healthy within {formatting.span(rollout['health_seconds'])} of its work{polls}"
+    return f"a machine is healthy within {format_span_briefly(rollout['health_seconds'])} of its work{polls}"
 
 
 def show_started(session: Session, rollout: dict[str, Any]) -> None:
