@@ -73,7 +73,7 @@ def test_a_failed_host_promises_nothing(service: Service) -> None:
 def test_a_view_knows_of_what_is_not_saved_yet(service: Service) -> None:
     placed = maintenance(service)
     service.fetch("web-1")
-    shown = service.views.event(placed.events[0].id).told
+    shown = service.views.event(placed.events[0].id).notices
     assert [each.sent_at for each in shown] == [None, START, None]
 
 
@@ -85,7 +85,7 @@ def test_after_a_restart_the_first_time_stays(service: Service) -> None:
     service.advance(minutes=1)
     service.fetch("web-0")
     service.tick()
-    assert service.views.event(placed.events[0].id).told[0].sent_at == START
+    assert service.views.event(placed.events[0].id).notices[0].sent_at == START
 
 
 def test_what_a_refused_transaction_took_is_saved_by_the_next(service: Service) -> None:

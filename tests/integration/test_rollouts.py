@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from forewarn.control.rollouts.rollouts import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.model.event import Delivered
+from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, WaveState
 from forewarn.core.orders.requests import OrderRequest
@@ -548,9 +548,9 @@ def test_the_notice_of_all_its_machines_is_summed(service: Service) -> None:
     rollout = service.roll("host-1", "host-3", hosts_at_once=2)
     service.advance(minutes=2)
     service.fetch("web-0")
-    assert service.rollout(rollout).waves[0].notice == Delivered()
+    assert service.rollout(rollout).waves[0].notice == NoticeSummary()
     service.advance(minutes=14)
-    given = Delivered(least=timedelta(minutes=13), late=1, never=1)
+    given = NoticeSummary(least=timedelta(minutes=13), late=1, never=1)
     [wave] = service.rollout(rollout).waves
     assert (wave.state, wave.notice) == (WaveState.STARTED, given)
     service.advance(minutes=30)
@@ -584,7 +584,7 @@ def test_a_wave_that_a_pause_ends_is_summed_at_once(service: Service) -> None:
     rollout = service.roll("empty", "host-1", hosts_at_once=2)
     service.rollouts.pause(rollout.id, by="ops")
     before = service.rollout(rollout)
-    assert (before.waves[0].hosts, before.waves[0].notice) == ((HostName("empty"),), Delivered())
+    assert (before.waves[0].hosts, before.waves[0].notice) == ((HostName("empty"),), NoticeSummary())
     service.engine._conductor.look(rollout.id, service.clock.now())
     assert service.rollout(rollout) == before
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.core.guests.notice import Told, delivered, impact, told
-from forewarn.core.model.event import Approval, Delivered, Event, Resource
+from forewarn.core.guests.notice import MachineNotice, by_machine, impact, summary
+from forewarn.core.model.event import Approval, Event, NoticeSummary, Resource
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.words import (
     Action,
@@ -58,10 +58,10 @@ def event(
     )
 
 
-def one(shown: Event, after: timedelta | None) -> Told:
+def one(shown: Event, after: timedelta | None) -> MachineNotice:
     """Say what notice the only machine got that was sent the event so long after noon."""
     sent = {} if after is None else {MachineId("id of a"): NOON + after}
-    (only,) = told(shown, sent)
+    (only,) = by_machine(shown, sent)
     return only
 
 
@@ -87,7 +87,7 @@ def test_whoever_got_less_than_promised_but_for_a_tolerance_was_told_late(
 
 def test_whoever_approves_gives_up_the_rest_of_the_notice() -> None:
     early = event(started=2 * SECOND, approved=True)
-    assert one(early, SECOND) == Told(
+    assert one(early, SECOND) == MachineNotice(
         machine=MachineName("a"), sent_at=NOON + SECOND, notice=SECOND, late=False
     )
 
@@ -99,42 +99,42 @@ def test_an_approval_by_another_does_not_make_up_for_being_told_after_the_start(
 
 
 def test_a_late_start_adds_to_the_notice() -> None:
-    assert one(event(started=20 * MINUTE), 5 * MINUTE) == Told(
+    assert one(event(started=20 * MINUTE), 5 * MINUTE) == MachineNotice(
         machine=MachineName("a"), sent_at=NOON + 5 * MINUTE, notice=15 * MINUTE, late=False
     )
 
 
 def test_before_the_start_nobody_is_late() -> None:
     got = one(event(started=None), 14 * MINUTE)
-    assert got == Told(machine=MachineName("a"), sent_at=NOON + 14 * MINUTE)
+    assert got == MachineNotice(machine=MachineName("a"), sent_at=NOON + 14 * MINUTE)
 
 
 def test_an_event_that_is_born_started_promised_nothing() -> None:
     born = event(notice=timedelta(), started=timedelta())
     assert one(born, SECOND).late is False
-    assert delivered([(born, told(born, {}))]) == Delivered()
+    assert summary([(born, by_machine(born, {}))]) == NoticeSummary()
 
 
 def test_an_event_that_was_approved_when_it_was_announced_promised_nothing() -> None:
     at_once = event(started=timedelta(), approved=True)
     assert one(at_once, SECOND).late is False
-    assert delivered([(at_once, told(at_once, {}))]) == Delivered()
+    assert summary([(at_once, by_machine(at_once, {}))]) == NoticeSummary()
 
 
 def test_machines_are_named_in_the_order_of_the_document() -> None:
-    assert [each.machine for each in told(event("b", "A", "c"), {})] == ["A", "b", "c"]
+    assert [each.machine for each in by_machine(event("b", "A", "c"), {})] == ["A", "b", "c"]
 
 
 def test_the_sum_has_the_least_notice_and_counts_who_was_late_or_never_told() -> None:
     first, second = event("a", "b", "c"), event("d", started=None)
     sent = {MachineId("id of a"): NOON + 22 * SECOND, MachineId("id of b"): NOON + 10 * MINUTE}
-    summed = delivered([(first, told(first, sent)), (second, told(second, {}))])
-    assert summed == Delivered(least=5 * MINUTE, late=1, never=1)
+    summed = summary([(first, by_machine(first, sent)), (second, by_machine(second, {}))])
+    assert summed == NoticeSummary(least=5 * MINUTE, late=1, never=1)
 
 
 def test_nothing_is_summed_of_events_that_never_started() -> None:
     gone = replace(event(started=None), ended_at=NOON + MINUTE)
-    assert delivered([(gone, told(gone, {}))]) == Delivered()
+    assert summary([(gone, by_machine(gone, {}))]) == NoticeSummary()
 
 
 def step(name: str, begun: int | None, ended: int | None, state: StepState = StepState.DONE) -> Step:

@@ -35,7 +35,7 @@ async def show_event(id: Id, service: Service) -> JSONResponse:
     """Show an event, current or over, when its machines were told, and how long they were disturbed."""
     wanted = event_id(id)
     view = await service.run(lambda: service.views.event(wanted))
-    return JSONResponse({"event": operator.noted_event(view.event, view.told, view.impact)})
+    return JSONResponse({"event": operator.noted_event(view.event, view.notices, view.impact)})
 
 
 @router.post(

@@ -45,7 +45,7 @@ async def show_order(id: Id, service: Service) -> JSONResponse:
     """Show an order with its stages and steps, what it waits for, all its events, and what notice was got."""
     wanted = order_id(id)
     view = await service.run(lambda: service.views.order(wanted))
-    events = [operator.noted_event(each.event, each.told, each.impact) for each in view.events]
+    events = [operator.noted_event(each.event, each.notices, each.impact) for each in view.events]
     return JSONResponse({"order": operator.noted_order(view.order, view.notice), "events": events})
 
 

@@ -14,9 +14,9 @@ from forewarn.control.sent_notices import NotingStore
 from forewarn.core.errors import NotFound
 from forewarn.core.fleet import machines
 from forewarn.core.guests import notice
-from forewarn.core.guests.notice import Told
+from forewarn.core.guests.notice import MachineNotice
 from forewarn.core.model.declaration import FleetSpec, GroupSpec
-from forewarn.core.model.event import Delivered, Event
+from forewarn.core.model.event import Event, NoticeSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
@@ -51,7 +51,7 @@ class EventView:
     """An event, what notice its machines got, and how long it disturbed them."""
 
     event: Event
-    told: tuple[Told, ...]
+    notices: tuple[MachineNotice, ...]
     impact: timedelta | None
 
 
@@ -69,7 +69,7 @@ class OrderView:
 
     order: Order
     events: Sequence[EventView]
-    notice: Delivered
+    notice: NoticeSummary
 
 
 class Views:
@@ -172,7 +172,7 @@ class Views:
             if known is None:
                 raise NotFound(f"order {order} does not exist")
             events = self._noted(snapshot, known, snapshot.events_of_order(known.id))
-        summed = notice.delivered((each.event, each.told) for each in events)
+        summed = notice.summary((each.event, each.notices) for each in events)
         return OrderView(order=known, events=events, notice=summed)
 
     def events(self, *, after: str | None, limit: int) -> tuple[Sequence[Event], str | None]:
@@ -244,7 +244,7 @@ class Views:
         return [
             EventView(
                 event=event,
-                told=notice.told(event, sent[event.id]),
+                notices=notice.by_machine(event, sent[event.id]),
                 impact=notice.impact(order, event) if order else None,
             )
             for event in events

@@ -50,7 +50,7 @@ def violations(change: Change) -> list[str]:
         events_only_move_forward,
         what_leaves_has_a_record,
         resources_are_of_one_group_and_domain,
-        domains_are_not_told_together,
+        update_domains_are_not_announced_together,
         stages_start_whole,
         machines_have_one_step_at_a_time,
         incarnations_count_changes,
@@ -92,13 +92,13 @@ def events_only_move_forward(change: Change) -> Iterator[str]:
 
 def what_leaves_has_a_record(change: Change) -> Iterator[str]:
     """Rule 2: what leaves the document has a record that says why."""
-    told = {(record.event, record.kind): record for record in change.records}
+    written = {(record.event, record.kind): record for record in change.records}
     for id_, event in change.before.events.items():
         after = change.after.events.get(id_)
-        if after is None and not any((id_, kind) in told and told[id_, kind].reason for kind in LEFT):
+        if after is None and not any((id_, kind) in written and written[id_, kind].reason for kind in LEFT):
             yield f"{id_} left without a record"
         fewer = after is not None and len(after.resources) < len(event.resources)
-        if fewer and (id_, Kind.EVENT_LEFT) not in told:
+        if fewer and (id_, Kind.EVENT_LEFT) not in written:
             yield f"a name left {id_} without a record"
 
 
@@ -113,7 +113,7 @@ def resources_are_of_one_group_and_domain(change: Change) -> Iterator[str]:
                 yield f"{event.id} names {named.name} of {machine.group}/{machine.update_domain}"
 
 
-def domains_are_not_told_together(change: Change) -> Iterator[str]:
+def update_domains_are_not_announced_together(change: Change) -> Iterator[str]:
     """Rule 4: platform work that can wait is not announced beside another update domain."""
     by_group = _by_group(change.after)
     for event in change.after.events.values():

@@ -144,7 +144,7 @@ def is_planned(order: Order) -> bool:
     return order.action is Action.MAINTENANCE and not order.terms.emergency
 
 
-def told_at(order: Order, groups: Iterable[Group], policy: Policy) -> datetime:
+def degrade_announced_at(order: Order, groups: Iterable[Group], policy: Policy) -> datetime:
     """Say when guests are told: at once, but of a degraded host only as long ahead as they ask."""
     if order.action is not Action.DEGRADE or order.terms.emergency:
         return order.created_at

@@ -10,8 +10,8 @@ from forewarn.core.access import Token
 from forewarn.core.admission.holds import reach
 from forewarn.core.errors import Invalid
 from forewarn.core.guests.document import resource_names
-from forewarn.core.guests.notice import Told
-from forewarn.core.model.event import Approval, Deferral, Delivered, Event
+from forewarn.core.guests.notice import MachineNotice
+from forewarn.core.model.event import Approval, Deferral, Event, NoticeSummary
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
@@ -156,20 +156,22 @@ def event(event_: Event) -> dict[str, object]:
     }
 
 
-def noted_event(event_: Event, told: Iterable[Told], impact: timedelta | None) -> dict[str, object]:
+def noted_event(
+    event_: Event, notices: Iterable[MachineNotice], impact: timedelta | None
+) -> dict[str, object]:
     """Show an event, what notice each of its machines got, and how long it disturbed them."""
     return event(event_) | {
-        "notices": [_told(each) for each in told],
+        "notices": [_machine_notice(each) for each in notices],
         "impact_seconds": seconds_or_null(impact),
     }
 
 
-def noted_order(order_: Order, notice: Delivered) -> dict[str, object]:
+def noted_order(order_: Order, notice: NoticeSummary) -> dict[str, object]:
     """Show an order, and what notice all its machines got."""
-    return order(order_) | {"notice": delivered(notice)}
+    return order(order_) | {"notice": notice_summary(notice)}
 
 
-def delivered(notice: Delivered) -> dict[str, object]:
+def notice_summary(notice: NoticeSummary) -> dict[str, object]:
     """Show what notice machines got."""
     return {"least_seconds": seconds_or_null(notice.least), "late": notice.late, "never": notice.never}
 
@@ -271,12 +273,12 @@ def _deferral(deferral: Deferral) -> dict[str, object]:
     }
 
 
-def _told(told: Told) -> dict[str, object]:
+def _machine_notice(notice: MachineNotice) -> dict[str, object]:
     return {
-        "machine": told.machine,
-        "sent_at": time_or_null(told.sent_at),
-        "notice_seconds": seconds_or_null(told.notice),
-        "late": told.late,
+        "machine": notice.machine,
+        "sent_at": time_or_null(notice.sent_at),
+        "notice_seconds": seconds_or_null(notice.notice),
+        "late": notice.late,
     }
 
 

@@ -38,7 +38,9 @@ def rollout(
         "waves": [_wave(wave, when) for wave, when in zip(rollout_.waves, times, strict=True)],
         "waiting": [{"what": wait.what, "reason": wait.reason} for wait in waiting],
         "given_up": list(rollout_.given_up),
-        "notice": operator.delivered(notice.total(w.notice for w in rollout_.waves if w.notice is not None)),
+        "notice": operator.notice_summary(
+            notice.total(w.notice for w in rollout_.waves if w.notice is not None)
+        ),
         "warnings": list(warnings),
         "by": rollout_.by,
         "reason": rollout_.reason or None,

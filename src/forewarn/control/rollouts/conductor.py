@@ -9,7 +9,7 @@ from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.store import Snapshot, Store, Transaction
 from forewarn.core.draft import Draft
 from forewarn.core.guests import notice
-from forewarn.core.model.event import Delivered
+from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.orders import interventions, lifecycle, requests
@@ -84,7 +84,7 @@ class Conductor:
         self.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
         self._in_drafts(tx, mine, lambda draft, order: lifecycle.hold_back(draft, order, why=why), now)
         mine = steering.paused(mine, self.orders_of(tx, mine), why=why, now=now)
-        mine = steering.told(mine, "paused", by=by, now=now)
+        mine = steering.with_change(mine, "paused", by=by, now=now)
         return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
 
     def let_go(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
@@ -161,7 +161,7 @@ def with_notice(
 ) -> Rollout:
     """Sum up what notice the machines of waves got so far; what is over is summed once, and kept."""
     waves = (
-        replace(wave, notice=_delivered(snapshot, wave))
+        replace(wave, notice=_notice_summary(snapshot, wave))
         if wave.begun and wave.notice is None and wave.state in of
         else wave
         for wave in mine.waves
@@ -169,10 +169,10 @@ def with_notice(
     return replace(mine, waves=tuple(waves))
 
 
-def _delivered(snapshot: Snapshot, wave: Wave) -> Delivered:
+def _notice_summary(snapshot: Snapshot, wave: Wave) -> NoticeSummary:
     events = [event for order in wave.orders for event in snapshot.events_of_order(order)]
     sent = snapshot.notices([event.id for event in events])
-    return notice.delivered((event, notice.told(event, sent.get(event.id, {}))) for event in events)
+    return notice.summary((event, notice.by_machine(event, sent.get(event.id, {}))) for event in events)
 
 
 def _what_is_wrong(

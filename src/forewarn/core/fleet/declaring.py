@@ -139,7 +139,7 @@ def _apply_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
             policy=wanted.policy,
         )
         if changed != known:
-            _refuse_while_told(draft, known, changed)
+            _refuse_while_announced(draft, known, changed)
             draft.record(Kind.GROUP_CHANGED, draft.put_group(changed), by=by)
             yield f"~ group {wanted.name}: {', '.join(_differences(known, changed))}"
 
@@ -164,7 +164,7 @@ def _said(value: object) -> str:
     return "none" if value is None else f"{value}".lower()
 
 
-def _refuse_while_told(draft: Draft, known: Group, changed: Group) -> None:
+def _refuse_while_announced(draft: Draft, known: Group, changed: Group) -> None:
     """Its guests have been told of events under its present kind and project."""
     deep = (known.kind, known.project) != (changed.kind, changed.project)
     if deep and draft.listed_domains(known.name):

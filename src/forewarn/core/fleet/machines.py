@@ -79,7 +79,7 @@ def change(draft: Draft, known: Machine, spec: MachineSpec, *, by: str) -> Machi
     alone = spec.group is None and own.kind is GroupKind.STANDALONE
     group = own.name if alone else _group_for(draft, spec, known.id)
     if (spec.name, group, spec.update_domain) != (known.name, own.name, known.update_domain):
-        _refuse_while_told(draft, known)
+        _refuse_while_announced(draft, known)
         draft.wake(departures.touching(draft, known.id))  # they may wait for what is no longer so
     plain = {name: getattr(spec, name) for name in PLAIN}
     changed = replace(
@@ -134,7 +134,7 @@ def _group_for(draft: Draft, spec: MachineSpec, machine: MachineId) -> GroupName
     return draft.put_group(own).name
 
 
-def _refuse_while_told(draft: Draft, machine: Machine) -> None:
+def _refuse_while_announced(draft: Draft, machine: Machine) -> None:
     for event in draft.events.values():
         if event.listed and any(named.machine == machine.id for named in event.resources):
             raise Conflict(

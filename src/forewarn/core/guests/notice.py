@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.core.draft import Draft
-from forewarn.core.model.event import Delivered, Event
+from forewarn.core.model.event import Event, NoticeSummary
 from forewarn.core.model.order import Order, Step
 from forewarn.core.moments import format_span
 from forewarn.core.words import Kind, MachineId, MachineName
 
 # Guests poll; one that asks as seldom as this is still told in time.
 TOLERANCE = timedelta(seconds=30)
-# Told so long ahead nobody is late, whatever was promised: a degraded host is announced days ahead.
+# MachineNotice so long ahead nobody is late, whatever was promised: a degraded host is announced days ahead.
 ENOUGH = timedelta(hours=1)
 NOTHING = timedelta()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class MachineNotice:
     """What notice one machine of an event got; how much is known once the event has started."""
 
     machine: MachineName
@@ -36,28 +36,28 @@ def promised(event: Event) -> timedelta:
     return event.not_before - event.announced_at
 
 
-def told(event: Event, sent: Mapping[MachineId, datetime]) -> tuple[Told, ...]:
+def by_machine(event: Event, sent: Mapping[MachineId, datetime]) -> tuple[MachineNotice, ...]:
     """Say for each machine of an event when it was told, and whether that was too late."""
     return tuple(
-        _told(event, resource.name, sent.get(resource.machine))
+        _notice_of(event, resource.name, sent.get(resource.machine))
         for resource in sorted(event.resources, key=lambda each: (each.name.casefold(), each.name))
     )
 
 
-def delivered(events: Iterable[tuple[Event, tuple[Told, ...]]]) -> Delivered:
+def summary(events: Iterable[tuple[Event, tuple[MachineNotice, ...]]]) -> NoticeSummary:
     """Sum up what notice the machines of these events got."""
     judged = [each for event, machines in events if _is_judged(event) for each in machines]
-    return Delivered(
+    return NoticeSummary(
         least=min((each.notice for each in judged if each.notice is not None), default=None),
         late=sum(each.late for each in judged),
         never=sum(each.sent_at is None for each in judged),
     )
 
 
-def total(parts: Iterable[Delivered]) -> Delivered:
+def total(parts: Iterable[NoticeSummary]) -> NoticeSummary:
     """Sum up sums."""
     parts = tuple(parts)
-    return Delivered(
+    return NoticeSummary(
         least=min((part.least for part in parts if part.least is not None), default=None),
         late=sum(part.late for part in parts),
         never=sum(part.never for part in parts),
@@ -68,7 +68,7 @@ def flag(draft: Draft, event: Event) -> None:
     """Write into the history which machines of an event that has just started were not told in time."""
     if not _is_judged(event):
         return
-    machines = told(event, draft.base.sent.get(event.id, {}))
+    machines = by_machine(event, draft.base.sent.get(event.id, {}))
     due = f"promised {_said(promised(event))}"
     late = [f"{each.machine} got {_said(each.notice)}" for each in machines if each.late]
     never = [each.machine for each in machines if each.sent_at is None]
@@ -90,11 +90,11 @@ def impact(order: Order, event: Event) -> timedelta | None:
     return max(measured) if measured and len(measured) == len(spans) else None
 
 
-def _told(event: Event, name: MachineName, sent_at: datetime | None) -> Told:
+def _notice_of(event: Event, name: MachineName, sent_at: datetime | None) -> MachineNotice:
     if sent_at is None or event.started_at is None:
-        return Told(machine=name, sent_at=sent_at)
+        return MachineNotice(machine=name, sent_at=sent_at)
     notice = max(event.started_at - sent_at, NOTHING)
-    return Told(machine=name, sent_at=sent_at, notice=notice, late=_is_late(event, sent_at, notice))
+    return MachineNotice(machine=name, sent_at=sent_at, notice=notice, late=_is_late(event, sent_at, notice))
 
 
 def _is_late(event: Event, sent_at: datetime, notice: timedelta) -> bool:

@@ -103,7 +103,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class NoticeSummary:
     """What notice all machines of some events got, of those that have started and were promised any."""
 
     least: timedelta | None = None  # of the machines that were told

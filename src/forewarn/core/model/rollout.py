@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from forewarn.core.model.event import Delivered
+from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import HostName, MachineId, OrderId, Work
 
@@ -40,7 +40,7 @@ class Wave:
     started_at: datetime | None = None  # when the first of its machines was worked on
     ends_about: datetime | None = None  # what was expected when it began
     ended_at: datetime | None = None
-    notice: Delivered | None = None  # what its machines got, once it is over
+    notice: NoticeSummary | None = None  # what its machines got, once it is over
 
     @property
     def begun(self) -> bool:
@@ -61,8 +61,8 @@ class RolloutTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
-    """The last word about a rollout, a person's or forewarn's own."""
+class LastChange:
+    """Who changed a rollout last: a person, or forewarn itself."""
 
     what: str  # begun, paused, resumed, aborted
     by: str
@@ -89,7 +89,7 @@ class Rollout:
     excused: tuple[MachineId, ...] = ()  # not healthy in time, and a person said to go on
     terms: RolloutTerms = DEFAULT_TERMS
     version: int = 1  # how often somebody had a say about it
-    last_word: Word | None = None
+    last_change: LastChange | None = None
     waiting: tuple[Waiting, ...] = ()
     blocked: bool = False  # nothing is under way: any change of the fleet may let it go on
     by: str

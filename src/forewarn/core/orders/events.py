@@ -28,13 +28,13 @@ from forewarn.core.words import (
 def announce(
     draft: Draft, order: Order, place: int, steps: Iterable[Step], notice: Notice
 ) -> tuple[Event, ...]:
-    """Tell each group of these steps, one event for each update domain."""
-    told: dict[tuple[GroupName, int], list[Resource]] = defaultdict(list)
+    """Announce these steps to their groups, one event for each update domain."""
+    named: dict[tuple[GroupName, int], list[Resource]] = defaultdict(list)
     for step in steps:
-        told[step.group, step.update_domain].append(Resource(machine=step.machine, name=step.name))
+        named[step.group, step.update_domain].append(Resource(machine=step.machine, name=step.name))
     return tuple(
-        _announce_one(draft, order, place, (group, domain, told[group, domain]), notice)
-        for group, domain in sorted(told)
+        _announce_one(draft, order, place, (group, domain, named[group, domain]), notice)
+        for group, domain in sorted(named)
     )
 
 
@@ -42,10 +42,10 @@ def _announce_one(
     draft: Draft,
     order: Order,
     place: int,
-    told: tuple[GroupName, int, list[Resource]],
+    share: tuple[GroupName, int, list[Resource]],
     notice: Notice,
 ) -> Event:
-    group, domain, resources = told
+    group, domain, resources = share
     event = Event(
         id=EventId(draft.new_id()),
         number=draft.number + 1,
@@ -83,7 +83,7 @@ def _approved_already(draft: Draft, order: Order, event: Event) -> Event:
 
 def defer(
     draft: Draft,
-    told: Sequence[Event],
+    stage: Sequence[Event],
     event: Event,
     *,
     by: MachineName,
@@ -107,7 +107,7 @@ def defer(
         until = latest.replace(microsecond=0)
         if until <= event.not_before:
             raise Conflict(f"event {event.id} cannot be put off: it must start by {format_time(latest)}")
-    for other in told:
+    for other in stage:
         later = max(other.not_before, until)
         put_off = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
         if later != other.not_before:

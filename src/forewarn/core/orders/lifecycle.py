@@ -42,8 +42,8 @@ def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, pol
     order = draft.orders[event.order]
     timing = reasons.timing(draft, order, order.stages[event.stage].steps, policy)
     latest = timing.latest(event.not_before, now=draft.now)
-    told = _events_of(draft, order, event.stage)
-    events.defer(draft, told, event, by=by, wanted=wanted, latest=latest)
+    announced = _events_of(draft, order, event.stage)
+    events.defer(draft, announced, event, by=by, wanted=wanted, latest=latest)
     advance(draft, event.order, policy=policy)
 
 
@@ -97,10 +97,12 @@ def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
 
 def _announce(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
     stage = order.stages[place]
-    if _is_told(draft, order, stage.steps):
-        told = events.announce(draft, order, place, stage.steps, _notice(draft, order, stage.steps, policy))
+    if _is_announced(draft, order, stage.steps):
+        announced = events.announce(
+            draft, order, place, stage.steps, _notice(draft, order, stage.steps, policy)
+        )
         if order.action is Action.FAIL:
-            return _start(draft, order, place, told)
+            return _start(draft, order, place, announced)
     return stages.put_stage(order, place, replace(stage, state=StageState.ANNOUNCED))
 
 
@@ -108,7 +110,7 @@ def _notice(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Poli
     return notice_of(order, reasons.groups_of(draft, affected), policy)
 
 
-def _is_told(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:
+def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:
     """A user's own restart of a machine whose group does not listen makes no event; a start never does."""
     if order.work is Work.START:
         return False
@@ -121,15 +123,15 @@ def _is_told(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:
 
 def _announced(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
     order = _take_latecomers(draft, order, place, policy)
-    told = _events_of(draft, order, place)
-    if told and draft.now >= _stale_at(told, policy):
-        return _withdraw(draft, order, place, told, why=_stale(told))
-    waiting = reasons.not_to_start(draft, order, order.stages[place], told, policy)
+    announced = _events_of(draft, order, place)
+    if announced and draft.now >= _stale_at(announced, policy):
+        return _withdraw(draft, order, place, announced, why=_stale(announced))
+    waiting = reasons.not_to_start(draft, order, order.stages[place], announced, policy)
     if waiting:
         late = _latecomers(order, place)
         others = (why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy))
         return replace(order, waiting=tuple(dict.fromkeys((*waiting, *others))))
-    return replace(_start(draft, order, place, told), waiting=())
+    return replace(_start(draft, order, place, announced), waiting=())
 
 
 def _take_latecomers(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
@@ -160,19 +162,19 @@ def _latecomers(order: Order, place: int) -> tuple[Step, ...]:
     return tuple(step for step in queued if stages.fits(order.stages[place], step))
 
 
-def _stale(told: tuple[Event, ...]) -> str:
-    first = min(event.not_before for event in told)
+def _stale(announced: tuple[Event, ...]) -> str:
+    first = min(event.not_before for event in announced)
     return f"could not start within the limit after {first:%H:%M:%S}; announced anew"
 
 
-def _withdraw(draft: Draft, order: Order, place: int, told: tuple[Event, ...], *, why: str) -> Order:
-    for event in told:
+def _withdraw(draft: Draft, order: Order, place: int, announced: tuple[Event, ...], *, why: str) -> Order:
+    for event in announced:
         events.end(draft, event, Kind.EVENT_WITHDRAWN, why=why)
     return stages.put_stage(order, place, replace(order.stages[place], state=StageState.QUEUED))
 
 
-def _start(draft: Draft, order: Order, place: int, told: tuple[Event, ...]) -> Order:
-    for event in told:
+def _start(draft: Draft, order: Order, place: int, announced: tuple[Event, ...]) -> Order:
+    for event in announced:
         events.start(draft, event, why=_cause(order, event))
     stage = replace(order.stages[place], state=StageState.STARTED, started_at=draft.now)
     return stages.put_stage(order, place, stage)
@@ -224,21 +226,21 @@ def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
     moments = [moment for place in live for moment in _moments(draft, order, place, policy)]
     queued = [stage for stage in order.stages if stage.state is StageState.QUEUED]
     if not live and queued:
-        telling = reasons.telling_at(draft, order, queued[0].steps, policy)
-        moments += [telling] if telling is not None and telling > draft.now else []
+        at = reasons.announce_at(draft, order, queued[0].steps, policy)
+        moments += [at] if at is not None and at > draft.now else []
     return min(moments, default=None)
 
 
 def _moments(draft: Draft, order: Order, place: int, policy: Policy) -> list[datetime]:
-    stage, told = order.stages[place], _events_of(draft, order, place)
+    stage, announced = order.stages[place], _events_of(draft, order, place)
     if stage.state is StageState.ANNOUNCED:
-        starts = [events.may_start_at(draft, event) for event in told]
+        starts = [events.may_start_at(draft, event) for event in announced]
         later = [moment for moment in starts if moment > draft.now]
         opens = reasons.timing(draft, order, stage.steps, policy).start_at(draft.now)
         later += [opens] if opens is not None and opens > draft.now else []
-        return later + ([_stale_at(told, policy)] if told else [])
+        return later + ([_stale_at(announced, policy)] if announced else [])
     looks = [step.look_at for step in stage.steps if step.look_at is not None]
-    return looks + [_linger_until(event, policy) for event in told if _is_over(order, event)]
+    return looks + [_linger_until(event, policy) for event in announced if _is_over(order, event)]
 
 
 def _state(order: Order) -> OrderState:
@@ -256,8 +258,8 @@ def _events_of(draft: Draft, order: Order, place: int) -> tuple[Event, ...]:
     return tuple(event for event in draft.events_of(order.id) if event.stage == place)
 
 
-def _stale_at(told: tuple[Event, ...], policy: Policy) -> datetime:
-    return min(event.not_before for event in told) + policy.stale_after
+def _stale_at(announced: tuple[Event, ...], policy: Policy) -> datetime:
+    return min(event.not_before for event in announced) + policy.stale_after
 
 
 def _linger_until(event: Event, policy: Policy) -> datetime:

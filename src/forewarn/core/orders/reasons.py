@@ -16,7 +16,7 @@ from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import events, steps
-from forewarn.core.policy import CAN_WAIT, Policy, is_planned, notice_of, told_at
+from forewarn.core.policy import CAN_WAIT, Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.words import Action, ApprovalRule, GroupName, StepState
 
 
@@ -27,7 +27,7 @@ def not_to_announce(
     return (
         *_held(draft, order, affected),
         *_paused(order),
-        *_told_later(draft, order, affected, policy),
+        *_announced_later(draft, order, affected, policy),
         *announcing.why_not(proposal(draft, order, affected, policy), now=draft.now),
     )
 
@@ -57,12 +57,12 @@ def _footprint(draft: Draft, affected: Iterable[Step], budgets: Mapping[GroupNam
 
 
 def not_to_start(
-    draft: Draft, order: Order, stage: Stage, told: tuple[Event, ...], policy: Policy
+    draft: Draft, order: Order, stage: Stage, announced: tuple[Event, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
     """Say what keeps an announced stage from starting."""
     return (
         *_held(draft, order, stage.steps),
-        *_not_approved(draft, told),
+        *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
         *_busy(draft, order, stage.steps),
     )
@@ -94,13 +94,13 @@ def timing(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Polic
     )
 
 
-def telling_at(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> datetime | None:
-    """Say when a stage that waits only for the time to come is told; None if there is no such moment.
+def announce_at(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> datetime | None:
+    """Return when a stage that waits only for the time to come is announced; None if there is no such moment.
 
     That is when guests want to hear of a degraded host, or so long before a window as they need notice.
     """
     if order.action is Action.DEGRADE:
-        return told_at(order, groups_of(draft, affected), policy)
+        return degrade_announced_at(order, groups_of(draft, affected), policy)
     return timing(draft, order, affected, policy).announce_at(draft.now)
 
 
@@ -125,22 +125,22 @@ def _paused(order: Order) -> tuple[Waiting, ...]:
     return (Waiting(what=f"rollout {order.terms.rollout}", reason=f"paused: {order.terms.paused}"),)
 
 
-def _told_later(
+def _announced_later(
     draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
-    """Guests may want to be told of a degraded host later than its operator."""
+    """Return until when the guests of a degraded host want to hear nothing of it yet."""
     if order.action is not Action.DEGRADE:
         return ()
-    at = told_at(order, groups_of(draft, affected), policy)
+    at = degrade_announced_at(order, groups_of(draft, affected), policy)
     if at <= draft.now:
         return ()
     return (Waiting(what=f"host {order.host}", reason=f"guests are told at {format_time(at)}"),)
 
 
-def _not_approved(draft: Draft, told: tuple[Event, ...]) -> tuple[Waiting, ...]:
+def _not_approved(draft: Draft, announced: tuple[Event, ...]) -> tuple[Waiting, ...]:
     return tuple(
         Waiting(what=event.id, reason=f"{_awaits(event)}; may start at {format_time(at)}")
-        for event in told
+        for event in announced
         if (at := events.may_start_at(draft, event)) > draft.now
     )
 

@@ -86,14 +86,14 @@ def _stages(
     host: HostName, survey: HostSurvey, candidates: Candidates, *, at: datetime, policy: Policy
 ) -> Iterator[Expected]:
     """Say when each stage of a host's order is to be expected."""
-    timing, told = candidates.timing(host), at
+    timing = candidates.timing(host)
     for _ in range(survey.footprint(host).stages):
-        told = timing.announce_at(told) or told
-        start = timing.not_before(told)
+        at = timing.announce_at(at) or at
+        start = timing.not_before(at)
         # However short the work is, events stay listed for so long after their start.
         end = start + max(policy.linger, candidates.work)
-        yield Expected(announce_at=told, start_at=start, end_at=end)
-        told = end
+        yield Expected(announce_at=at, start_at=start, end_at=end)
+        at = end
 
 
 def _slower(one: Expected, other: Expected) -> Expected:

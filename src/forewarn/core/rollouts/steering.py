@@ -1,11 +1,11 @@
-"""What people may ask of a rollout that is under way: pause, resume, abort; and who had the last word."""
+"""What people may ask of a rollout that is under way: pause, resume, abort; and who changed it last."""
 
 from dataclasses import replace
 from datetime import datetime
 
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order
-from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState, Word
+from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, Wave, WaveState
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import health
@@ -35,13 +35,15 @@ def check_running(rollout: Rollout) -> None:
 
 
 def _said(rollout: Rollout) -> str:
-    word = rollout.last_word
-    return "" if word is None else f", {word.what} by {word.by or 'forewarn'} at {format_time(word.at)}"
+    change = rollout.last_change
+    return (
+        "" if change is None else f", {change.what} by {change.by or 'forewarn'} at {format_time(change.at)}"
+    )
 
 
-def told(rollout: Rollout, what: str, *, by: str, now: datetime) -> Rollout:
-    """Keep the last word about a rollout, so that whoever comes second is told what changed."""
-    return replace(rollout, version=rollout.version + 1, last_word=Word(what=what, by=by, at=now))
+def with_change(rollout: Rollout, what: str, *, by: str, now: datetime) -> Rollout:
+    """Return a rollout with its last change, which a request that comes second is answered with."""
+    return replace(rollout, version=rollout.version + 1, last_change=LastChange(what=what, by=by, at=now))
 
 
 def paused(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rollout:

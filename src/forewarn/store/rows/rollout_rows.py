@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from forewarn.core.model.event import Delivered
+from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.rollout import (
     DEFAULT_TERMS,
+    LastChange,
     Rollout,
     RolloutState,
     RolloutTerms,
     Wave,
     WaveState,
-    Word,
 )
 from forewarn.core.words import Work
 from forewarn.store import tables
@@ -54,7 +54,7 @@ def rollout_of(row: Kept) -> Rollout:
         terms=_terms_of(terms),
         excused=tuple(terms.get("excused", ())),
         version=terms.get("version", 1),
-        last_word=_word_of(terms.get("last_word")),
+        last_change=_change_of(terms.get("last_word")),
         by=by,
         reason=reason,
         created_at=moment(created_at),
@@ -83,7 +83,7 @@ def rollout_row(rollout: Rollout) -> Columns:
             **_terms_json(rollout.terms),
             "excused": list(rollout.excused),
             "version": rollout.version,
-            "last_word": _word_json(rollout.last_word),
+            "last_word": _change_json(rollout.last_change),
         },
         "by": rollout.by,
         "reason": rollout.reason,
@@ -118,12 +118,12 @@ def _terms_of(json: dict[str, Any]) -> RolloutTerms:
     )
 
 
-def _word_json(word: Word | None) -> dict[str, Any] | None:
-    return None if word is None else {"what": word.what, "by": word.by, "at": micros(word.at)}
+def _change_json(change: LastChange | None) -> dict[str, Any] | None:
+    return None if change is None else {"what": change.what, "by": change.by, "at": micros(change.at)}
 
 
-def _word_of(json: dict[str, Any] | None) -> Word | None:
-    return None if json is None else Word(what=json["what"], by=json["by"], at=moment(json["at"]))
+def _change_of(json: dict[str, Any] | None) -> LastChange | None:
+    return None if json is None else LastChange(what=json["what"], by=json["by"], at=moment(json["at"]))
 
 
 def _waves_json(waves: Iterable[Wave]) -> list[dict[str, Any]]:
@@ -166,12 +166,12 @@ def _span(micros_: int | None) -> timedelta | None:
     return None if micros_ is None else micros_ * _MICROSECOND
 
 
-def _notice_json(notice: Delivered | None) -> list[int | None] | None:
+def _notice_json(notice: NoticeSummary | None) -> list[int | None] | None:
     return None if notice is None else [_micros(notice.least), notice.late, notice.never]
 
 
-def _notice_of(json: list[int | None] | None) -> Delivered | None:
+def _notice_of(json: list[int | None] | None) -> NoticeSummary | None:
     if json is None:
         return None
     least, late, never = json
-    return Delivered(least=_span(least), late=late or 0, never=never or 0)
+    return NoticeSummary(least=_span(least), late=late or 0, never=never or 0)
