@@ -48,7 +48,7 @@ def test_a_rollout_is_read_back_as_it_was_saved(store: SqlStore) -> None:
         state=RolloutState.PAUSED,
         aborting=True,
         waves=(begun, Wave(hosts=(TWO,))),
-        given_up=(ONE,),
+        abandoned=(ONE,),
         waiting=(Waiting(what="web", reason="waits", group=GroupName("web"), stuck=True, until=NOW),),
         blocked=True,
         reason="kernel",

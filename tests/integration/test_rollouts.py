@@ -296,7 +296,7 @@ def test_a_host_whose_order_was_abandoned_is_given_up(service: Service) -> None:
     service.rollouts.resume(rollout.id, by="ops")
     service.advance(hours=1)
     done = service.rollout(rollout)
-    assert (done.state, done.given_up) == (RolloutState.DONE, (HostName("host-1"),))
+    assert (done.state, done.abandoned) == (RolloutState.DONE, (HostName("host-1"),))
 
 
 def test_a_cancelled_order_pauses_and_its_host_is_announced_anew(service: Service) -> None:

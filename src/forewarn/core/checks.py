@@ -183,7 +183,7 @@ def windows_are_heeded(change: Change) -> Iterator[str]:
         project = change.after.groups[event.group].project
         calendar = change.after.projects[project].calendar
         work = order.terms.expected or change.policy.expected_work
-        moments = [change.now + place * MINUTE for place in range(work // MINUTE)]
+        moments = [change.now + index * MINUTE for index in range(work // MINUTE)]
         moments.append(change.now + work - MOMENT)
         if not past and not all(_is_open(calendar, moment) for moment in moments):
             yield f"{event.id} started outside the window of {project}"

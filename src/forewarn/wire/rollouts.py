@@ -37,7 +37,7 @@ def rollout(
         "version": rollout_.version,
         "waves": [_wave(wave, when) for wave, when in zip(rollout_.waves, times, strict=True)],
         "waiting": [{"what": wait.what, "reason": wait.reason} for wait in waiting],
-        "given_up": list(rollout_.given_up),
+        "given_up": list(rollout_.abandoned),
         "notice": operator.notice_summary(
             notice.total(w.notice for w in rollout_.waves if w.notice is not None)
         ),

@@ -82,14 +82,14 @@ class Conductor:
     def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
         """Withdraw what is announced and not started, and wait for a person."""
         self.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
-        self._in_drafts(tx, mine, lambda draft, order: lifecycle.hold_back(draft, order, why=why), now)
+        self._in_drafts(tx, mine, lambda draft, order: lifecycle.pause(draft, order, why=why), now)
         mine = steering.paused(mine, self.orders_of(tx, mine), why=why, now=now)
         mine = steering.with_change(mine, "paused", by=by, now=now)
         return self.save(tx, mine, now, kind=Kind.ROLLOUT_PAUSED, by=by, why=why)
 
-    def let_go(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
+    def resume(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
         """Let the hosts go on that a pause kept from their next stage."""
-        self._in_drafts(tx, mine, lifecycle.let_go, now)
+        self._in_drafts(tx, mine, lifecycle.resume, now)
 
     def _in_drafts(
         self, tx: Transaction, mine: Rollout, change: Callable[[Draft, OrderId], None], now: datetime

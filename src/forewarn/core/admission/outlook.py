@@ -40,8 +40,8 @@ class Outlook:
     def _among_known(self, after: datetime, work: timedelta) -> Opening | None:
         if self._reach < 0:
             return None
-        place = max(bisect_right(self._known, after, key=_opens) - 1, 0)
-        fitting = (each for each in self._known[place:] if each.closes - max(each.opens, after) >= work)
+        index = max(bisect_right(self._known, after, key=_opens) - 1, 0)
+        fitting = (each for each in self._known[index:] if each.closes - max(each.opens, after) >= work)
         return next(fitting, None)
 
     def _look_further(self) -> None:

@@ -43,8 +43,8 @@ def validate(spec: FleetSpec) -> None:
             raise Invalid(f"groups.{group.name}: project: {_expected('projects', group.project, projects)}")
     _check_budgets(spec)
     seen: dict[tuple[str, object], str] = {}
-    for place, machine in enumerate(spec.machines):
-        where = f'machines[{place}] "{machine.name}"'
+    for index, machine in enumerate(spec.machines):
+        where = f'machines[{index}] "{machine.name}"'
         _check_machine(machine, where, groups=groups, hosts=hosts, projects=projects)
         for what, key in _keys(machine):
             if (what, key) in seen:

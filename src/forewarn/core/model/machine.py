@@ -47,6 +47,6 @@ class Machine(MachineTraits):
     state: MachineState = MachineState.RUNNING
 
     @property
-    def place(self) -> HostName | None:
+    def destination(self) -> HostName | None:
         """The host that is to carry it: where it is counted when others look for one."""
         return self.host if self.bound_for is None else self.bound_for

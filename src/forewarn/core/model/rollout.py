@@ -85,7 +85,7 @@ class Rollout:
     state: RolloutState = RolloutState.RUNNING
     aborting: bool = False  # what is started is being finished, then it is aborted
     waves: tuple[Wave, ...] = ()  # those that have begun, then those that are planned
-    given_up: tuple[HostName, ...] = ()  # their orders failed and were abandoned
+    abandoned: tuple[HostName, ...] = ()  # their orders failed and were abandoned
     excused: tuple[MachineId, ...] = ()  # not healthy in time, and a person said to go on
     terms: RolloutTerms = DEFAULT_TERMS
     version: int = 1  # how often somebody had a say about it

@@ -43,7 +43,7 @@ def close(draft: Draft, order: Order, *, why: str, by: str = "", kind: Kind = Ki
     for event in draft.events_of(order.id):
         events.end(draft, event, Kind.EVENT_CANCELLED, why=why, by=by)
     draft.record(kind, order, by=by, reason=why)
-    order = give_up_all(draft, draft.orders[order.id], why=why)
+    order = abandon_steps(draft, draft.orders[order.id], why=why)
     return draft.put_order(ended(draft, order, OrderState.CANCELLED, why=why))
 
 
@@ -58,19 +58,19 @@ def _leave(draft: Draft, order: Order, machine: MachineId, *, why: str) -> None:
         return
     for event in draft.events_of(order.id):
         events.take_out(draft, event, machine, why=why)
-    for place, stage in enumerate(order.stages):
+    for index, stage in enumerate(order.stages):
         for step in stage.steps:
             if step.machine == machine and step.state not in stages.SETTLED:
-                order = stages.put_step(order, place, steps.give_up(draft, order, step, why=why))
+                order = stages.put_step(order, index, steps.abandon(draft, order, step, why=why))
     draft.wake([draft.put_order(order)])
 
 
-def give_up_all(draft: Draft, order: Order, *, why: str) -> Order:
+def abandon_steps(draft: Draft, order: Order, *, why: str) -> Order:
     """Make every step moot that is not done."""
-    for place, stage in enumerate(order.stages):
+    for index, stage in enumerate(order.stages):
         for step in stage.steps:
             if step.state not in stages.SETTLED:
-                order = stages.put_step(order, place, steps.give_up(draft, order, step, why=why))
+                order = stages.put_step(order, index, steps.abandon(draft, order, step, why=why))
     return order
 
 

@@ -26,14 +26,14 @@ from forewarn.core.words import (
 
 
 def announce(
-    draft: Draft, order: Order, place: int, steps: Iterable[Step], notice: Notice
+    draft: Draft, order: Order, index: int, steps: Iterable[Step], notice: Notice
 ) -> tuple[Event, ...]:
     """Announce these steps to their groups, one event for each update domain."""
     named: dict[tuple[GroupName, int], list[Resource]] = defaultdict(list)
     for step in steps:
         named[step.group, step.update_domain].append(Resource(machine=step.machine, name=step.name))
     return tuple(
-        _announce_one(draft, order, place, (group, domain, named[group, domain]), notice)
+        _announce_one(draft, order, index, (group, domain, named[group, domain]), notice)
         for group, domain in sorted(named)
     )
 
@@ -41,7 +41,7 @@ def announce(
 def _announce_one(
     draft: Draft,
     order: Order,
-    place: int,
+    index: int,
     share: tuple[GroupName, int, list[Resource]],
     notice: Notice,
 ) -> Event:
@@ -50,7 +50,7 @@ def _announce_one(
         id=EventId(draft.new_id()),
         number=draft.number + 1,
         order=order.id,
-        stage=place,
+        stage=index,
         group=group,
         update_domain=domain,
         type=notice.type,

@@ -25,11 +25,11 @@ def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> 
 def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
     """Carry out the failed steps of an order once more."""
     mine = _failed(draft, order)
-    for place, stage in enumerate(mine.stages):
+    for index, stage in enumerate(mine.stages):
         for step in stage.steps:
             if step.state is StepState.FAILED:
                 again = replace(step, state=StepState.WAITING, attempt=step.attempt + 1, ended_at=None)
-                mine = stages.put_step(mine, place, again)
+                mine = stages.put_step(mine, index, again)
     draft.record(Kind.ORDER_RETRIED, mine, by=by)
     draft.put_order(replace(mine, state=OrderState.STARTED))
     return lifecycle.advance(draft, order, policy=policy)

@@ -47,18 +47,18 @@ def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, pol
     advance(draft, event.order, policy=policy)
 
 
-def hold_back(draft: Draft, order: OrderId, *, why: str) -> None:
-    """Withdraw what an order has announced and not started, and let it announce nothing more until let go."""
+def pause(draft: Draft, order: OrderId, *, why: str) -> None:
+    """Withdraw what an order has announced and not started; it announces nothing more until it is resumed."""
     mine = draft.orders[order]
     mine = draft.put_order(replace(mine, terms=replace(mine.terms, paused=why)))
-    for place in stages.active(mine):
-        if mine.stages[place].state is StageState.ANNOUNCED:
-            mine = _withdraw(draft, mine, place, _events_of(draft, mine, place), why=why)
+    for index in stages.active(mine):
+        if mine.stages[index].state is StageState.ANNOUNCED:
+            mine = _withdraw(draft, mine, index, _events_of(draft, mine, index), why=why)
     draft.wake([draft.put_order(mine)])
 
 
-def let_go(draft: Draft, order: OrderId) -> None:
-    """Let an order go on that was held back; what it waited for then is found out anew."""
+def resume(draft: Draft, order: OrderId) -> None:
+    """Let an order go on that was paused; what it waited for then is found out anew."""
     mine = draft.orders[order]
     draft.wake([draft.put_order(replace(mine, terms=replace(mine.terms, paused=""), waiting=()))])
 
@@ -69,11 +69,11 @@ def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
     live = stages.active(order)
     if not live:
         return _announce_next(draft, order, policy)
-    for place in live:
-        if order.stages[place].state is StageState.ANNOUNCED:
-            order = _announced(draft, order, place, policy)
+    for index in live:
+        if order.stages[index].state is StageState.ANNOUNCED:
+            order = _announced(draft, order, index, policy)
         else:
-            order = _started(draft, order, place, policy)
+            order = _started(draft, order, index, policy)
     return order
 
 
@@ -81,29 +81,29 @@ def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
 
 
 def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
-    queued = [place for place, stage in enumerate(order.stages) if stage.state is StageState.QUEUED]
+    queued = [index for index, stage in enumerate(order.stages) if stage.state is StageState.QUEUED]
     if not queued:
         draft.record(Kind.ORDER_DONE, order, by=order.by)
         return departures.ended(draft, order, OrderState.DONE)
     # A failed host takes all its update domains down together; everything else goes stage by stage.
     turn = queued if order.action is Action.FAIL else queued[:1]
-    for place in turn:
-        waiting = reasons.not_to_announce(draft, order, order.stages[place].steps, policy)
+    for index in turn:
+        waiting = reasons.not_to_announce(draft, order, order.stages[index].steps, policy)
         if waiting:
             return replace(order, waiting=waiting)
-        order = _announce(draft, order, place, policy)
+        order = _announce(draft, order, index, policy)
     return replace(order, waiting=())
 
 
-def _announce(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
-    stage = order.stages[place]
+def _announce(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
+    stage = order.stages[index]
     if _is_announced(draft, order, stage.steps):
         announced = events.announce(
-            draft, order, place, stage.steps, _notice(draft, order, stage.steps, policy)
+            draft, order, index, stage.steps, _notice(draft, order, stage.steps, policy)
         )
         if order.action is Action.FAIL:
-            return _start(draft, order, place, announced)
-    return stages.put_stage(order, place, replace(stage, state=StageState.ANNOUNCED))
+            return _start(draft, order, index, announced)
+    return stages.put_stage(order, index, replace(stage, state=StageState.ANNOUNCED))
 
 
 def _notice(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Notice:
@@ -121,45 +121,45 @@ def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> boo
 # Announced: waiting for approvals, for NotBefore, for machines to be free
 
 
-def _announced(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
-    order = _take_latecomers(draft, order, place, policy)
-    announced = _events_of(draft, order, place)
+def _announced(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
+    order = _take_latecomers(draft, order, index, policy)
+    announced = _events_of(draft, order, index)
     if announced and draft.now >= _stale_at(announced, policy):
-        return _withdraw(draft, order, place, announced, why=_stale(announced))
-    waiting = reasons.not_to_start(draft, order, order.stages[place], announced, policy)
+        return _withdraw(draft, order, index, announced, why=_stale(announced))
+    waiting = reasons.not_to_start(draft, order, order.stages[index], announced, policy)
     if waiting:
-        late = _latecomers(order, place)
+        late = _latecomers(order, index)
         others = (why for step in late for why in reasons.not_to_announce(draft, order, (step,), policy))
         return replace(order, waiting=tuple(dict.fromkeys((*waiting, *others))))
-    return replace(_start(draft, order, place, announced), waiting=())
+    return replace(_start(draft, order, index, announced), waiting=())
 
 
-def _take_latecomers(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
+def _take_latecomers(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     """Give a machine that came after the announcement its own event; the stage waits for it."""
-    stage, late = order.stages[place], _joining(draft, order, place, policy)
+    stage, late = order.stages[index], _joining(draft, order, index, policy)
     if not late:
         return order
-    events.announce(draft, order, place, late, _notice(draft, order, late, policy))
+    events.announce(draft, order, index, late, _notice(draft, order, late, policy))
     joined = {step.machine for step in late}
     kept = tuple(step for step in stage.steps if step.machine not in joined)
-    order = stages.put_stage(order, place, replace(stage, steps=kept + late))
+    order = stages.put_stage(order, index, replace(stage, steps=kept + late))
     return stages.replan(draft, order)
 
 
-def _joining(draft: Draft, order: Order, place: int, policy: Policy) -> tuple[Step, ...]:
+def _joining(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[Step, ...]:
     """Choose the latecomers that may join together: of one update domain of a group, the lowest."""
     late: tuple[Step, ...] = ()
-    for step in sorted(_latecomers(order, place), key=lambda each: each.update_domain):
+    for step in sorted(_latecomers(order, index), key=lambda each: each.update_domain):
         alone = all(other.update_domain == step.update_domain for other in late if other.group == step.group)
         if alone and not reasons.not_to_announce(draft, order, (*late, step), policy):
             late += (step,)
     return late
 
 
-def _latecomers(order: Order, place: int) -> tuple[Step, ...]:
+def _latecomers(order: Order, index: int) -> tuple[Step, ...]:
     """The machines that came after a stage was announced and could join it."""
-    queued = (step for stage in order.stages[place + 1 :] for step in stage.steps)
-    return tuple(step for step in queued if stages.fits(order.stages[place], step))
+    queued = (step for stage in order.stages[index + 1 :] for step in stage.steps)
+    return tuple(step for step in queued if stages.fits(order.stages[index], step))
 
 
 def _stale(announced: tuple[Event, ...]) -> str:
@@ -167,17 +167,17 @@ def _stale(announced: tuple[Event, ...]) -> str:
     return f"could not start within the limit after {first:%H:%M:%S}; announced anew"
 
 
-def _withdraw(draft: Draft, order: Order, place: int, announced: tuple[Event, ...], *, why: str) -> Order:
+def _withdraw(draft: Draft, order: Order, index: int, announced: tuple[Event, ...], *, why: str) -> Order:
     for event in announced:
         events.end(draft, event, Kind.EVENT_WITHDRAWN, why=why)
-    return stages.put_stage(order, place, replace(order.stages[place], state=StageState.QUEUED))
+    return stages.put_stage(order, index, replace(order.stages[index], state=StageState.QUEUED))
 
 
-def _start(draft: Draft, order: Order, place: int, announced: tuple[Event, ...]) -> Order:
+def _start(draft: Draft, order: Order, index: int, announced: tuple[Event, ...]) -> Order:
     for event in announced:
         events.start(draft, event, why=_cause(order, event))
-    stage = replace(order.stages[place], state=StageState.STARTED, started_at=draft.now)
-    return stages.put_stage(order, place, stage)
+    stage = replace(order.stages[index], state=StageState.STARTED, started_at=draft.now)
+    return stages.put_stage(order, index, stage)
 
 
 def _cause(order: Order, event: Event) -> str:
@@ -189,19 +189,19 @@ def _cause(order: Order, event: Event) -> str:
 # Started: steps are carried out, events linger, stages end
 
 
-def _started(draft: Draft, order: Order, place: int, policy: Policy) -> Order:
-    for step in order.stages[place].steps:
+def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
+    for step in order.stages[index].steps:
         # A step that is tried again may find its machine in other hands.
         if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
-            order = stages.put_step(order, place, steps.begin(draft, order, step))
+            order = stages.put_step(order, index, steps.begin(draft, order, step))
             draft.wake(other for other in departures.touching(draft, step.machine) if other.id != order.id)
     draft.put_order(order)
-    for event in _events_of(draft, order, place):
+    for event in _events_of(draft, order, index):
         if _is_over(order, event) and draft.now >= _linger_until(event, policy):
             _finish(draft, order, event)
-    stage = order.stages[place]
-    if stages.settled(stage.steps) and not _events_of(draft, order, place):
-        return stages.put_stage(order, place, replace(stage, state=StageState.DONE))
+    stage = order.stages[index]
+    if stages.settled(stage.steps) and not _events_of(draft, order, index):
+        return stages.put_stage(order, index, replace(stage, state=StageState.DONE))
     return replace(order, waiting=reasons.not_to_finish(draft, order, stage))
 
 
@@ -223,7 +223,7 @@ def _is_over(order: Order, event: Event) -> bool:
 
 def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
     live = stages.active(order)
-    moments = [moment for place in live for moment in _moments(draft, order, place, policy)]
+    moments = [moment for index in live for moment in _moments(draft, order, index, policy)]
     queued = [stage for stage in order.stages if stage.state is StageState.QUEUED]
     if not live and queued:
         at = reasons.announce_at(draft, order, queued[0].steps, policy)
@@ -231,8 +231,8 @@ def _due(draft: Draft, order: Order, policy: Policy) -> datetime | None:
     return min(moments, default=None)
 
 
-def _moments(draft: Draft, order: Order, place: int, policy: Policy) -> list[datetime]:
-    stage, announced = order.stages[place], _events_of(draft, order, place)
+def _moments(draft: Draft, order: Order, index: int, policy: Policy) -> list[datetime]:
+    stage, announced = order.stages[index], _events_of(draft, order, index)
     if stage.state is StageState.ANNOUNCED:
         starts = [events.may_start_at(draft, event) for event in announced]
         later = [moment for moment in starts if moment > draft.now]
@@ -254,8 +254,8 @@ def _state(order: Order) -> OrderState:
     return OrderState.STARTED if StageState.DONE in states else OrderState.QUEUED
 
 
-def _events_of(draft: Draft, order: Order, place: int) -> tuple[Event, ...]:
-    return tuple(event for event in draft.events_of(order.id) if event.stage == place)
+def _events_of(draft: Draft, order: Order, index: int) -> tuple[Event, ...]:
+    return tuple(event for event in draft.events_of(order.id) if event.stage == index)
 
 
 def _stale_at(announced: tuple[Event, ...], policy: Policy) -> datetime:

@@ -50,15 +50,15 @@ def _under_way_outside(draft: Draft, order: OrderId) -> Order:
 
 def step_running(draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime) -> None:
     """Take a driver's word that a step is under way."""
-    place, step = _running_step(draft.orders[order], machine)
+    index, step = _running_step(draft.orders[order], machine)
     if step is not None:
-        draft.put_order(stages.put_step(draft.orders[order], place, replace(step, look_at=look_at)))
+        draft.put_order(stages.put_step(draft.orders[order], index, replace(step, look_at=look_at)))
 
 
 def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "") -> None:
     """Take a driver's word that a step has been carried out."""
     mine = draft.orders[order]
-    place, step = _running_step(mine, machine)
+    index, step = _running_step(mine, machine)
     if step is None:
         return
     if step.target is not None and not _can_arrive(draft, step.target):
@@ -66,7 +66,7 @@ def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "")
         step_failed(draft, order, machine, why=why)
         return
     before = draft.machines[machine]
-    draft.put_order(stages.put_step(mine, place, steps.done(draft, mine, step, by=by)))
+    draft.put_order(stages.put_step(mine, index, steps.done(draft, mine, step, by=by)))
     host = draft.machines[machine].host
     if host != before.host:
         departures.leave_host(draft, before, why=f"moved to {host}" if host else "evicted", keep=order)
@@ -76,9 +76,9 @@ def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "")
 def step_failed(draft: Draft, order: OrderId, machine: MachineId, *, why: str, by: str = "") -> None:
     """Take a driver's word that a step could not be carried out."""
     mine = draft.orders[order]
-    place, step = _running_step(mine, machine)
+    index, step = _running_step(mine, machine)
     if step is not None:
-        draft.put_order(stages.put_step(mine, place, steps.fail(draft, mine, step, why=why, by=by)))
+        draft.put_order(stages.put_step(mine, index, steps.fail(draft, mine, step, why=why, by=by)))
         draft.wake(departures.touching(draft, machine))
 
 
@@ -89,8 +89,8 @@ def _can_arrive(draft: Draft, target: HostName) -> bool:
 
 def _running_step(order: Order, machine: MachineId) -> tuple[int, Step | None]:
     """Find the step; None if it is not running any more: the machine left meanwhile."""
-    for place, stage in enumerate(order.stages):
+    for index, stage in enumerate(order.stages):
         for step in stage.steps:
             if step.machine == machine and step.state is StepState.RUNNING:
-                return place, step
+                return index, step
     return 0, None

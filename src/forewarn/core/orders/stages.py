@@ -28,12 +28,12 @@ def cut(machines: Iterable[Machine]) -> tuple[Stage, ...]:
     for machine in machines:
         domains[machine.group].add(machine.update_domain)
     turn = {
-        (group, domain): place for group, its in domains.items() for place, domain in enumerate(sorted(its))
+        (group, domain): index for group, its in domains.items() for index, domain in enumerate(sorted(its))
     }
     stages: dict[int, list[Step]] = defaultdict(list)
     for machine in machines:
         stages[turn[machine.group, machine.update_domain]].append(step_of(machine))
-    return tuple(Stage(state=StageState.QUEUED, steps=tuple(stages[place])) for place in sorted(stages))
+    return tuple(Stage(state=StageState.QUEUED, steps=tuple(stages[index])) for index in sorted(stages))
 
 
 def step_of(machine: Machine) -> Step:
@@ -44,21 +44,21 @@ def step_of(machine: Machine) -> Step:
 
 
 def active(order: Order) -> tuple[int, ...]:
-    """Return the places of the stages that are announced or started."""
+    """Return the indexes of the stages that are announced or started."""
     live = (StageState.ANNOUNCED, StageState.STARTED)
-    return tuple(place for place, stage in enumerate(order.stages) if stage.state in live)
+    return tuple(index for index, stage in enumerate(order.stages) if stage.state in live)
 
 
-def put_stage(order: Order, place: int, stage: Stage) -> Order:
+def put_stage(order: Order, index: int, stage: Stage) -> Order:
     """Replace one stage."""
-    return replace(order, stages=(*order.stages[:place], stage, *order.stages[place + 1 :]))
+    return replace(order, stages=(*order.stages[:index], stage, *order.stages[index + 1 :]))
 
 
-def put_step(order: Order, place: int, step: Step) -> Order:
+def put_step(order: Order, index: int, step: Step) -> Order:
     """Replace the step of one machine in a stage."""
-    stage = order.stages[place]
+    stage = order.stages[index]
     steps = tuple(step if step.machine == old.machine else old for old in stage.steps)
-    return put_stage(order, place, replace(stage, steps=steps))
+    return put_stage(order, index, replace(stage, steps=steps))
 
 
 def settled(steps: Iterable[Step]) -> bool:

@@ -55,7 +55,7 @@ def fail(draft: Draft, order: Order, step: Step, *, why: str, by: str = "") -> S
     return replace(step, state=StepState.FAILED, ended_at=draft.now, look_at=None, why=why)
 
 
-def give_up(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
+def abandon(draft: Draft, order: Order, step: Step, *, why: str) -> Step:
     """Make a step moot, and its machine what it is without it."""
     machine = draft.machines.get(step.machine)
     if machine is not None and step.state in (StepState.RUNNING, StepState.FAILED):

@@ -106,13 +106,13 @@ def _slower(one: Expected, other: Expected) -> Expected:
 
 def on_one_host(survey: HostSurvey) -> Sequence[str]:
     """Say which groups have every member on one host: no wave can spare them."""
-    places: dict[GroupName, dict[HostName, int]] = {}
+    carrying: dict[GroupName, dict[HostName, int]] = {}
     for host, footprint in survey.footprints.items():
         for group, counts in footprint.counts.items():
-            places.setdefault(group, {})[host] = sum(counts.values())
+            carrying.setdefault(group, {})[host] = sum(counts.values())
     return [
         f"group {group}: all {members} members are on {host}"
         for group, members in sorted(survey.sizes.items())
-        for host, carried in places.get(group, {}).items()
+        for host, carried in carrying.get(group, {}).items()
         if carried == members and members > 1
     ]

@@ -80,7 +80,7 @@ def trouble(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
     for wave in rollout.begun:
         for host, id_ in zip(wave.hosts, wave.orders, strict=True):
             order = orders.get(id_)
-            if order is None or host in rollout.given_up:
+            if order is None or host in rollout.abandoned:
                 continue
             if order.state in (OrderState.FAILED, OrderState.CANCELLED):
                 found.append(Waiting(what=host, reason=_what_went_wrong(order)))

@@ -59,14 +59,14 @@ def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetim
     for problem in trouble(rollout, orders):
         if _order_of(rollout, HostName(problem.what), orders).open:
             raise Conflict(f"{problem.what}: {problem.reason}")
-    given_up = tuple(HostName(problem.what) for problem in trouble(rollout, orders))
+    abandoned = tuple(HostName(problem.what) for problem in trouble(rollout, orders))
     excused = tuple(health.unwell(rollout, orders.values(), quiet, now=now, policy=policy))
     return replace(
         rollout,
         state=RolloutState.RUNNING,
         why="",
         waiting=(),
-        given_up=rollout.given_up + given_up,
+        abandoned=rollout.abandoned + abandoned,
         excused=rollout.excused + excused,
     )
 
@@ -78,13 +78,13 @@ def aborted(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rol
 
 
 def _order_of(rollout: Rollout, host: HostName, orders: Orders) -> Order:
-    places = (
+    ids = (
         id_
         for wave in rollout.begun
         for name, id_ in zip(wave.hosts, wave.orders, strict=True)
         if name == host
     )
-    return orders[next(places)]
+    return orders[next(ids)]
 
 
 def _returned(rollout: Rollout, orders: Orders, *, now: datetime) -> Rollout:

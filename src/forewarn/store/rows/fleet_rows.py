@@ -167,7 +167,7 @@ def machine_row(machine: Machine) -> Columns:
         "group_name": machine.group,
         "host": machine.host,
         "bound_for": machine.bound_for,
-        "place": machine.place,
+        "place": machine.destination,
         "update_domain": machine.update_domain,
         "fault_domain": machine.fault_domain,
         "priority": machine.priority.value,

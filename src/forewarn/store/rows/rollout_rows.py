@@ -48,7 +48,7 @@ def rollout_of(row: Kept) -> Rollout:
         gap=gap * _MICROSECOND,
         aborting=aborting,
         waves=_waves_of(waves),
-        given_up=tuple(given_up),
+        abandoned=tuple(given_up),
         waiting=waiting_of(waiting),
         blocked=blocked,
         terms=_terms_of(terms),
@@ -76,7 +76,7 @@ def rollout_row(rollout: Rollout) -> Columns:
         "gap": rollout.gap // _MICROSECOND,
         "aborting": rollout.aborting,
         "waves": _waves_json(rollout.waves),
-        "given_up": list(rollout.given_up),
+        "given_up": list(rollout.abandoned),
         "waiting": waiting_json(rollout.waiting),
         "blocked": rollout.blocked,
         "terms": {

@@ -68,7 +68,7 @@ class FleetWrites(Reader):
 
     def _moved(self, changes: Changes) -> set[str]:
         """Name the hosts that a machine sets out from or for."""
-        after = {machine.id.lower(): machine.place for machine in changes.machines}
+        after = {machine.id.lower(): machine.destination for machine in changes.machines}
         ids = after.keys() | {machine.lower() for machine in changes.removed_machines}
         before = {row[0]: row[1] for row in self._among(_PLACES, ids)}
         ends = ({before.get(id_), after.get(id_)} for id_ in ids if before.get(id_) != after.get(id_))
