@@ -127,7 +127,7 @@ def load(file: str | None, environment: Mapping[str, str], flags: Mapping[str, A
 
 
 def unknown_names(environment: Mapping[str, str]) -> list[str]:
-    """Say of each name in the environment that looks like a setting and is none what may have been meant."""
+    """Return a warning for each name in the environment that looks like a setting and is none."""
     known = _names(Settings(), PREFIX)
     said = []
     for name in sorted(environment):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.cli.following.change_stream import Changes, Link, Record, UpToDate, blocks
+from forewarn.cli.following.change_stream import ChangeStream, LinkState, Record, Refresher, parse_blocks
 from forewarn.client.calls import OperatorClient, RequestRefused, ServerUnreachable
 from forewarn.core.words import Action
 from tests.harness import Service
@@ -41,19 +41,19 @@ class Refusing:
         await send({"type": "http.response.body", "body": body})
 
 
-def came(changes: Changes) -> list[Record]:
+def came(changes: ChangeStream) -> list[Record]:
     return list(changes.wait(0.5).records)
 
 
-def opened(changes: Changes) -> bool:
+def opened(changes: ChangeStream) -> bool:
     return until(lambda: changes.wait(0.5).opened, what="the link")
 
 
 def test_records_come_as_they_happen(service: Service) -> None:
     app = app_of(service)
-    with serving(app) as url, Changes(OperatorClient(url)) as changes:
+    with serving(app) as url, ChangeStream(OperatorClient(url)) as changes:
         opened(changes)
-        assert changes.link is Link.LIVE
+        assert changes.link is LinkState.LIVE
         OperatorClient(url).post("/v1/machines/web-0/freeze")
         first, *_ = until(lambda: came(changes), what="records")
         assert first["kind"] == "order-placed"
@@ -61,9 +61,9 @@ def test_records_come_as_they_happen(service: Service) -> None:
 
 
 def test_where_the_stream_is_refused_it_asks(service: Service) -> None:
-    with serving(Refusing(app_of(service), 403)) as url, Changes(OperatorClient(url)) as changes:
+    with serving(Refusing(app_of(service), 403)) as url, ChangeStream(OperatorClient(url)) as changes:
         opened(changes)
-        assert changes.link is Link.POLLING
+        assert changes.link is LinkState.POLLING
         for _ in range(2):
             placed = service.order("web-0", Action.FREEZE).order
             records = until(lambda: came(changes), what="records")
@@ -74,12 +74,12 @@ def test_where_the_stream_is_refused_it_asks(service: Service) -> None:
 
 def test_trouble_of_the_server_is_waited_out(service: Service) -> None:
     refusing = Refusing(app_of(service), 503)
-    with serving(refusing) as url, Changes(OperatorClient(url)) as changes:
-        until(lambda: changes.link is Link.LOST, what="the trouble")
+    with serving(refusing) as url, ChangeStream(OperatorClient(url)) as changes:
+        until(lambda: changes.link is LinkState.LOST, what="the trouble")
         assert changes.trouble == "not for you"
         refusing.status = 0
         opened(changes)
-        assert changes.link is Link.LIVE
+        assert changes.link is LinkState.LIVE
         service.tail.close()
 
 
@@ -89,7 +89,7 @@ def test_any_other_refusal_comes_through(service: Service) -> None:
 
     with (
         serving(Refusing(app_of(service), 401)) as url,
-        Changes(OperatorClient(url)) as changes,
+        ChangeStream(OperatorClient(url)) as changes,
         pytest.raises(RequestRefused, match="not for you"),
     ):
         until(ask, what="the refusal")
@@ -103,15 +103,15 @@ def test_what_could_not_be_read_is_read_again(service: Service) -> None:
         if len(tries) == 1:
             raise ServerUnreachable("gone")
 
-    with serving(app_of(service)) as url, Changes(OperatorClient(url)) as changes:
-        current = UpToDate(changes, load=load, take=lambda _: None)
+    with serving(app_of(service)) as url, ChangeStream(OperatorClient(url)) as changes:
+        current = Refresher(changes, load=load, take=lambda _: None)
         until(lambda: current.wait(0.2) or current.trouble == "gone", what="the trouble")
-        assert current.link is Link.LOST
-        until(lambda: current.wait(0.2) or current.link is Link.LIVE, what="the second try")
+        assert current.link is LinkState.LOST
+        until(lambda: current.wait(0.2) or current.link is LinkState.LIVE, what="the second try")
         assert len(tries) == 2
         service.tail.close()
 
 
 def test_a_block_that_was_cut_off_is_none() -> None:
     lines = ["id: 7", ": a comment", 'data: {"number":7}', "", "id: 8", "data: {"]
-    assert list(blocks(lines)) == [{"id": "7", "data": '{"number":7}'}]
+    assert list(parse_blocks(lines)) == [{"id": "7", "data": '{"number":7}'}]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from forewarn.cli.following.change_stream import Link
-from forewarn.cli.following.fleet_copy import Mirror, Time, Watched
-from forewarn.cli.following.watch_view import Size, View
+from forewarn.cli.following.change_stream import LinkState
+from forewarn.cli.following.fleet_copy import FleetCopy, ServiceTime, WatchFilter
+from forewarn.cli.following.watch_view import ScreenSize, WatchView
 from forewarn.client.calls import OperatorClient
 from forewarn.clock import monotonic
 
@@ -39,11 +39,11 @@ def event(number: int, *names: str, started: bool = False) -> dict[str, Any]:
     }
 
 
-def mirror(groups: int, members: int, **more: Any) -> Mirror:
-    shown = Mirror(
-        OperatorClient("http://here"), Watched(), hosts={"host-1": "ok"}, holds=[], rollouts=[], **more
+def copy(groups: int, members: int, **more: Any) -> FleetCopy:
+    shown = FleetCopy(
+        OperatorClient("http://here"), WatchFilter(), hosts={"host-1": "ok"}, holds=[], rollouts=[], **more
     )
-    shown.time = Time(now=NOW, kind="manual", speed=0, read_at=monotonic())
+    shown.time = ServiceTime(now=NOW, kind="manual", speed=0, read_at=monotonic())
     for group in range(groups):
         shown.groups[f"g{group}"] = {"name": f"g{group}", "kind": "scale-set", "enabled": True}
         for number in range(members):
@@ -52,8 +52,12 @@ def mirror(groups: int, members: int, **more: Any) -> Mirror:
     return shown
 
 
-def drawn(shown: Mirror, width: int = 80, height: int | None = 24, link: Link = Link.LIVE) -> list[str]:
-    frame = View(shown).frame(Size(width=width, height=height), link=link, trouble="nobody answers")
+def drawn(
+    shown: FleetCopy, width: int = 80, height: int | None = 24, link: LinkState = LinkState.LIVE
+) -> list[str]:
+    frame = WatchView(shown).frame(
+        ScreenSize(width=width, height=height), link=link, trouble="nobody answers"
+    )
     return [line.plain for line in frame]
 
 
@@ -61,14 +65,14 @@ def drawn(shown: Mirror, width: int = 80, height: int | None = 24, link: Link = 
 @pytest.mark.parametrize("height", [5, 8, 24, 50])
 @pytest.mark.parametrize(("groups", "members"), [(0, 0), (1, 3), (40, 100)])
 def test_a_frame_never_passes_its_terminal(width: int, height: int, groups: int, members: int) -> None:
-    shown = mirror(groups, members, events=[event(n, f"g0-{n}") for n in range(1, 30)])
+    shown = copy(groups, members, events=[event(n, f"g0-{n}") for n in range(1, 30)])
     lines = drawn(shown, width, height)
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
 
 
 def test_what_is_not_as_it_should_be_is_named_first_however_large_the_fleet() -> None:
-    shown = mirror(40, 100)
+    shown = copy(40, 100)
     shown.machines["default", "g33-7"]["state"] = "frozen"
     shown.version += 1
     lines = drawn(shown)
@@ -80,7 +84,7 @@ def test_what_is_not_as_it_should_be_is_named_first_however_large_the_fleet() ->
 
 
 def test_machines_stand_by_name_where_there_is_room() -> None:
-    shown = mirror(1, 12, events=[event(1, "g0-0"), event(2, "g0-1", started=True)])
+    shown = copy(1, 12, events=[event(1, "g0-0"), event(2, "g0-1", started=True)])
     shown.machines["default", "db"] = machine("db", None, 0, state="stopped")
     lines = drawn(shown)
     assert "  UD 0  ▲ g0-0  ● g0-5  ● g0-10" in lines
@@ -91,16 +95,16 @@ def test_machines_stand_by_name_where_there_is_room() -> None:
 
 
 def test_a_lost_link_is_said_and_why() -> None:
-    first, second, *_ = drawn(mirror(1, 3), link=Link.LOST)
+    first, second, *_ = drawn(copy(1, 3), link=LinkState.LOST)
     assert first.endswith("reconnecting")
     assert second == "nobody answers"
 
 
 def test_a_view_draws_machines_again_only_when_something_has_changed() -> None:
-    shown = mirror(1, 3)
-    view, size = View(shown), Size(width=80, height=24)
-    before = [line.plain for line in view.frame(size, link=Link.LIVE)]
+    shown = copy(1, 3)
+    view, size = WatchView(shown), ScreenSize(width=80, height=24)
+    before = [line.plain for line in view.frame(size, link=LinkState.LIVE)]
     shown.machines["default", "g0-0"]["state"] = "frozen"
-    assert [line.plain for line in view.frame(size, link=Link.LIVE)][3:] == before[3:]
+    assert [line.plain for line in view.frame(size, link=LinkState.LIVE)][3:] == before[3:]
     shown.version += 1
-    assert "  UD 0  ◐ g0-0" in [line.plain for line in view.frame(size, link=Link.LIVE)]
+    assert "  UD 0  ◐ g0-0" in [line.plain for line in view.frame(size, link=LinkState.LIVE)]

@@ -1,4 +1,4 @@
-"""Commands whose help leaves out what says nothing: that a flag is a bool, and that a name is a text."""
+"""CommandGroup whose help leaves out what says nothing: that a flag is a bool, and that a name is a text."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +17,8 @@ class _Group(TyperGroup):
         return _plain(super().get_params(ctx))
 
 
-class Commands(typer.Typer):
-    """Commands of one kind."""
+class CommandGroup(typer.Typer):
+    """CommandGroup of one kind."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(cls=_Group, **settings)

@@ -8,7 +8,7 @@ import typer
 
 from forewarn.cli.session import DEFAULT_SERVER
 
-# Somebody has pressed a key and waits.
+# A person has pressed a key and waits.
 SECONDS = 1.0
 MOST = 1000
 

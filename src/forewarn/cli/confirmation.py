@@ -1,4 +1,4 @@
-"""Asking before something is done that cannot be undone."""
+"""Confirmation of what cannot be undone."""
 
 import sys
 
@@ -7,8 +7,8 @@ import typer
 from forewarn.client.calls import RequestRefused
 
 
-def ask(question: str, *, would: str, yes: bool) -> None:
-    """Ask whoever sits at a terminal; where nobody does, only --yes will do, so that no script slips."""
+def confirm(question: str, *, would: str, yes: bool) -> None:
+    """Ask at a terminal; elsewhere refuse without --yes, so that no script does it by mistake."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""Times and lists in words."""
+"""Times, lists and states as commands print them."""
 
 from datetime import datetime
 from typing import Any
@@ -13,12 +13,12 @@ NOTICES = {
 
 
 def span_or_none(seconds: float | None) -> str | None:
-    """Say how long something is, if that is known."""
+    """Write a span of time, if it is known."""
     return None if seconds is None else format_span_briefly(seconds)
 
 
 def countdown(moment: str, now: str) -> str:
-    """Say when something is, as seen from now: `in 14 m 32 s`, `2 m ago`."""
+    """Write a moment as seen from now: `in 14 m 32 s`, `2 m ago`."""
     seconds = (_time(moment) - _time(now)).total_seconds()
     if round(seconds) == 0:
         return "now"
@@ -26,14 +26,14 @@ def countdown(moment: str, now: str) -> str:
 
 
 def starts(event: dict[str, Any], now: str) -> str:
-    """Say when an event starts or has started, as seen from now."""
+    """Write when an event starts or has started, as seen from now."""
     if event["started_at"] is not None:
         return f"started {countdown(event['started_at'], now)}".replace("started now", "just started")
     return countdown(event["not_before"], now)
 
 
 def between(start: str, end: str | None) -> str:
-    """Say how long it was from one moment to another."""
+    """Write the time from one moment to another."""
     return "-" if end is None else format_span_briefly((_time(end) - _time(start)).total_seconds())
 
 
@@ -43,7 +43,7 @@ def at(moment: str | None) -> str | None:
 
 
 def rollout_state(rollout: dict[str, Any]) -> str:
-    """Say how far a rollout is; one that has been given up and finishes what it has begun is aborting."""
+    """Return the state of a rollout; one that was aborted and finishes what it has begun is aborting."""
     return "aborting" if rollout["aborting"] else str(rollout["state"])
 
 
@@ -54,9 +54,9 @@ def listing(words: list[str]) -> str:
 
 
 def notice(given: dict[str, Any]) -> str | None:
-    """Say what notice machines got: `least 9 m 38 s, late 0, never polled 19`; nothing before a start.
+    """Write what notice machines got: `least 9 m 38 s, late 0, never polled 19`; None before a start.
 
-    Whoever never polled was not sent the event: it may have polled at other times.
+    A machine that never polled was not sent the event: it may have polled at other times.
     """
     least = span_or_none(given["least_seconds"])
     if least is None and not given["never"]:
@@ -65,7 +65,7 @@ def notice(given: dict[str, Any]) -> str | None:
 
 
 def policy(asked: dict[str, Any]) -> list[str]:
-    """Say what a group asks for beyond what every group gets."""
+    """Write what a group asks for beyond what every group gets."""
     approval = {"any": "any machine of it approves", "all": "all named machines must approve"}
     said = [approval.get(asked["approval"], "the first named machine must approve")]
     if asked["auto_approve"]:

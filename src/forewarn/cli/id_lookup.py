@@ -9,7 +9,7 @@ from forewarn.wire.guid import is_guid
 SHORTEST = 4
 
 
-def in_path(what: str, name: str) -> str:
+def quoted_name(what: str, name: str) -> str:
     """Write a name so that it can stand in a path; what could not be a name is refused as unknown."""
     from urllib.parse import quote
 
@@ -24,12 +24,12 @@ def in_path(what: str, name: str) -> str:
     return quote(name, safe="")
 
 
-def whole_id(client: OperatorClient, what: str, typed: str) -> str:
+def full_id(client: OperatorClient, what: str, typed: str) -> str:
     """Complete the id of an order or an event that is listed."""
-    return typed.upper() if is_guid(typed) else str(found(client, what, typed)["id"])
+    return typed.upper() if is_guid(typed) else str(find_by_prefix(client, what, typed)["id"])
 
 
-def found(client: OperatorClient, what: str, typed: str) -> dict[str, Any]:
+def find_by_prefix(client: OperatorClient, what: str, typed: str) -> dict[str, Any]:
     """Find what is listed by how its id begins."""
     one = what.removesuffix("s")
     if len(typed) < SHORTEST:

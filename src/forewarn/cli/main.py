@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from forewarn.cli import session
-from forewarn.cli.command_group import Commands
+from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.gate import gate_commands
 from forewarn.cli.guest_side import agent_commands, guest_commands
 from forewarn.cli.nouns import (
@@ -39,7 +39,7 @@ EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached.
 
 SERVER_PANEL = "The server itself"
 
-app = Commands(
+app = CommandGroup(
     help=ABOUT,
     epilog=EXIT_CODES,
     no_args_is_help=True,
@@ -101,7 +101,7 @@ def start(
     json: Json = None,
 ) -> None:
     """An open Scheduled Events service for any fleet of virtual machines."""
-    session.remember(ctx, server=server, token=token, project=project, json=json)
+    session.keep_options(ctx, server=server, token=token, project=project, json=json)
 
 
 def main() -> None:
@@ -113,7 +113,7 @@ def main() -> None:
 
 
 def _flush() -> None:
-    """Write what is left; whoever read the output may have seen enough and gone."""
+    """Write what is left; the reader of a pipe may have gone."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import Commands
+from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.flags import in_flags
 from forewarn.client.calls import OperatorClient, RequestRefused, ServerUnreachable
 
@@ -96,7 +96,7 @@ class Session:
         server = f" --server {self.server}" if self.server else ""
         return f"{as_typed()}{server} {words}"
 
-    def answer(self, whole: object, show: Callable[[], None]) -> None:
+    def print_answer(self, whole: object, show: Callable[[], None]) -> None:
         """Print an answer whole for a program, or show it to a person."""
         if self.json:
             terminal.print_json(whole)
@@ -104,7 +104,7 @@ class Session:
             show()
 
 
-def remember(
+def keep_options(
     ctx: typer.Context,
     server: Server = None,
     token: Token = None,
@@ -115,9 +115,9 @@ def remember(
     ctx.obj = _merged(ctx, server, token, project, json)
 
 
-def noun(help_: str, *, callback: Callable[..., None] = remember) -> Commands:
+def noun(help_: str, *, callback: Callable[..., None] = keep_options) -> CommandGroup:
     """Make the group of commands about one kind of thing; `callback` has the options before the verb."""
-    group = Commands(help=help_, no_args_is_help=True, callback=callback)
+    group = CommandGroup(help=help_, no_args_is_help=True, callback=callback)
     group.info.short_help = help_
     return group
 
@@ -142,11 +142,11 @@ def _command(function: Callable[..., None], options: Mapping[str, Any]) -> Calla
         except RequestRefused as refusal:
             message = str(refusal)
             typed = in_flags(message) if refusal.status == BAD_REQUEST else message
-            terminal.complain(typed)
+            terminal.print_error(typed)
             # What names a flag is wrong usage, whether it was found here or by the server.
             raise typer.Exit(1 if typed == message else 2) from None
         except ServerUnreachable as error:
-            terminal.complain(str(error))
+            terminal.print_error(str(error))
             raise typer.Exit(3) from None
 
     # Typer reads a command's options from its signature.

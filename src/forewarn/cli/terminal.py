@@ -34,7 +34,7 @@ STYLES = {
 
 
 def is_terminal() -> bool:
-    """Say whether a person is looking."""
+    """Return whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 
@@ -45,8 +45,8 @@ def short(id_: str | None) -> str:
     return id_[:SHORT_ID] if is_terminal() else id_
 
 
-def say(text: str = "") -> None:
-    """Print a line, at once: whoever follows a log wants to see what is awaited."""
+def echo(text: str = "") -> None:
+    """Print a line, and flush it: who follows a log sees it at once."""
     print(text, flush=True)
 
 
@@ -65,19 +65,19 @@ def fold(text: str, *, indent: str = "", hanging: str | None = None) -> None:
             break_long_words=False,
             break_on_hyphens=False,
         )
-    say(line)
+    echo(line)
 
 
-def complain(text: str) -> None:
-    """Print what went wrong, beside the output."""
+def print_error(text: str) -> None:
+    """Print what went wrong to stderr."""
     first, *rest = text.splitlines() or [""]
     print(f"forewarn: {first}", *rest, sep="\n", file=sys.stderr)
 
 
-def mention(text: str) -> None:
-    """Print something beside the output that is not worth dying of: a closed terminal takes no more words."""
+def try_print_error(text: str) -> None:
+    """Print to stderr what can be lost: a terminal may be closed."""
     with suppress(OSError):
-        complain(text)
+        print_error(text)
 
 
 def print_json(value: object) -> None:
@@ -88,7 +88,7 @@ def print_json(value: object) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class TableLayout:
     """How a kind of table is laid out."""
 
     columns: tuple[str, ...]
@@ -96,16 +96,16 @@ class Layout:
     spare: tuple[str, ...] = ()  # columns that a narrow terminal does without, the first to go first
 
 
-def table(layout: Layout, rows: Iterable[Sequence[object]], *, empty: str) -> None:
+def table(layout: TableLayout, rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print a table, or a line if there is nothing in it."""
     given = list(rows)
     if given:
         _print(drawn_table(layout, given))
     else:
-        say(empty)
+        echo(empty)
 
 
-def drawn_table(layout: Layout, rows: Iterable[Sequence[object]]) -> "Table":
+def drawn_table(layout: TableLayout, rows: Iterable[Sequence[object]]) -> "Table":
     """Draw a table, as wide as the terminal is now."""
     from rich import box
     from rich.table import Table
@@ -121,7 +121,7 @@ def drawn_table(layout: Layout, rows: Iterable[Sequence[object]]) -> "Table":
     return drawn
 
 
-def _fitting(layout: Layout, cells: "list[list[Text]]") -> tuple[str, ...]:
+def _fitting(layout: TableLayout, cells: "list[list[Text]]") -> tuple[str, ...]:
     """Leave columns out until the others fit the terminal."""
     widths = {}
     for place, column in enumerate(layout.columns):
@@ -173,6 +173,6 @@ def _print(drawn: object) -> None:
     console = Console(width=UNBOUNDED, highlight=False, force_terminal=False, no_color=True)
     with console.capture() as captured:
         console.print(drawn)
-    # Cells are padded to their column; nobody wants that at the end of a line.
+    # Cells are padded to their column, which is of no use at the end of a line.
     for line in captured.get().splitlines():
         print(line.rstrip())

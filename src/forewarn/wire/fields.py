@@ -32,7 +32,7 @@ LONGEST_TEXT = 256
 # Azure allows twenty; no rule of ours needs a bound, but a slip of the finger should be caught.
 MOST_DOMAINS = 10_000
 
-# Keys that have a meaning already, so that whoever writes them today should not wait for an effect.
+# Keys that will have a meaning; until then they are refused, so that they are not expected to have an effect.
 LATER = frozenset({"subscription_id", "limits"})
 
 
@@ -295,7 +295,7 @@ def whole_number(least: int, most: int) -> Field[int]:
     """Declare a whole number between two."""
 
     def reader(value: object) -> int:
-        # True is an int to Python, but not to whoever wrote it.
+        # True is an int to Python, but is not written for one.
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise Invalid(f"expected a whole number from {least} to {most}, got {shown(value)}")
         return value

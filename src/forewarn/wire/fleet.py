@@ -1,7 +1,6 @@
 """The fleet as people write it: a mapping read from TOML or JSON to a declaration, and the way back.
 
-What is wrong is refused with the name of the field and what was expected there, so that whoever wrote it
-can find the line.
+What is wrong is refused with the name of the field and what was expected there, so that the line is found.
 """
 
 from collections.abc import Mapping
@@ -38,7 +37,7 @@ POLICY: Fields = {
     "degrade_notice": fields.span(timedelta(), _LONGEST).about("Notice of a degraded host."),
 }
 
-# A standalone machine is its own group; nobody declares that one.
+# A standalone machine is its own group, which is not declared.
 _GROUP_KINDS = tuple(kind for kind in GroupKind if kind is not GroupKind.STANDALONE)
 
 GROUP: Fields = {

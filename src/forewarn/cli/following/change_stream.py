@@ -1,6 +1,6 @@
 """What happens on a server, as it happens: from the stream or, where that is refused, asked for each second.
 
-A thread reads; whoever follows takes what has come, and is never kept waiting longer than they want.
+A thread reads the stream; the follower takes what has come, and waits only as long as it chooses.
 """
 
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PATIENCE = 35.0
 # Between two tries, and between two questions where there is no stream.
 PAUSE = 1.0
-# What comes so close together is one change to whoever looks at it; but not for ever.
+# Records that come so close together are one update; but not for ever.
 TOGETHER, LONGEST_TOGETHER = 0.05, 0.5
 
 CONFLICT, SERVER_ERROR = 409, 500
@@ -33,7 +33,7 @@ CONFLICT, SERVER_ERROR = 409, 500
 Record = dict[str, Any]
 
 
-class Link(StrEnum):
+class LinkState(StrEnum):
     """How a server is followed at present."""
 
     CONNECTING = "connecting"
@@ -43,18 +43,18 @@ class Link(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
-    """What has come since it was last asked for."""
+class StreamUpdate:
+    """Records that have come since the last update."""
 
     records: tuple[Record, ...] = ()
     opened: bool = False  # the link is new: what was known before may be out of date
 
 
-class Changes:
-    """Follows a server until the block ends, over its restarts too."""
+class ChangeStream:
+    """A server's records, read on a thread until the block ends, over the server's restarts too."""
 
     def __init__(self, client: OperatorClient, *, project: str | None = None) -> None:
-        self.link = Link.CONNECTING
+        self.link = LinkState.CONNECTING
         self.trouble = ""
         self._client = client
         self._project = project
@@ -64,7 +64,7 @@ class Changes:
         self._answer: httpx.Response | None = None
         self._thread = threading.Thread(target=self._run, name="forewarn-changes", daemon=True)
 
-    def __enter__(self) -> "Changes":
+    def __enter__(self) -> "ChangeStream":
         self._thread.start()
         return self
 
@@ -75,8 +75,8 @@ class Changes:
         self._hang_up()
         self._thread.join(PAUSE)
 
-    def wait(self, seconds: float) -> News:
-        """Wait for news, but not for long; RequestRefused if the server wants nothing to do with us."""
+    def wait(self, seconds: float) -> StreamUpdate:
+        """Wait up to so many seconds for records; RequestRefused if the server will not send any."""
         came: list[Record | RequestRefused | None] = []
         with suppress(queue.Empty):
             came.append(self._queue.get(timeout=seconds))
@@ -87,7 +87,7 @@ class Changes:
             if isinstance(each, RequestRefused):
                 raise each
         records = tuple(each for each in came if isinstance(each, dict))
-        return News(records=records, opened=None in came)
+        return StreamUpdate(records=records, opened=None in came)
 
     # On the thread
 
@@ -102,7 +102,7 @@ class Changes:
             self._stopping.wait(PAUSE)
 
     def _refused(self, refusal: RequestRefused) -> None:
-        if is_passing(refusal):
+        if is_temporary(refusal):
             self._lost(str(refusal))
         elif refusal.status == CONFLICT and self._last is not None:
             self._last = None  # the store is another one, as after a restore: begin anew
@@ -111,9 +111,9 @@ class Changes:
             self._stopping.set()
 
     def _lost(self, why: str) -> None:
-        self.link, self.trouble = Link.LOST, why.splitlines()[0]
+        self.link, self.trouble = LinkState.LOST, why.splitlines()[0]
 
-    def _opened(self, link: Link) -> None:
+    def _opened(self, link: LinkState) -> None:
         self.link, self.trouble = link, ""
         self._queue.put(None)
 
@@ -133,13 +133,13 @@ class Changes:
             self._lost("the server has closed the stream")
 
     def _read(self, lines: Iterable[str]) -> None:
-        for place, block in enumerate(blocks(lines)):
+        for place, block in enumerate(parse_blocks(lines)):
             if self._stopping.is_set():
                 return
             if "id" in block:
                 self._last = int(block["id"])
             if place == 0:
-                self._opened(Link.LIVE)
+                self._opened(LinkState.LIVE)
             record = json.loads(block.get("data", "{}"))
             if "number" in record:
                 self._queue.put(record)
@@ -149,7 +149,7 @@ class Changes:
         if self._last is None:
             newest = client.get("/v1/history", limit=1, project=self._project)["records"]
             self._last = newest[0]["number"] if newest else 0
-        self._opened(Link.POLLING)
+        self._opened(LinkState.POLLING)
         while not self._stopping.wait(PAUSE):
             page = client.get("/v1/history", above=self._last, limit=PAGE, project=self._project)
             for record in page["records"]:
@@ -164,18 +164,18 @@ class Changes:
                 wire.shutdown(socket.SHUT_RDWR)
 
 
-class UpToDate:
-    """Keeps something that was read from a server up to date, and reads all of it again after a trouble."""
+class Refresher:
+    """Keeps data of a server current: reads what has changed, and all of it after a connection was lost."""
 
     def __init__(
         self,
-        changes: Changes,
+        changes: ChangeStream,
         *,
         load: Callable[[], None],
         take: Callable[[tuple[Record, ...]], None],
         rest: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take what reads everything, what reads what records tell of, and what is done in silence."""
+        """Take what loads everything, what reads what records name, and what is done without any."""
         self._changes = changes
         self._load = load
         self._take = take
@@ -184,9 +184,9 @@ class UpToDate:
         self._trouble = ""
 
     @property
-    def link(self) -> Link:
+    def link(self) -> LinkState:
         """How the server is followed at present."""
-        return Link.LOST if self._stale else self._changes.link
+        return LinkState.LOST if self._stale else self._changes.link
 
     @property
     def trouble(self) -> str:
@@ -194,25 +194,25 @@ class UpToDate:
         return self._trouble or self._changes.trouble
 
     def wait(self, seconds: float) -> tuple[Record, ...]:
-        """Wait for a change, but not for long, and take it in; a server that is away is waited for."""
+        """Wait up to so many seconds for records and read what they name; wait for a server that is away."""
         news = self._changes.wait(seconds)
         try:
             self._refresh(news)
         except ServerUnreachable as error:
             self._stale, self._trouble = True, str(error).splitlines()[0]
         except RequestRefused as refusal:
-            if not is_passing(refusal):
+            if not is_temporary(refusal):
                 raise
             self._stale, self._trouble = True, str(refusal)
         else:
             self._trouble = ""
         return news.records
 
-    def _refresh(self, news: News) -> None:
-        if news.opened or (self._stale and self._changes.link is not Link.LOST):
+    def _refresh(self, news: StreamUpdate) -> None:
+        if news.opened or (self._stale and self._changes.link is not LinkState.LOST):
             self._load()
             self._stale = False
-        elif self._changes.link is Link.LOST:
+        elif self._changes.link is LinkState.LOST:
             return  # the link is opened again before anything is asked
         elif news.records:
             self._take(news.records)
@@ -220,27 +220,29 @@ class UpToDate:
             self._rest()
 
 
-class Outages:
-    """Says once that a server is not followed, and once that it is again, beside the output."""
+class OutageNotes:
+    """Prints to stderr once that the connection is lost, and once that it is back."""
 
-    def __init__(self, current: UpToDate) -> None:
+    def __init__(self, current: Refresher) -> None:
         self._current = current
         self._lost = False
 
-    def tell(self) -> None:
-        """Say what has changed since it was last asked."""
-        if (self._current.link is Link.LOST) is not self._lost:
+    def note(self) -> None:
+        """Print what has changed since the last call."""
+        if (self._current.link is LinkState.LOST) is not self._lost:
             self._lost = not self._lost
-            terminal.complain(f"reconnecting: {self._current.trouble}" if self._lost else "connected again")
+            terminal.print_error(
+                f"reconnecting: {self._current.trouble}" if self._lost else "connected again"
+            )
 
 
-def is_passing(refusal: RequestRefused) -> bool:
-    """Say whether a refusal is only the server's trouble at the moment."""
+def is_temporary(refusal: RequestRefused) -> bool:
+    """Return whether the server may answer if it is asked again."""
     return refusal.status is not None and refusal.status >= SERVER_ERROR
 
 
-def blocks(lines: Iterable[str]) -> Iterator[dict[str, str]]:
-    """Cut server-sent events into blocks of fields; what is not ended by an empty line has not come whole."""
+def parse_blocks(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Parse server-sent events into blocks of fields; one that no empty line ends has not come whole."""
     block: dict[str, str] = {}
     for line in lines:
         if not line:

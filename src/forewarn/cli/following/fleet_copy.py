@@ -1,4 +1,4 @@
-"""A copy of the part of the fleet that somebody watches, kept up to date by what happens to it."""
+"""A copy of the part of the fleet that is watched, updated by records."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ Key = tuple[str, str]  # a machine's project and its name without case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class WatchFilter:
     """Which part of the fleet; None means any."""
 
     project: str | None = None
@@ -37,13 +37,13 @@ class Watched:
         return {"project": self.project, "group": self.group, "host": self.host}
 
     def has(self, thing: dict[str, Any]) -> bool:
-        """Say whether a machine, or what a record tells of, belongs to it."""
+        """Return whether a machine, or what a record names, is in it."""
         return all(wanted in (None, thing[name]) for name, wanted in self.filters.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Time:
-    """Service time: read now and then, and reckoned from there at its own speed."""
+class ServiceTime:
+    """Service time: read now and then, and reckoned from there at its speed."""
 
     now: datetime
     kind: str
@@ -51,7 +51,7 @@ class Time:
     read_at: float
 
     @classmethod
-    def read(cls, client: OperatorClient) -> "Time":
+    def read(cls, client: OperatorClient) -> "ServiceTime":
         """Ask a server what time it is."""
         clock = client.get("/v1/clock")
         now = datetime.fromisoformat(clock["now"])
@@ -63,18 +63,18 @@ class Time:
         return not self.speed or monotonic() - self.read_at > READ_TIME_EVERY
 
     def at_present(self) -> datetime:
-        """Say what time it is."""
+        """Return the service time now."""
         return self.now + timedelta(seconds=(monotonic() - self.read_at) * self.speed)
 
 
 @dataclass(slots=True)
-class Mirror:
-    """What is known of the fleet; None is what the caller may not see."""
+class FleetCopy:
+    """The watched part of a fleet; None is what the caller may not see."""
 
     client: OperatorClient
-    watched: Watched
+    watched: WatchFilter
     version: int = 0  # grows with each change
-    time: Time | None = None
+    time: ServiceTime | None = None
     machines: dict[Key, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -95,11 +95,11 @@ class Mirror:
         self._load_rollouts()
 
     def check(self) -> None:
-        """Refuse to watch what does not exist; the server says what that is."""
+        """Ask for what is watched; RequestRefused if there is no such thing."""
         self.client.get("/v1/machines", limit=1, **self.watched.filters)
 
     def take(self, records: Iterable[Record]) -> None:
-        """Read again what has changed by the word of these records."""
+        """Read again what these records name."""
         self.version += 1
         families = {record["kind"].partition("-")[0] for record in records}
         self.read_time()
@@ -118,10 +118,10 @@ class Mirror:
 
     def read_time(self) -> None:
         """Read what time it is."""
-        self.time = Time.read(self.client)
+        self.time = ServiceTime.read(self.client)
 
     def concerns(self, record: Record) -> bool:
-        """Say whether a record is about what is watched."""
+        """Return whether a record is about what is watched."""
         watched = self.watched
         if watched.all or (watched.project and not (watched.group or watched.host)):
             return watched.project in (None, record["project"])
@@ -146,7 +146,7 @@ class Mirror:
             if record["machine"] and ((key := _named(record)) in self.machines or self.watched.has(record))
         }
         if families & {"order", "host"}:
-            # What is given up or fails need not be told of each machine.
+            # What is abandoned or fails need not have a record for each machine.
             named |= {key for key, machine in self.machines.items() if machine["state"] != "running"}
         if len(named) > ONE_BY_ONE:
             self._load_machines()
@@ -196,7 +196,7 @@ class Mirror:
             return []
 
     def _if_allowed(self, what: str, **params: Any) -> list[dict[str, Any]] | None:
-        """Read what the people of a project may not see; then it is not shown."""
+        """Read a list; None if the token's role does not allow it."""
         try:
             # Of which there are no pages.
             if what == "holds":

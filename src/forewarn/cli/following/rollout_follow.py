@@ -1,4 +1,4 @@
-"""Following a rollout until it is over or stops: drawn on a terminal, told in lines elsewhere."""
+"""Following a rollout until it is over or stops: drawn on a terminal, printed in lines elsewhere."""
 
 import json
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.following.change_stream import Changes, Link, Outages, UpToDate
-from forewarn.cli.following.fleet_copy import Time
+from forewarn.cli.following.change_stream import ChangeStream, LinkState, OutageNotes, Refresher
+from forewarn.cli.following.fleet_copy import ServiceTime
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
 
@@ -26,25 +26,25 @@ Rollout = dict[str, Any]
 def follow(session: Session, id_: str) -> None:
     """Show a rollout until it is done; one that stops before ends this with code 1."""
     try:
-        with session.client.kept_open() as client, Changes(session.client) as changes:
-            followed = _Followed(client, id_)
-            current = UpToDate(
+        with session.client.kept_open() as client, ChangeStream(session.client) as changes:
+            followed = _FollowedRollout(client, id_)
+            current = Refresher(
                 changes, load=followed.read, take=lambda _: followed.read(), rest=followed.rest
             )
             followed.read()
             if session.json:
-                _tell(followed, current, lambda: [json.dumps(followed.rollout, ensure_ascii=False)])
+                _print_lines(followed, current, lambda: [json.dumps(followed.rollout, ensure_ascii=False)])
             elif terminal.is_terminal():
                 _draw(followed, current)
             else:
-                _tell(followed, current, followed.facts)
+                _print_lines(followed, current, followed.facts)
     except KeyboardInterrupt:
         _left(session, id_)
         return
     _end(session, followed.rollout)
 
 
-class _Followed:
+class _FollowedRollout:
     """What is known of a rollout, and of the events of what it does now."""
 
     def __init__(self, client: OperatorClient, id_: str) -> None:
@@ -52,11 +52,11 @@ class _Followed:
         self._id = id_
         self.rollout: Rollout = {}
         self.events: list[dict[str, Any]] = []
-        self.time: Time | None = None
+        self.time: ServiceTime | None = None
 
     @property
     def moving(self) -> bool:
-        """Whether something is going to come of it without anybody's help."""
+        """Whether it goes on by itself."""
         return self.rollout["ended_at"] is None and formatting.rollout_state(self.rollout) != "paused"
 
     @property
@@ -66,7 +66,7 @@ class _Followed:
 
     def read(self) -> None:
         """Read it anew."""
-        self.time = Time.read(self._client)
+        self.time = ServiceTime.read(self._client)
         self.rollout = self._client.get(f"/v1/rollouts/{self._id}")["rollout"]
         orders = {order for wave in self._under_way() for order in wave["orders"]}
         every = self._client.all("events")["events"] if orders else []
@@ -75,17 +75,17 @@ class _Followed:
     def rest(self) -> None:
         """Mind the time while nothing happens."""
         if self.time is None or self.time.old:
-            self.time = Time.read(self._client)
+            self.time = ServiceTime.read(self._client)
 
     def facts(self) -> list[str]:
-        """Say what is true now, a line for each thing; a line that changes is a change."""
+        """Write the present state, a line for each part of it; a line that changes is printed again."""
         rollout = self.rollout
         begun = [
             f"wave {number} of {len(rollout['waves'])} ({formatting.listing(wave['hosts'])}): {wave['state']}"
             for number, wave in enumerate(rollout["waves"], start=1)
             if wave["state"] != "planned"
         ]
-        told = [
+        announced = [
             f"{event['type']} of {formatting.listing(event['resources'])}: {_status(event)}"
             for event in self.events
         ]
@@ -94,7 +94,7 @@ class _Followed:
         stuck = [] if self._under_way() else reasons(rollout)
         whole, parts = (
             [f"rollout {rollout['id']}: {formatting.rollout_state(rollout)}{why}"],
-            [*begun, *told, *stuck],
+            [*begun, *announced, *stuck],
         )
         return [*whole, *parts] if self.moving else [*parts, *whole]
 
@@ -103,7 +103,7 @@ class _Followed:
 
 
 def reasons(rollout: Rollout, most: int = MOST_REASONS) -> list[str]:
-    """Say what a rollout waits for, each reason once, and no more of them than can be read."""
+    """Write what a rollout waits for, each reason once, and no more of them than can be read."""
     every = list(dict.fromkeys(f"{each['what']}: {each['reason']}" for each in rollout["waiting"]))
     more = [f"… and {len(every) - most} more"] if len(every) > most else []
     return [*every[:most], *more]
@@ -115,22 +115,22 @@ def _status(event: dict[str, Any]) -> str:
     return f"not before {formatting.at(event['not_before'])}" + (", approved" if event["approved"] else "")
 
 
-def _tell(followed: _Followed, current: UpToDate, lines: Callable[[], list[str]]) -> None:
-    """Print what has become true, a line each."""
+def _print_lines(followed: _FollowedRollout, current: Refresher, lines: Callable[[], list[str]]) -> None:
+    """Print the lines that have changed."""
     said: set[str] = set()
-    outages = Outages(current)
+    outages = OutageNotes(current)
     while True:
         for line in lines():
             if line not in said:
-                terminal.say(line)
+                terminal.echo(line)
         said = set(lines())
         if not followed.moving:
             return
         current.wait(REDRAWN_EVERY)
-        outages.tell()
+        outages.note()
 
 
-def _draw(followed: _Followed, current: UpToDate) -> None:
+def _draw(followed: _FollowedRollout, current: Refresher) -> None:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -147,14 +147,14 @@ def _draw(followed: _Followed, current: UpToDate) -> None:
             current.wait(REDRAWN_EVERY)
 
 
-def _drawn(followed: _Followed, current: UpToDate) -> "list[Text]":
+def _drawn(followed: _FollowedRollout, current: Refresher) -> "list[Text]":
     from rich.text import Text
 
     from forewarn.cli.following.watch_lines import event_lines, rollout_line
 
     rollout = followed.rollout
     lines = [rollout_line(rollout, brief=True)]
-    if current.link is Link.LOST:
+    if current.link is LinkState.LOST:
         lines.append(Text(f"reconnecting: {current.trouble}", style="red"))
     lines += _waves(rollout)
     if followed.events:
@@ -187,9 +187,9 @@ def _waves(rollout: Rollout) -> "list[Text]":
 
 def _left(session: Session, id_: str) -> None:
     short = terminal.short(id_)
-    terminal.say(f"\nRollout {short} goes on without you.")
-    terminal.say(f"  Follow it:  {session.command(f'rollout show {short} --follow')}")
-    terminal.say(f"  Stop it:    {session.command(f'rollout pause {short}')}")
+    terminal.echo(f"\nRollout {short} goes on without you.")
+    terminal.echo(f"  Follow it:  {session.command(f'rollout show {short} --follow')}")
+    terminal.echo(f"  Stop it:    {session.command(f'rollout pause {short}')}")
 
 
 def _end(session: Session, rollout: Rollout) -> None:
@@ -200,7 +200,7 @@ def _end(session: Session, rollout: Rollout) -> None:
     if rollout["state"] == "paused":
         said += (
             f"\nGo on with `{session.command(f'rollout resume {short}')}`, "
-            f"or give up with `{session.command(f'rollout abort {short}')}`."
+            f"or abort it with `{session.command(f'rollout abort {short}')}`."
         )
-    terminal.complain(said)
+    terminal.print_error(said)
     raise typer.Exit(1)

@@ -1,7 +1,7 @@
 """The live view of a fleet, drawn to fit a terminal of any size.
 
 What goes on comes first: holds, rollouts, events. The machines follow by group and update domain, by name
-where there is room and counted where there is not; what is not as it should be is named all the same.
+where there is room and counted where there is not; machines that do not run are named all the same.
 """
 
 from collections import Counter
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.following.change_stream import Link
-from forewarn.cli.following.fleet_copy import Mirror
+from forewarn.cli.following.change_stream import LinkState
+from forewarn.cli.following.fleet_copy import FleetCopy
 from forewarn.cli.following.watch_lines import GAP, event_lines, hold_line, rollout_line
-from forewarn.cli.following.watch_machines import LEGEND, Cut, groups_of
+from forewarn.cli.following.watch_machines import LEGEND, DrawnGroup, groups_of
 
 # Holds and rollouts are few; where they are not, the view must leave room for the rest.
 MOST_HOLDS, MOST_ROLLOUTS = 3, 4
@@ -23,33 +23,33 @@ LEAST_FOR_MACHINES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class ScreenSize:
     """The room there is, in characters; no height: as much as it takes."""
 
     width: int
     height: int | None = None
 
 
-class View:
-    """Draws what a mirror shows; machines are drawn anew only when something has changed."""
+class WatchView:
+    """Draws a copy of the fleet; machines are drawn anew only when something has changed."""
 
-    def __init__(self, mirror: Mirror) -> None:
-        self._mirror = mirror
+    def __init__(self, copy: FleetCopy) -> None:
+        self._copy = copy
         self._drawn_for: tuple[int, int] | None = None
-        self._machines: list[Cut] = []
+        self._machines: list[DrawnGroup] = []
 
-    def frame(self, size: Size, *, link: Link, trouble: str = "") -> list[Text]:
+    def frame(self, size: ScreenSize, *, link: LinkState, trouble: str = "") -> list[Text]:
         """Draw everything, a line each."""
-        mirror = self._mirror
-        now = mirror.time.at_present().isoformat() if mirror.time else ""
+        copy = self._copy
+        now = copy.time.at_present().isoformat() if copy.time else ""
         top = [
-            _header(mirror, link, size.width),
-            _summary(mirror) if link is not Link.LOST else Text(trouble, style="red"),
-            *_shortened([hold_line(each, now) for each in mirror.holds or ()], MOST_HOLDS, "holds"),
-            *_shortened([rollout_line(each) for each in mirror.rollouts or ()], MOST_ROLLOUTS, "rollouts"),
+            _header(copy, link, size.width),
+            _summary(copy) if link is not LinkState.LOST else Text(trouble, style="red"),
+            *_shortened([hold_line(each, now) for each in copy.holds or ()], MOST_HOLDS, "holds"),
+            *_shortened([rollout_line(each) for each in copy.rollouts or ()], MOST_ROLLOUTS, "rollouts"),
             Text(),
         ]
-        events, machines = event_lines(mirror.events, now), self._cut(size.width)
+        events, machines = event_lines(copy.events, now), self._drawn_groups(size.width)
         if size.height is None:
             drawn = [
                 *top,
@@ -65,14 +65,14 @@ class View:
             line.truncate(size.width, overflow="ellipsis")
         return drawn
 
-    def _cut(self, width: int) -> "list[Cut]":
-        if self._drawn_for != (self._mirror.version, width):
-            self._machines = groups_of(self._mirror, width)
-            self._drawn_for = (self._mirror.version, width)
+    def _drawn_groups(self, width: int) -> "list[DrawnGroup]":
+        if self._drawn_for != (self._copy.version, width):
+            self._machines = groups_of(self._copy, width)
+            self._drawn_for = (self._copy.version, width)
         return self._machines
 
 
-def _fitted(top: list[Text], events: list[Text], machines: list[Cut], height: int) -> list[Text]:
+def _fitted(top: list[Text], events: list[Text], machines: list[DrawnGroup], height: int) -> list[Text]:
     room = height - len(top) - 1  # a line between events and machines
     for_machines = sum(len(full) for full, _ in machines)
     least = min(for_machines, len(machines) + 1, max(room // 2, LEAST_FOR_MACHINES))
@@ -85,7 +85,7 @@ def _fitted(top: list[Text], events: list[Text], machines: list[Cut], height: in
     return drawn[:height]
 
 
-def _groups(machines: list[Cut], room: int) -> list[Text]:
+def _groups(machines: list[DrawnGroup], room: int) -> list[Text]:
     """Give each group its lines if they fit, or as many of the first as possible, and one to the rest."""
     over = sum(len(full) for full, _ in machines) - room
     lines: list[list[Text]] = [full for full, _ in machines]
@@ -106,13 +106,15 @@ def _shortened(lines: list[Text], room: int, what: str) -> list[Text]:
     return [*lines[: max(room - 1, 0)], Text(f"… and {hidden} more {what}", style="dim")]
 
 
-def _header(mirror: Mirror, link: Link, width: int) -> Text:
-    left = Text.assemble(("forewarn", "bold"), GAP, mirror.client.url.split("://")[-1], GAP)
-    if mirror.time is not None:
-        left.append(formatting.at(mirror.time.at_present().isoformat()) or "")
-        if mirror.time.kind != "system":
-            left.append(f" ({mirror.time.kind})")
-    style = {Link.LIVE: "green", Link.POLLING: "green", Link.LOST: "bold red"}.get(link, "yellow")
+def _header(copy: FleetCopy, link: LinkState, width: int) -> Text:
+    left = Text.assemble(("forewarn", "bold"), GAP, copy.client.url.split("://")[-1], GAP)
+    if copy.time is not None:
+        left.append(formatting.at(copy.time.at_present().isoformat()) or "")
+        if copy.time.kind != "system":
+            left.append(f" ({copy.time.kind})")
+    style = {LinkState.LIVE: "green", LinkState.POLLING: "green", LinkState.LOST: "bold red"}.get(
+        link, "yellow"
+    )
     right = Text(f"{link.value}", style=style)
     if width > terminal.UNBOUNDED - 1:
         return left.append(GAP).append_text(right)
@@ -123,11 +125,11 @@ def _header(mirror: Mirror, link: Link, width: int) -> Text:
     return left.append(" " * max(space, 1)).append_text(right)
 
 
-def _summary(mirror: Mirror) -> Text:
-    parts = [_states("machine", (machine["state"] for machine in mirror.machines.values()))]
-    if mirror.hosts is not None:
-        parts.append(_states("host", mirror.hosts.values()))
-    parts.append(f"{len(mirror.events)} event{'' if len(mirror.events) == 1 else 's'}")
+def _summary(copy: FleetCopy) -> Text:
+    parts = [_states("machine", (machine["state"] for machine in copy.machines.values()))]
+    if copy.hosts is not None:
+        parts.append(_states("host", copy.hosts.values()))
+    parts.append(f"{len(copy.events)} event{'' if len(copy.events) == 1 else 's'}")
     return Text("   ".join(parts), style="dim")
 
 

@@ -16,7 +16,7 @@ from forewarn.cli.completion import names
 from forewarn.cli.duration_options import Deadline, Heartbeat, Takes, seconds_or_none
 from forewarn.cli.gate.gate_run import Gate, under_way
 from forewarn.cli.gate.interrupts import Interrupts
-from forewarn.cli.id_lookup import whole_id
+from forewarn.cli.id_lookup import full_id
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_no_event
 from forewarn.client.calls import RequestRefused
@@ -100,7 +100,7 @@ def machine(
 def order(session: Session, id_: Id, command: Command = None, wait: Wait = False, yes: Yes = False) -> None:
     """Take up an order again: its work failed, or its gate has gone."""
     _check(command, wait=wait)
-    path = f"/v1/orders/{whole_id(session.client, 'orders', id_)}"
+    path = f"/v1/orders/{full_id(session.client, 'orders', id_)}"
     found = session.client.get(path)["order"]
     if found["driver"] != EXTERNAL:
         raise RequestRefused(
@@ -123,11 +123,11 @@ def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
 
 
 def _told(order: dict[str, Any]) -> None:
-    terminal.say(f"Order {order['id']}:")
+    terminal.echo(f"Order {order['id']}:")
 
 
 def _ask(order: dict[str, Any], machines: list[str], *, yes: bool) -> None:
-    """Ask before work is begun that somebody may be doing at this moment."""
+    """Ask before work is begun that another gate may be doing at this moment."""
     if yes:
         return
     under_way = f"work on {formatting.listing(machines)} is under way, perhaps in other hands"

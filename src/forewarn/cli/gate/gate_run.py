@@ -1,7 +1,7 @@
 """Seeing a gated order through: waiting for the guests, running the command, reporting how it ended.
 
-The server may be away meanwhile, and whoever has started the gate may want to end it. Neither leaves an order
-that nobody knows of: what becomes of it is said, and what to do about it.
+The server may be away meanwhile, and the gate may be interrupted. Neither leaves an order behind unmentioned:
+what becomes of it is printed, and what to do about it.
 """
 
 import os
@@ -20,7 +20,7 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.gate import gate_view
 from forewarn.cli.gate.interrupts import Interrupts
-from forewarn.cli.gate.retrying import Patient
+from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
 from forewarn.client.calls import RequestRefused, ServerUnreachable
 from forewarn.core.moments import format_span_briefly
@@ -33,8 +33,8 @@ LOOKS_UNPOLLED = 3
 DEFAULT_SILENCE = 600.0
 # Well within the limit after which silence is a failure.
 BEATS_IN_LIMIT = 4
-# Whoever wants a gate to end does not wait for long.
-CALLING_OFF_SECONDS = 8.0
+# A gate that is interrupted ends soon.
+CANCELLING_SECONDS = 8.0
 # What a command may take to tidy up.
 ENDING_SECONDS = 10.0
 NO_SERVER = 3
@@ -59,7 +59,7 @@ class Gate:
     ) -> None:
         self._session = session
         self._interrupts = interrupts
-        self._patient = Patient(interrupts)
+        self._caller = RetryingCaller(interrupts)
         self._id = order["id"]
         self._silence = order["heartbeat_seconds"] or DEFAULT_SILENCE
         self._command = command
@@ -73,7 +73,7 @@ class Gate:
                     return
                 self._carry_out(self._command, machines)
         except KeyboardInterrupt:
-            self._call_off()
+            self._cancel_order()
             raise typer.Exit(1) from None
         gate_view.show_notice(seen)
 
@@ -89,7 +89,7 @@ class Gate:
         looks: Counter[str] = Counter()
         with self._interrupts.heeded():
             while True:
-                seen = self._patient.ask(self._look)
+                seen = self._caller.ask(self._look)
                 if self._is_decided(seen["order"]):
                     return seen
                 looks.update(event["id"] for event in seen["events"])
@@ -97,7 +97,7 @@ class Gate:
                 lines = gate_view.progress(seen, known=known)
                 for line in lines:
                     if line not in said:
-                        terminal.say(f"  {line}")
+                        terminal.echo(f"  {line}")
                 said = lines
                 threading.Event().wait(LOOK_EVERY)
 
@@ -107,24 +107,24 @@ class Gate:
     def _is_decided(self, order: Answer) -> bool:
         if order["state"] in ("cancelled", "failed"):
             why = order["why"] or f"see `{self._session.command('order show ' + self._id)}`"
-            terminal.complain(f"Order {self._id} is {order['state']}: {why}.")
+            terminal.print_error(f"Order {self._id} is {order['state']}: {why}.")
             raise typer.Exit(1)
         waiting = any(step["state"] == "waiting" for step in order["steps"])
         return bool(under_way(order)) or order["state"] == "done" or not waiting
 
     def _show_reports(self, machines: list[str]) -> None:
-        terminal.say(f"The work may begin on {formatting.listing(machines)}. Report how it goes:")
+        terminal.echo(f"The work may begin on {formatting.listing(machines)}. Report how it goes:")
         for report, when in REPORTS.items():
             when = when.format(silence=format_span_briefly(self._silence))
-            terminal.say(f"  {self._session.command(f'order {report} {self._id}')}   # {when}")
+            terminal.echo(f"  {self._session.command(f'order {report} {self._id}')}   # {when}")
 
     # At work
 
     def _carry_out(self, command: list[str], machines: list[str]) -> None:
         """Run the command, and report how it ended; a failure ends this program with the command's code."""
-        terminal.say(f"The work may begin on {formatting.listing(machines)}: {' '.join(command)}")
+        terminal.echo(f"The work may begin on {formatting.listing(machines)}: {' '.join(command)}")
         stop = threading.Event()
-        beats = threading.Thread(target=self._beat, args=(stop,), daemon=True)
+        beats = threading.Thread(target=self._send_heartbeats, args=(stop,), daemon=True)
         beats.start()
         try:
             code = self._ended(self._begun(command, machines), command[0])
@@ -138,7 +138,7 @@ class Gate:
         if code:
             self._show_failed(answer, problem, command)
             raise typer.Exit(code)
-        terminal.say(f"Done with {formatting.listing(machines)}.")
+        terminal.echo(f"Done with {formatting.listing(machines)}.")
 
     def _begun(self, command: list[str], machines: list[str]) -> "subprocess.Popen[bytes]":
         environment = os.environ | {"FOREWARN_ORDER": self._id, "FOREWARN_MACHINES": ",".join(machines)}
@@ -161,7 +161,7 @@ class Gate:
         raise typer.Exit(1)
 
     def _end(self, process: "subprocess.Popen[bytes]", name: str) -> None:
-        terminal.mention(f"Ending {name}…")
+        terminal.try_print_error(f"Ending {name}…")
         harder = [process.terminate, process.kill]
         # Ctrl-C at a terminal has reached the command too; to many a second signal means: drop everything.
         if self._interrupts.came == SIGINT and sys.stdin.isatty():
@@ -172,8 +172,8 @@ class Gate:
                 process.wait(ENDING_SECONDS)
                 return
 
-    def _beat(self, stop: threading.Event) -> None:
-        """Say now and then that the work goes on; a lost beat does no harm while the next one comes."""
+    def _send_heartbeats(self, stop: threading.Event) -> None:
+        """Send heartbeats while the work goes on; a lost one does no harm while the next one comes."""
         while not stop.wait(self._silence / BEATS_IN_LIMIT):
             with suppress(RequestRefused, ServerUnreachable):
                 self._post("heartbeat")
@@ -188,8 +188,8 @@ class Gate:
         except (ServerUnreachable, KeyboardInterrupt):
             reason = f" --reason {shlex.quote(ended)}" if verb == "fail" else ""
             report = self._session.command(f"order {verb} {self._id}{reason}")
-            terminal.complain(
-                f"{ended}, but that could not be reported: {self._patient.trouble}\n"
+            terminal.print_error(
+                f"{ended}, but that could not be reported: {self._caller.trouble}\n"
                 f"Order {self._id} is not over: run `{report}` once the server is back."
             )
             raise typer.Exit(NO_SERVER) from None
@@ -199,10 +199,10 @@ class Gate:
 
     def _reported(self, verb: str, body: Answer | None, machines: list[str]) -> Answer:
         try:
-            return self._patient.ask(lambda: self._post(verb, body), within=self._silence)
+            return self._caller.ask(lambda: self._post(verb, body), within=self._silence)
         except RequestRefused:
             # It may know already: a server can be gone between hearing a report and answering it.
-            seen = self._patient.ask(self._look, within=self._silence)
+            seen = self._caller.ask(self._look, within=self._silence)
             steps = [step for step in seen["order"]["steps"] if step["machine"] in machines]
             if any(step["state"] != STATES[verb] for step in steps):
                 raise
@@ -212,22 +212,22 @@ class Gate:
         listed = any(event["ended_at"] is None for event in answer["events"])
         again = self._session.command(f"gate order {self._id} -- {shlex.join(command)}")
         abandon = self._session.command(f"order abandon {self._id}")
-        terminal.complain(
+        terminal.print_error(
             f"{problem}: order {self._id} has failed{', and its events stay listed' if listed else ''}.\n"
             f"Try again with `{again}`, or give up with `{abandon}`."
         )
 
-    # Calling off
+    # Cancelling
 
-    def _call_off(self) -> None:
-        """Cancel the order; one that has begun cannot be, and what is to be done about it is said."""
-        terminal.mention(f"Calling off order {self._id}…")
+    def _cancel_order(self) -> None:
+        """Cancel the order; of one that has begun, print what is to be done about it."""
+        terminal.try_print_error(f"Calling off order {self._id}…")
         try:
             self._cancel()
         except ServerUnreachable:
             cancel = self._session.command("order cancel " + self._id)
-            terminal.complain(
-                f"Order {self._id} could not be called off: {self._patient.trouble}\n"
+            terminal.print_error(
+                f"Order {self._id} could not be called off: {self._caller.trouble}\n"
                 f"It would begin with nobody to do its work: run `{cancel}` once the server is back."
             )
             raise typer.Exit(NO_SERVER) from None
@@ -240,23 +240,23 @@ class Gate:
             if order["ended_at"] is None:
                 self._leave(str(refusal))
             else:
-                terminal.complain(f"Order {self._id} is over: it is {order['state']}.")
+                terminal.print_error(f"Order {self._id} is over: it is {order['state']}.")
         else:
-            terminal.complain(f"Called off: order {self._id} is cancelled.")
+            terminal.print_error(f"Called off: order {self._id} is cancelled.")
 
     def _insist(self, call: Callable[[], Answer]) -> Answer:
-        return self._patient.ask(call, within=CALLING_OFF_SECONDS, heed=False)
+        return self._caller.ask(call, within=CANCELLING_SECONDS, heed=False)
 
     def _leave(self, why: str) -> None:
-        """Tell of an order that goes on without this gate."""
-        terminal.complain(f"Order {self._id} goes on: {why}")
+        """Print that an order goes on without this gate."""
+        terminal.print_error(f"Order {self._id} goes on: {why}")
         again = self._session.command(f"gate order {self._id} --yes -- COMMAND")
         report = self._session.command(f"order complete {self._id}")
-        terminal.say(
+        terminal.echo(
             f"Nobody does its work now, and silence for {format_span_briefly(self._silence)} is a failure."
         )
-        terminal.say(f"  Take it up again:  {again}")
-        terminal.say(f"  Or report it:      {report}, or order fail")
+        terminal.echo(f"  Take it up again:  {again}")
+        terminal.echo(f"  Or report it:      {report}, or order fail")
 
     def _post(self, verb: str, body: Answer | None = None) -> Answer:
         return self._session.client.post(f"{self._path()}/{verb}", body)

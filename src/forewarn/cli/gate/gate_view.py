@@ -1,4 +1,4 @@
-"""What a gate tells of an order: who is awaited, and what notice was promised and delivered."""
+"""What a gate prints about an order: who is awaited, and what notice was promised and delivered."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ LINGER = 90
 
 
 def progress(seen: dict[str, Any], *, known: set[str]) -> list[str]:
-    """Say how far each event of an order is, a line each; of those `known` for a while, who never polled."""
+    """Write how far each event of an order is; of those `known` for a while, who never polled."""
     lines = []
     for event in seen["events"]:
         if event["ended_at"] is not None:
@@ -30,21 +30,21 @@ def progress(seen: dict[str, Any], *, known: set[str]) -> list[str]:
 
 
 def show_notice(seen: dict[str, Any]) -> None:
-    """Tell what notice was promised, what was delivered, and when the work really started."""
+    """Print what notice was promised, what was delivered, and when the work really started."""
     for event in seen["events"]:
         promised = formatting.between(event["announced_at"], event["not_before"])
         started = formatting.between(event["announced_at"], event["started_at"])
         early = " (approved early)" if event["approved"] else ""
         named = formatting.listing(event["resources"])
-        terminal.say(
+        terminal.echo(
             f"  {named}: promised {promised}, {_delivered(event['notices'])}, started after {started}{early}"
         )
         if event["ended_at"] is None:
-            terminal.say(f"    {_lingers('still listed')}")
+            terminal.echo(f"    {_lingers('still listed')}")
 
 
 def _delivered(notices: list[dict[str, Any]]) -> str:
-    """Say what notice the machines of an event got: `delivered at least 14 m 58 s (never polled: web-0)`."""
+    """Write what notice machines got of an event: `delivered at least 14 m 58 s (never polled: web-0)`."""
     given = [told["notice_seconds"] for told in notices if told["notice_seconds"] is not None]
     if not given:
         return "delivered to nobody (never polled)"

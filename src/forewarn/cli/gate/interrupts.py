@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP, heard only where something can be done about them."""
+"""Ctrl-C, SIGTERM and SIGHUP, obeyed only where the work can be left."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-# A terminal that is gone is told of by a signal on POSIX systems only.
+# SIGHUP, when a terminal is gone, is sent on POSIX systems only.
 SIGNALS = tuple(number for number in signal.Signals if number.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 
 HELD_BACK = b"forewarn: interrupted: what has been asked of the server is seen through first\n"
@@ -26,7 +26,7 @@ class Interrupts:
 
     def __enter__(self) -> "Interrupts":
         for number in SIGNALS:
-            # What whoever started this had it ignore, as nohup does, stays ignored.
+            # A signal that was ignored from the start, as by nohup, stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 self._former[number] = signal.signal(number, self._take)
         return self

@@ -1,4 +1,4 @@
-"""Asking a server again until it answers, for commands that outlive its restarts."""
+"""Calls that are repeated until the server answers, for commands that outlive its restarts."""
 
 import threading
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from forewarn.cli import terminal
-from forewarn.cli.following.change_stream import is_passing
+from forewarn.cli.following.change_stream import is_temporary
 from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.client.calls import RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
@@ -15,20 +15,20 @@ from forewarn.clock import monotonic
 PAUSE = 1.0
 
 
-class Patient:
-    """Asks a server that may be away for a while; says once that it is, and once that it is back."""
+class RetryingCaller:
+    """Repeats calls of a server that is away; prints once that it is, and once that it is back."""
 
     def __init__(self, interrupts: Interrupts) -> None:
-        """Take what may end the waiting."""
+        """Take what may interrupt the waiting."""
         self._interrupts = interrupts
         self.trouble = ""  # why the server cannot be asked, if that is so
 
     def ask(
         self, call: Callable[[], dict[str, Any]], *, within: float | None = None, heed: bool = True
     ) -> dict[str, Any]:
-        """Ask until there is an answer; ServerUnreachable if there is none within so many seconds.
+        """Call until there is an answer; ServerUnreachable if there is none within so many seconds.
 
-        An interrupt ends it between two tries, if it is to be heeded.
+        An interrupt ends it between two calls, if it is to be heeded.
         """
         begun = monotonic()
         while (answer := self._try(call)) is None:
@@ -44,7 +44,7 @@ class Patient:
         except ServerUnreachable as error:
             self._lost(str(error))
         except RequestRefused as refusal:
-            if not is_passing(refusal):
+            if not is_temporary(refusal):
                 self._back()
                 raise
             self._lost(str(refusal))
@@ -56,9 +56,9 @@ class Patient:
     def _lost(self, why: str) -> None:
         known, self.trouble = self.trouble, why.splitlines()[0]
         if not known:
-            terminal.mention(f"reconnecting: {self.trouble}")
+            terminal.try_print_error(f"reconnecting: {self.trouble}")
 
     def _back(self) -> None:
         if self.trouble:
             self.trouble = ""
-            terminal.mention("connected again")
+            terminal.try_print_error("connected again")

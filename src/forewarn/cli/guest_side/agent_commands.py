@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import Commands
+from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.session import Session, within_machine
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ HELP = "The agent in a machine: it gets ready for events, approves them, and com
 # The exit code for what cannot be reached: here, an agent that does not run.
 NOT_THERE = 3
 
-app = Commands(help=HELP, invoke_without_command=True)
+app = CommandGroup(help=HELP, invoke_without_command=True)
 app.info.short_help = HELP
 
 ConfigFile = Annotated[
@@ -103,7 +103,7 @@ def check(session: Session, config: ConfigFile = None) -> None:
     premises = look(found.agent)
     wrong, remarks = [*problems(found), *premises.problems], [*found.remarks, *premises.remarks]
     types = [asdict(each) for each in explain(found)]
-    session.answer(
+    session.print_answer(
         {"config": str(path), "types": types, "problems": wrong, "remarks": remarks},
         lambda: _show_check(path, found, wrong, remarks),
     )
@@ -114,12 +114,12 @@ def check(session: Session, config: ConfigFile = None) -> None:
 def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[str]) -> None:
     from forewarn.agent.setup.summary import explain, grouped, hurry, surroundings
 
-    terminal.say(f"{path} is sound.")
+    terminal.echo(f"{path} is sound.")
     for line in surroundings(config.agent):
         terminal.fold(line)
     for alike in grouped(explain(config)):
         each = alike[0]
-        terminal.say(f"\n{', '.join(each.type for each in alike)}")
+        terminal.echo(f"\n{', '.join(each.type for each in alike)}")
         for side, told in (
             ("prepare", each.prepare or ("nothing",)),
             ("approve", (each.approve,)),
@@ -135,7 +135,7 @@ def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[st
 
 def _show_lines(head: str, lines: list[str]) -> None:
     if lines:
-        terminal.say(f"\n{head}")
+        terminal.echo(f"\n{head}")
     for line in lines:
         terminal.fold(line, indent="  ", hanging="    ")
 
@@ -150,7 +150,7 @@ def status(session: Session, config: ConfigFile = None) -> None:
     with _refusals():
         settings = load_settings(config or DEFAULT_CONFIG)
     told = asked(settings) or from_journal(settings)
-    session.answer(told, lambda: show(told))
+    session.print_answer(told, lambda: show(told))
     if not told["running"]:
         raise typer.Exit(NOT_THERE)
 
@@ -173,26 +173,26 @@ def init(
 
     if list_:
         found = [{"name": name, "about": about(name)} for name in names()]
-        layout = terminal.Layout(columns=("name", "about"), wraps=("about",))
+        layout = terminal.TableLayout(columns=("name", "about"), wraps=("about",))
         rows = [(each["name"], each["about"]) for each in found]
-        session.answer({"recipes": found}, lambda: terminal.table(layout, rows, empty="No recipes."))
+        session.print_answer({"recipes": found}, lambda: terminal.table(layout, rows, empty="No recipes."))
         return
     with _refusals():
         config, others = placed(recipe, file.resolve().parent), programs(recipe)
     if file.is_dir():
-        terminal.complain(f"{file} is a folder: name the file to write, as {file / 'agent.toml'}")
+        terminal.print_error(f"{file} is a folder: name the file to write, as {file / 'agent.toml'}")
         raise typer.Exit(1)
     beside = [file.with_name(name) for name in others]
     if not force and (there := next((path for path in (file, *beside) if path.exists()), None)):
-        terminal.complain(f"{there} cannot be written: File exists; --force writes over it")
+        terminal.print_error(f"{there} cannot be written: File exists; --force writes over it")
         raise typer.Exit(1)
     _write(file, config)
     for path, content in zip(beside, others.values(), strict=True):
         _write(path, content, mode=0o755)
     also = f", and the programs it runs: {', '.join(map(str, beside))}" if beside else ""
-    session.answer(
+    session.print_answer(
         {"file": str(file), "recipe": recipe, "programs": [str(path) for path in beside]},
-        lambda: terminal.say(
+        lambda: terminal.echo(
             f"Written to {file}{also}. Next: `{session.command(f'agent check --config {file}')}`."
         ),
     )
@@ -204,7 +204,7 @@ def _write(path: Path, content: str, *, mode: int | None = None) -> None:
         if mode is not None:
             path.chmod(mode)
     except OSError as error:
-        terminal.complain(f"{path} cannot be written: {error.strerror}")
+        terminal.print_error(f"{path} cannot be written: {error.strerror}")
         raise typer.Exit(1) from None
 
 
@@ -258,5 +258,5 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except ForewarnError as error:
-        terminal.complain(str(error))
+        terminal.print_error(str(error))
         raise typer.Exit(2 if isinstance(error, Invalid) else 1) from None

@@ -24,7 +24,7 @@ def stories(
         from forewarn.rehearsal.scenario_file import with_speed
         from forewarn.rehearsal.shipped import find
     except ModuleNotFoundError as error:
-        terminal.complain(
+        terminal.print_error(
             f"a rehearsal runs a private service, and the server is not installed ({error.name} is missing)\n"
             "Install it with `pip install 'forewarn[server]'`, here or on a laptop with the same config."
         )
@@ -46,18 +46,18 @@ def stories(
 
 def show(report: "AgentReport") -> None:
     """Say what happened when."""
-    terminal.say()
+    terminal.echo()
     if report.killing and not report.killed:
-        terminal.say("The agent was not killed: no handler had begun, so that nothing was half-way.")
+        terminal.echo("The agent was not killed: no handler had begun, so that nothing was half-way.")
     whose = "With the agent killed half-way" if report.killed else "What happened"
-    terminal.say(f"{whose}, in the service's time since the scenario began:")
+    terminal.echo(f"{whose}, in the service's time since the scenario began:")
     for story in report.stories:
-        terminal.say(f"{story.machine}, {story.type}")
+        terminal.echo(f"{story.machine}, {story.type}")
         for moment in story.moments:
-            terminal.say(f"{format_span_briefly(moment.at):>10}  {moment.what}")
+            terminal.echo(f"{format_span_briefly(moment.at):>10}  {moment.what}")
     for line in (*report.failures, *report.remarks):
         terminal.fold(line, indent="  ", hanging="    ")
-    terminal.say("Not as it should be." if report.failures else "As it should be.")
+    terminal.echo("Not as it should be." if report.failures else "As it should be.")
 
 
 def as_json(report: "AgentReport") -> dict[str, Any]:

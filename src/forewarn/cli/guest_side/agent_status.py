@@ -43,7 +43,7 @@ def from_journal(settings: Settings) -> dict[str, Any]:
     except FileNotFoundError:
         return {**told, "has_run": False, "events": []}
     except OSError as error:
-        terminal.complain(f"journal {journal} cannot be read: {error.strerror}")
+        terminal.print_error(f"journal {journal} cannot be read: {error.strerror}")
         raise typer.Exit(1) from None
     events = of_cases(cases, now=now, seconds_left=lambda event: event.seconds_left(now))
     return {**told, "events": events}
@@ -53,7 +53,7 @@ def show(told: dict[str, Any]) -> None:
     """Print it, for a person."""
     terminal.fold(_head(told))
     for event in told["events"]:
-        terminal.say()
+        terminal.echo()
         _show_event(event, runs=told["running"])
 
 
@@ -89,7 +89,7 @@ def _show_event(event: dict[str, Any], *, runs: bool) -> None:
     since = format_span_briefly(event["for_seconds"])
     doing = event["doing"] if runs else f"was {event['doing']}"
     terminal.fold(f"{event['type']} {terminal.short(event['id'])}: {_stands(event)}")
-    terminal.say(f"  {doing}, first seen {since} ago")
+    terminal.echo(f"  {doing}, first seen {since} ago")
     width = max((len(each["handler"]) for each in event["handlers"]), default=0)
     for each in event["handlers"]:
         head = f"  {each['handler']:{width}}  {each['side']}  "

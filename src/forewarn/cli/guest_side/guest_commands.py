@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.session import Json, Session, noun, remember, within_machine
+from forewarn.cli.session import Json, Session, keep_options, noun, within_machine
 from forewarn.client.calls import RequestRefused, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ Limit = Annotated[
 
 def before_the_verb(ctx: typer.Context, endpoint: Endpoint = None, json: Json = None) -> None:
     """Keep the options that stand before a verb."""
-    remember(ctx, json=json)
+    keep_options(ctx, json=json)
     if endpoint is not None:
         # What stands after the verb counts more.
         ctx.default_map = {str(ctx.invoked_subcommand): {"endpoint": endpoint}}
@@ -69,7 +69,9 @@ def events(session: Session, endpoint: Endpoint = None) -> None:
 
     with connected(session, endpoint) as client:
         document = client.events()
-        session.answer(guest_view.as_json(document, client), lambda: guest_view.show_events(document, client))
+        session.print_answer(
+            guest_view.as_json(document, client), lambda: guest_view.show_events(document, client)
+        )
 
 
 @app.command()
@@ -106,7 +108,7 @@ def approve(session: Session, ids: Ids = None, yes: Yes = False, endpoint: Endpo
             chosen = [event for event in waiting if yes or guest_view.is_wanted(event, client)]
         client.approve(*chosen)
         approved = {"approved": [event.id for event in chosen]}
-        session.answer(approved, lambda: guest_view.show_approved(chosen))
+        session.print_answer(approved, lambda: guest_view.show_approved(chosen))
 
 
 @app.command()
@@ -116,7 +118,7 @@ def doctor(session: Session, endpoint: Endpoint = None) -> None:
     from forewarn.cli.guest_side.guest_doctor import examine, show
 
     report = examine(checked(session, endpoint))
-    session.answer(report.as_json(), lambda: show(report))
+    session.print_answer(report.as_json(), lambda: show(report))
     if report.trouble is not None:
         raise ServerUnreachable(report.trouble)
 
@@ -139,7 +141,7 @@ def wait(
     from forewarn.cli.guest_side.guest_wait import wait_until_clear
 
     outcome = wait_until_clear(checked(session, endpoint), machine=machine, limit=limit)
-    session.answer(outcome.as_json(), outcome.show)
+    session.print_answer(outcome.as_json(), outcome.show)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ NEXT = (
     "Say where it is, with --endpoint http://HOST:PORT or FOREWARN_ENDPOINT. If you run the server: it must "
     "be reached at 169.254.169.254 from this machine, or DHCP option 245 must name it."
 )
-FINDINGS = terminal.Layout(columns=("LOOKED AT", "FOUND"), wraps=("FOUND",))
+FINDINGS = terminal.TableLayout(columns=("LOOKED AT", "FOUND"), wraps=("FOUND",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ def _asked(client: GuestClient, report: Report) -> Report:
 def show(report: Report) -> None:
     """Print what was found, for a person."""
     terminal.table(FINDINGS, ((each.place, each.found) for each in report.findings), empty="")
-    terminal.say()
+    terminal.echo()
     terminal.details(
         [
             ("endpoint", report.url or "none"),

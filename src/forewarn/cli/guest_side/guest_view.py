@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from forewarn.sdk.documents import Document, Event
     from forewarn.sdk.errors import Unavailable
 
-LAYOUT = terminal.Layout(
+LAYOUT = terminal.TableLayout(
     columns=("EVENT", "TYPE", "STATUS", "MACHINES", "STARTS", "LASTS", "SOURCE", "DESCRIPTION"),
     wraps=("MACHINES", "DESCRIPTION"),
     spare=("DESCRIPTION", "SOURCE", "LASTS"),
@@ -93,7 +93,7 @@ def print_changes(client: "GuestClient") -> None:
 def tell(client: "GuestClient") -> None:
     """Print each document as it comes."""
     for document in client.watch(trouble=_complain):
-        terminal.say(f"{client.server_now():%H:%M:%S} UTC, document {document.incarnation}")
+        terminal.echo(f"{client.server_now():%H:%M:%S} UTC, document {document.incarnation}")
         show_events(document, client)
         sys.stdout.flush()
 
@@ -151,7 +151,7 @@ class _Drawing:
 
 
 def _complain(trouble: "Unavailable | None") -> None:
-    terminal.complain("the endpoint answers again" if trouble is None else str(trouble))
+    terminal.print_error("the endpoint answers again" if trouble is None else str(trouble))
 
 
 # Approving
@@ -177,7 +177,7 @@ def is_wanted(event: "Event", client: "GuestClient") -> bool:
 def show_approved(events: "Sequence[Event]") -> None:
     """Say what was approved."""
     if not events:
-        terminal.say("Nothing was approved.")
+        terminal.echo("Nothing was approved.")
     for event in events:
         named = formatting.listing(list(event.resources))
-        terminal.say(f"Approved: {event.type} of {named} ({terminal.short(event.id)}).")
+        terminal.echo(f"Approved: {event.type} of {named} ({terminal.short(event.id)}).")

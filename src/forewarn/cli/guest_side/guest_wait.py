@@ -29,9 +29,9 @@ class Outcome:
     def show(self) -> None:
         """Say it to a person; what is not as it should be, beside the output."""
         if self.clear:
-            terminal.say(self.why)
+            terminal.echo(self.why)
         else:
-            terminal.complain(f"{self.why}\nGoing on all the same.")
+            terminal.print_error(f"{self.why}\nGoing on all the same.")
 
 
 class _Watch(threading.Thread):

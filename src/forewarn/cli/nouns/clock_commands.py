@@ -21,7 +21,7 @@ Duration = Annotated[
 def show(session: Session) -> None:
     """Show service time, and how it runs."""
     answer = session.client.get("/v1/clock")
-    session.answer(answer, lambda: _show(answer))
+    session.print_answer(answer, lambda: _show(answer))
 
 
 @app.command()
@@ -29,11 +29,11 @@ def show(session: Session) -> None:
 def advance(session: Session, duration: Duration) -> None:
     """Turn a manual clock; all that falls due on the way is done."""
     answer = session.client.post("/v1/clock/advance", {"seconds": seconds(duration, hint="DURATION")})
-    session.answer(answer, lambda: _show(answer))
+    session.print_answer(answer, lambda: _show(answer))
 
 
 def _show(clock: dict[str, Any]) -> None:
     how = {"system": "the system's time", "manual": "moves when told"}.get(
         clock["kind"], f"{clock['speed']:g} times as fast as the world"
     )
-    terminal.say(f"{formatting.at(clock['now'])} ({clock['kind']}: {how})")
+    terminal.echo(f"{formatting.at(clock['now'])} ({clock['kind']}: {how})")

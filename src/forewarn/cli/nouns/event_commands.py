@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import whole_id
+from forewarn.cli.id_lookup import full_id
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_still_degraded
 from forewarn.core.moments import format_span_briefly
@@ -14,7 +14,7 @@ app = noun("Show what guests are being told; approve or cancel it.")
 
 Id = Annotated[str, typer.Argument(metavar="EVENT", help="Its id, or how it begins.", show_default=False)]
 
-LIST = terminal.Layout(
+LIST = terminal.TableLayout(
     columns=(
         "EVENT",
         "TYPE",
@@ -30,7 +30,7 @@ LIST = terminal.Layout(
     wraps=("MACHINES", "APPROVED BY", "AWAITS"),
     spare=("SOURCE", "UD", "GROUP"),
 )
-NOTICES = terminal.Layout(columns=("MACHINE", "FIRST SENT", "NOTICE", "LATE"))
+NOTICES = terminal.TableLayout(columns=("MACHINE", "FIRST SENT", "NOTICE", "LATE"))
 
 
 @app.command("list")
@@ -38,33 +38,33 @@ NOTICES = terminal.Layout(columns=("MACHINE", "FIRST SENT", "NOTICE", "LATE"))
 def list_(session: Session) -> None:
     """List current events."""
     answer = session.client.all("events", **session.scope)
-    session.answer(answer, lambda: _show_list(session, answer["events"]))
+    session.print_answer(answer, lambda: _show_list(session, answer["events"]))
 
 
 @app.command()
 @with_session
 def show(session: Session, id_: Id) -> None:
     """Show an event, current or over."""
-    answer = session.client.get(f"/v1/events/{whole_id(session.client, 'events', id_)}")
-    session.answer(answer, lambda: _show(session, answer["event"]))
+    answer = session.client.get(f"/v1/events/{full_id(session.client, 'events', id_)}")
+    session.print_answer(answer, lambda: _show(session, answer["event"]))
 
 
 @app.command()
 @with_session
 def approve(session: Session, id_: Id) -> None:
     """Let an event start now."""
-    answer = session.client.post(f"/v1/events/{whole_id(session.client, 'events', id_)}/approve")
-    session.answer(answer, lambda: _show_approved(session, answer["event"]))
+    answer = session.client.post(f"/v1/events/{full_id(session.client, 'events', id_)}/approve")
+    session.print_answer(answer, lambda: _show_approved(session, answer["event"]))
 
 
 @app.command()
 @with_session
 def cancel(session: Session, id_: Id) -> None:
     """Call off the order of an event, with all its events."""
-    answer = session.client.post(f"/v1/events/{whole_id(session.client, 'events', id_)}/cancel")
+    answer = session.client.post(f"/v1/events/{full_id(session.client, 'events', id_)}/cancel")
     event = answer["event"]
     said = f"Event {terminal.short(event['id'])} is called off, with its order."
-    session.answer(answer, lambda: terminal.say(said))
+    session.print_answer(answer, lambda: terminal.echo(said))
     if not session.json and event["source"] == "Platform":
         show_still_degraded(session, session.client.get(f"/v1/orders/{event['order']}")["order"])
 
@@ -117,15 +117,15 @@ def _show(session: Session, event: dict[str, Any]) -> None:
                 "approval",
                 f"{event['approval']}; awaits {event['awaits']}" if event["awaits"] else event["approval"],
             ),
-            *_put_off(session, event),
+            *_deferred_by(session, event),
             ("order", event["order"]),
         ]
     )
-    terminal.say()
+    terminal.echo()
     pending = event["started_at"] is None and event["ended_at"] is None
     terminal.table(NOTICES, (_notice(each, pending=pending) for each in event["notices"]), empty="")
     if not pending and any(told["sent_at"] is None for told in event["notices"]):
-        terminal.say("\n  never: none of its polls, if it polled at all, was answered with this event in it")
+        terminal.echo("\n  never: none of its polls, if it polled at all, was answered with this event in it")
 
 
 def _notice(told: dict[str, Any], *, pending: bool) -> tuple[object, ...]:
@@ -138,8 +138,8 @@ def _approval(approval: dict[str, Any]) -> str:
     return f"{approval['by']} ({approval['kind']}) at {formatting.at(approval['at'])}{where}"
 
 
-def _put_off(session: Session, event: dict[str, Any]) -> list[tuple[str, object]]:
-    """Say who put an event off; one that moved with another of its stage has only records of it."""
+def _deferred_by(session: Session, event: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return who deferred an event; one that moved with another of its stage has only records of it."""
     if event["deferred"]:
         return [("put off by", _deferral(event["deferred"]))]
     moved = session.client.get("/v1/history", event=event["id"], kind=["event-deferred"])["records"]
@@ -160,8 +160,8 @@ def _deferral(deferred: dict[str, Any]) -> str:
 def _show_approved(session: Session, event: dict[str, Any]) -> None:
     short = terminal.short(event["id"])
     if event["status"] == "Started":
-        terminal.say(f"Event {short} is approved and has started.")
+        terminal.echo(f"Event {short} is approved and has started.")
     else:
-        terminal.say(f"Event {short} is approved; it starts when the rest of its stage may.")
+        terminal.echo(f"Event {short} is approved; it starts when the rest of its stage may.")
     order = terminal.short(event["order"])
-    terminal.say(f"  Follow it:  {session.command(f'order show {order}')}")
+    terminal.echo(f"  Follow it:  {session.command(f'order show {order}')}")

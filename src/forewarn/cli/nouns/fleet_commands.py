@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.confirmation import ask
+from forewarn.cli.confirmation import confirm
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.client.calls import RequestRefused
 
@@ -20,7 +20,7 @@ REMOVES_MACHINE = "- machine "
 def show(session: Session) -> None:
     """Show the fleet as the file that would declare it."""
     answer = session.client.get("/v1/fleet")
-    session.answer(answer, lambda: _show(answer["fleet"]))
+    session.print_answer(answer, lambda: _show(answer["fleet"]))
 
 
 @app.command()
@@ -37,11 +37,11 @@ def apply(
     if not session.json:
         _show_changes(planned["changes"])
     if dry_run or not planned["changes"]:
-        session.answer(planned, lambda: None)
+        session.print_answer(planned, lambda: None)
         return
     _ask(planned["changes"], yes=yes)
     done = session.client.call("PUT", "/v1/fleet", body=declared)
-    session.answer(done, lambda: terminal.say(f"Applied: {_counted(done['changes'])}."))
+    session.print_answer(done, lambda: terminal.echo(f"Applied: {_counted(done['changes'])}."))
 
 
 def _counted(changes: list[str]) -> str:
@@ -70,7 +70,7 @@ def _as_json(declared: dict[str, Any]) -> dict[str, Any]:
 
 def _show_changes(changes: list[str]) -> None:
     for change in changes or ["Nothing to change: the fleet is what the file says."]:
-        terminal.say(change)
+        terminal.echo(change)
 
 
 def _ask(changes: list[str], *, yes: bool) -> None:
@@ -78,7 +78,7 @@ def _ask(changes: list[str], *, yes: bool) -> None:
     if not removed:
         return
     what = "1 machine" if removed == 1 else f"{removed} machines"
-    ask(
+    confirm(
         f"Remove {what}, without notice to anybody?",
         would=f"remove {what} without notice to anybody",
         yes=yes,
@@ -88,4 +88,4 @@ def _ask(changes: list[str], *, yes: bool) -> None:
 def _show(fleet: dict[str, Any]) -> None:
     from forewarn.cli.views.fleet_toml import fleet_file
 
-    terminal.say(fleet_file(fleet))
+    terminal.echo(fleet_file(fleet))

@@ -6,12 +6,12 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.completion import names
-from forewarn.cli.id_lookup import in_path
+from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show whom events are delivered to.")
 
-LIST = terminal.Layout(
+LIST = terminal.TableLayout(
     columns=("GROUP", "KIND", "UPDATE DOMAINS", "PROJECT", "ENABLED", "INCARNATION"),
     spare=("INCARNATION", "PROJECT"),
 )
@@ -23,7 +23,7 @@ def list_(session: Session) -> None:
     """List groups."""
     answer = session.client.all("groups", **session.scope)
     rows = (_row(each) for each in answer["groups"])
-    session.answer(answer, lambda: terminal.table(LIST, rows, empty="No groups."))
+    session.print_answer(answer, lambda: terminal.table(LIST, rows, empty="No groups."))
 
 
 @app.command()
@@ -33,8 +33,8 @@ def show(
     name: Annotated[str, typer.Argument(metavar="GROUP", show_default=False, autocompletion=names("groups"))],
 ) -> None:
     """Show a group."""
-    answer = session.client.get(f"/v1/groups/{in_path('group', name)}")
-    session.answer(answer, lambda: _show(answer["group"]))
+    answer = session.client.get(f"/v1/groups/{quoted_name('group', name)}")
+    session.print_answer(answer, lambda: _show(answer["group"]))
 
 
 def _show(group: dict[str, Any]) -> None:

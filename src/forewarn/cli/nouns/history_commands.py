@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import Commands
+from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.completion import names
-from forewarn.cli.id_lookup import whole_id
-from forewarn.cli.session import Json, Project, Server, Session, Token, remember, with_session
+from forewarn.cli.id_lookup import full_id
+from forewarn.cli.session import Json, Project, Server, Session, Token, keep_options, with_session
 from forewarn.cli.views import history_lines
 from forewarn.client.calls import PAGE
 
-app = Commands(invoke_without_command=True)
+app = CommandGroup(invoke_without_command=True)
 
 Kinds = Annotated[
     list[str] | None,
@@ -65,7 +65,7 @@ def history(
     json: Json = None,
 ) -> None:
     """Show what happened, newest first; `export` writes all of it."""
-    remember(ctx, server=server, token=token, project=project, json=json)
+    keep_options(ctx, server=server, token=token, project=project, json=json)
     if ctx.invoked_subcommand is None:
         given = {"machine": machine, "event": event, "order": order, "kind": kind, "since": since}
         _listed(limit=limit, ctx=ctx, server=None, token=None, project=None, json=None, **given)
@@ -117,13 +117,13 @@ def _listed(
     wanted = {
         **session.scope,
         "machine": machine,
-        "event": whole_id(session.client, "events", event) if event else None,
-        "order": whole_id(session.client, "orders", order) if order else None,
+        "event": full_id(session.client, "events", event) if event else None,
+        "order": full_id(session.client, "orders", order) if order else None,
         "kind": kind,
         "since": since,
     }
     answer = session.client.get("/v1/history", **wanted, limit=limit)
-    session.answer(answer, lambda: _show(session, answer, wanted, limit=limit))
+    session.print_answer(answer, lambda: _show(session, answer, wanted, limit=limit))
 
 
 def _show(session: Session, answer: dict[str, Any], wanted: dict[str, Any], *, limit: int) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.completion import names
-from forewarn.cli.id_lookup import whole_id
+from forewarn.cli.id_lookup import full_id
 from forewarn.cli.session import Session, with_session
 from forewarn.client.calls import RequestRefused
 
@@ -21,7 +21,7 @@ HeldHost = Annotated[
 ]
 Id = Annotated[str | None, typer.Argument(metavar="[HOLD]", help="Its id; left out if there is only one.")]
 
-LAYOUT = terminal.Layout(columns=("HOLD", "REACH", "BY", "SINCE", "WHY"), wraps=("WHY",))
+LAYOUT = terminal.TableLayout(columns=("HOLD", "REACH", "BY", "SINCE", "WHY"), wraps=("WHY",))
 
 
 @with_session
@@ -29,7 +29,7 @@ def hold(session: Session, reason: Reason, host: Host = None) -> None:
     """Announce and start nothing new: anywhere, in a project (--project) or on a host."""
     body = {"reason": reason, "project": session.project, "host": host}
     answer = session.client.post("/v1/holds", body)
-    session.answer(answer, lambda: _show_set(session, answer["hold"]))
+    session.print_answer(answer, lambda: _show_set(session, answer["hold"]))
 
 
 @with_session
@@ -37,9 +37,9 @@ def release(session: Session, id_: Id = None, host: HeldHost = None) -> None:
     """Lift a hold, by its id or by what it holds (--project, --host); what waited for it goes on."""
     if id_ and (host or session.project):
         raise typer.BadParameter("an id says all: leave --project and --host out", param_hint="HOLD")
-    wanted = whole_id(session.client, "holds", id_) if id_ else _only(session, host)
+    wanted = full_id(session.client, "holds", id_) if id_ else _only(session, host)
     answer = session.client.post(f"/v1/holds/{wanted}/release")
-    session.answer(answer, lambda: terminal.say(f"{answer['hold']['reach']}: released."))
+    session.print_answer(answer, lambda: terminal.echo(f"{answer['hold']['reach']}: released."))
 
 
 @with_session
@@ -50,12 +50,12 @@ def holds(session: Session) -> None:
         (terminal.short(each["id"]), each["reach"], each["by"], formatting.at(each["at"]), each["reason"])
         for each in answer["holds"]
     ]
-    session.answer(answer, lambda: terminal.table(LAYOUT, rows, empty="Nothing is held."))
+    session.print_answer(answer, lambda: terminal.table(LAYOUT, rows, empty="Nothing is held."))
 
 
 def _show_set(session: Session, hold_: dict[str, Any]) -> None:
-    terminal.say(f"{hold_['reach']}: held. Nothing new is announced or started; polls and approvals go on.")
-    terminal.say(f"  Lift it:  {session.command('release ' + hold_['id'])}")
+    terminal.echo(f"{hold_['reach']}: held. Nothing new is announced or started; polls and approvals go on.")
+    terminal.echo(f"  Lift it:  {session.command('release ' + hold_['id'])}")
 
 
 def _only(session: Session, host: str | None) -> str:

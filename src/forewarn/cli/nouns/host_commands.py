@@ -7,7 +7,7 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.completion import names
 from forewarn.cli.duration_options import Deadline, Takes, seconds_or_none
-from forewarn.cli.id_lookup import in_path
+from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.client.calls import PAGE
@@ -34,15 +34,15 @@ Action = Annotated[
 def list_(session: Session) -> None:
     """List hosts."""
     answer = session.client.all("hosts")
-    session.answer(answer, lambda: _show_list(session, answer["hosts"]))
+    session.print_answer(answer, lambda: _show_list(session, answer["hosts"]))
 
 
 @app.command()
 @with_session
 def show(session: Session, name: Name) -> None:
     """Show a host and what it carries."""
-    answer = session.client.get(f"/v1/hosts/{in_path('host', name)}")
-    session.answer(answer, lambda: terminal.details(answer["host"].items()))
+    answer = session.client.get(f"/v1/hosts/{quoted_name('host', name)}")
+    session.print_answer(answer, lambda: terminal.details(answer["host"].items()))
 
 
 @app.command()
@@ -106,8 +106,8 @@ def uncordon(session: Session, name: Name, reason: Reason = None) -> None:
 def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:
     given = {**more, "reason": reason}
     body = {key: value for key, value in given.items() if value is not None}
-    answer = session.client.post(f"/v1/hosts/{in_path('host', name)}/{verb}", body)
-    session.answer(answer, lambda: show_order_on_host(session, answer))
+    answer = session.client.post(f"/v1/hosts/{quoted_name('host', name)}/{verb}", body)
+    session.print_answer(answer, lambda: show_order_on_host(session, answer))
 
 
 def _show_list(session: Session, hosts: list[dict[str, Any]]) -> None:
@@ -117,7 +117,7 @@ def _show_list(session: Session, hosts: list[dict[str, Any]]) -> None:
     on: dict[str, list[str]] = {host["name"]: [] for host in hosts}
     for machine in carried["machines"]:
         on.setdefault(machine["host"], []).append(machine["name"])
-    layout = terminal.Layout(
+    layout = terminal.TableLayout(
         columns=("HOST", "STATE", "CARRIES") if named else ("HOST", "STATE"), wraps=("CARRIES",)
     )
     rows = ((host["name"], host["state"], on[host["name"]]) for host in hosts)

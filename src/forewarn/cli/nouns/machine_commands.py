@@ -6,8 +6,8 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.completion import names
-from forewarn.cli.confirmation import ask
-from forewarn.cli.id_lookup import in_path
+from forewarn.cli.confirmation import confirm
+from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.machine_options import with_declaration
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_order_on_machine
@@ -19,7 +19,7 @@ Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where nobody can be asked.")]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 
-LIST = terminal.Layout(
+LIST = terminal.TableLayout(
     columns=(
         "MACHINE",
         "STATE",
@@ -46,15 +46,15 @@ def list_(
 ) -> None:
     """List machines."""
     answer = session.client.all("machines", **session.scope, group=group, host=host)
-    session.answer(answer, lambda: _show_list(session, answer["machines"]))
+    session.print_answer(answer, lambda: _show_list(session, answer["machines"]))
 
 
 @app.command()
 @with_session
 def show(session: Session, name: Name) -> None:
     """Show a machine."""
-    answer = session.client.get(f"/v1/machines/{in_path('machine', name)}", **session.scope)
-    session.answer(answer, lambda: _show(answer["machine"]))
+    answer = session.client.get(f"/v1/machines/{quoted_name('machine', name)}", **session.scope)
+    session.print_answer(answer, lambda: _show(answer["machine"]))
 
 
 @app.command()
@@ -63,9 +63,9 @@ def show(session: Session, name: Name) -> None:
 def put(session: Session, name: Name, body: dict[str, Any]) -> None:
     """Add a machine, or change what is given of one."""
     answer = session.client.call(
-        "PUT", f"/v1/machines/{in_path('machine', name)}", body=body, params=session.scope
+        "PUT", f"/v1/machines/{quoted_name('machine', name)}", body=body, params=session.scope
     )
-    session.answer(answer, lambda: _show(answer["machine"]))
+    session.print_answer(answer, lambda: _show(answer["machine"]))
 
 
 @app.command()
@@ -74,9 +74,13 @@ def delete(session: Session, name: Name, yes: Yes = False) -> None:
     """Take a machine out of the fleet, without notice to anybody."""
     question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
     would = f"take {name} out of the fleet without notice to anybody (`machine terminate` gives notice)"
-    ask(question, would=would, yes=yes)
-    answer = session.client.call("DELETE", f"/v1/machines/{in_path('machine', name)}", params=session.scope)
-    session.answer(answer, lambda: terminal.say(f"{answer['machine']['name']} is no longer in the fleet."))
+    confirm(question, would=would, yes=yes)
+    answer = session.client.call(
+        "DELETE", f"/v1/machines/{quoted_name('machine', name)}", params=session.scope
+    )
+    session.print_answer(
+        answer, lambda: terminal.echo(f"{answer['machine']['name']} is no longer in the fleet.")
+    )
 
 
 @app.command()
@@ -123,8 +127,10 @@ def start(session: Session, name: Name, reason: Reason = None) -> None:
 
 def _order(session: Session, name: str, action: str, reason: str | None, *, now: bool = False) -> None:
     body = {"reason": reason or "", "now": now}
-    answer = session.client.post(f"/v1/machines/{in_path('machine', name)}/{action}", body, **session.scope)
-    session.answer(answer, lambda: show_order_on_machine(session, answer))
+    answer = session.client.post(
+        f"/v1/machines/{quoted_name('machine', name)}/{action}", body, **session.scope
+    )
+    session.print_answer(answer, lambda: show_order_on_machine(session, answer))
 
 
 def _show_list(session: Session, machines: list[dict[str, Any]]) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import whole_id
+from forewarn.cli.id_lookup import full_id
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_still_degraded, show_waiting
 from forewarn.wire.guid import is_guid
@@ -18,17 +18,17 @@ Id = Annotated[str, typer.Argument(metavar="ORDER", help="Its id, or how it begi
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 State = Annotated[str | None, typer.Option("--state", metavar="STATE", help="Only in this state.")]
 
-LIST = terminal.Layout(
+LIST = terminal.TableLayout(
     columns=("ORDER", "ACTION", "ON", "STATE", "ORDERED", "BY", "WHY"),
     wraps=("WHY",),
     spare=("BY", "ORDERED"),
 )
-EVENTS = terminal.Layout(
+EVENTS = terminal.TableLayout(
     columns=("EVENT", "TYPE", "STATUS", "MACHINES", "NOT BEFORE", "ENDED"),
     wraps=("MACHINES",),
     spare=("ENDED",),
 )
-STEPS = terminal.Layout(
+STEPS = terminal.TableLayout(
     columns=("MACHINE", "STEP", "ATTEMPT", "TO", "BEGUN", "ENDED", "WHY"),
     wraps=("WHY",),
     spare=("ATTEMPT", "ENDED"),
@@ -40,15 +40,15 @@ STEPS = terminal.Layout(
 def list_(session: Session, state: State = None) -> None:
     """List orders, newest first."""
     answer = session.client.all("orders", **session.scope, state=state)
-    session.answer(answer, lambda: _show_list(session, answer["orders"]))
+    session.print_answer(answer, lambda: _show_list(session, answer["orders"]))
 
 
 @app.command()
 @with_session
 def show(session: Session, id_: Id) -> None:
     """Show an order: its steps, its events, and what it waits for."""
-    answer = session.client.get(f"/v1/orders/{whole_id(session.client, 'orders', id_)}")
-    session.answer(answer, lambda: _show(session, answer))
+    answer = session.client.get(f"/v1/orders/{full_id(session.client, 'orders', id_)}")
+    session.print_answer(answer, lambda: _show(session, answer))
 
 
 @app.command()
@@ -57,7 +57,7 @@ def retry(session: Session, id_: Id) -> None:
     """Carry out the failed steps once more."""
     order = _do(session, id_, "retry", "its failed steps are to be done once more")
     if not session.json and order["driver"] == EXTERNAL and order["state"] == "started":
-        _show_nobody_does_it(session, order)
+        _show_done_outside(session, order)
 
 
 @app.command()
@@ -100,9 +100,9 @@ def cancel(session: Session, id_: Id) -> None:
 def _do(
     session: Session, typed: str, verb: str, said: str, body: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    id_ = whole_id(session.client, "orders", typed)
+    id_ = full_id(session.client, "orders", typed)
     answer = session.client.post(f"/v1/orders/{id_}/{verb}", body)
-    session.answer(answer, lambda: terminal.say(f"Order {terminal.short(id_)}: {said}."))
+    session.print_answer(answer, lambda: terminal.echo(f"Order {terminal.short(id_)}: {said}."))
     return dict(answer["order"])
 
 
@@ -124,7 +124,7 @@ def _show_list(session: Session, orders: list[dict[str, Any]]) -> None:
 
 
 def _reasons(order: dict[str, Any]) -> str:
-    """Say what an order waits for, each reason once and whose it is; events are not named by their ids."""
+    """Write what an order waits for, each reason once and whose it is; events are not named by their ids."""
     whose: dict[str, list[str]] = {}
     for each in order["waiting"]:
         named = whose.setdefault(each["reason"], [])
@@ -153,32 +153,34 @@ def _show(session: Session, answer: dict[str, Any]) -> None:
         ]
     )
     if order["waiting"]:
-        terminal.say("\nWaiting:")
+        terminal.echo("\nWaiting:")
         show_waiting(order)
     if answer["events"]:
-        terminal.say()
+        terminal.echo()
         terminal.table(EVENTS, (_event(each) for each in answer["events"]), empty="")
     if order["steps"]:
-        terminal.say()
+        terminal.echo()
         terminal.table(STEPS, (_step(each) for each in order["steps"]), empty="")
     if order["state"] == "failed" and order["ended_at"] is None:
         short = terminal.short(order["id"])
         again = f"gate order {short} -- COMMAND" if order["driver"] == EXTERNAL else f"order retry {short}"
-        terminal.say(f"\n  Try again:  {session.command(again)}")
-        terminal.say(f"  Give it up: {session.command(f'order abandon {short}')}")
+        terminal.echo(f"\n  Try again:  {session.command(again)}")
+        terminal.echo(f"  Give it up: {session.command(f'order abandon {short}')}")
 
 
-def _show_nobody_does_it(session: Session, order: dict[str, Any]) -> None:
-    """Tell whoever has retried work that is done outside that nobody does it by itself."""
+def _show_done_outside(session: Session, order: dict[str, Any]) -> None:
+    """Print how work is done that was retried and is done outside."""
     short = terminal.short(order["id"])
-    terminal.say("  It is done outside, so nobody begins it by itself, and long silence is a failure. Either")
-    terminal.say(f"    run a command for it:   {session.command(f'gate order {short} --yes -- COMMAND')}")
-    terminal.say(f"    or do it, and report:   {session.command(f'order complete {short}')}")
-    terminal.say(f"                            {session.command(f'order fail {short}')}")
+    terminal.echo(
+        "  It is done outside, so nobody begins it by itself, and long silence is a failure. Either"
+    )
+    terminal.echo(f"    run a command for it:   {session.command(f'gate order {short} --yes -- COMMAND')}")
+    terminal.echo(f"    or do it, and report:   {session.command(f'order complete {short}')}")
+    terminal.echo(f"                            {session.command(f'order fail {short}')}")
 
 
 def _state(order: dict[str, Any]) -> str:
-    """Say the state, and whether a failed order still waits for somebody to retry or abandon it."""
+    """Return the state, and whether a failed order has been abandoned."""
     if order["state"] != "failed":
         return str(order["state"])
     return "failed" if order["ended_at"] is None else "failed, abandoned"

@@ -12,7 +12,7 @@ def health(session: Session) -> None:
     """Say whether the server works, and whether it can save anything."""
     client = session.client
     answer = {"healthy": client.get("/healthz"), "ready": client.get("/readyz")}
-    session.answer(answer, lambda: terminal.say(f"{client.url} works, and takes orders."))
+    session.print_answer(answer, lambda: terminal.echo(f"{client.url} works, and takes orders."))
 
 
 @with_session

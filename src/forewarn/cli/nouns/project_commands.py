@@ -5,17 +5,17 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import in_path
+from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.core.moments import format_span_briefly
 
 app = noun("Show the tenants, and when maintenance may disturb them.")
 
-LIST = terminal.Layout(
+LIST = terminal.TableLayout(
     columns=("PROJECT", "REHEARSAL", "TIME ZONE", "WINDOWS", "BLACKOUT"), wraps=("WINDOWS", "BLACKOUT")
 )
 
-GUESTS = terminal.Layout(columns=("MACHINE", "POLLS", "SPOILED", "MEETS"))
+GUESTS = terminal.TableLayout(columns=("MACHINE", "POLLS", "SPOILED", "MEETS"))
 
 
 @app.command("list")
@@ -24,7 +24,7 @@ def list_(session: Session) -> None:
     """List projects."""
     answer = session.client.all("projects")
     rows = (_row(each) for each in answer["projects"])
-    session.answer(answer, lambda: terminal.table(LIST, rows, empty="No projects."))
+    session.print_answer(answer, lambda: terminal.table(LIST, rows, empty="No projects."))
 
 
 @app.command()
@@ -33,11 +33,11 @@ def show(
     session: Session, name: Annotated[str, typer.Argument(metavar="PROJECT", show_default=False)]
 ) -> None:
     """Show a project."""
-    answer = session.client.get(f"/v1/projects/{in_path('project', name)}")
+    answer = session.client.get(f"/v1/projects/{quoted_name('project', name)}")
     shown = zip(
         ("name", "rehearsal", "time zone", "windows", "blackout"), _row(answer["project"]), strict=True
     )
-    session.answer(answer, lambda: terminal.details(shown))
+    session.print_answer(answer, lambda: terminal.details(shown))
 
 
 @app.command()
@@ -48,15 +48,15 @@ def rehearsal(
     end: Annotated[bool, typer.Option("--end", help="End it: guests are answered as ever again.")] = False,
 ) -> None:
     """Show what is rehearsed in a project: who plays it, what guests meet, and what they did."""
-    path = f"/v1/projects/{in_path('project', name)}/rehearsal"
+    path = f"/v1/projects/{quoted_name('project', name)}/rehearsal"
     answer = session.client.call("DELETE" if end else "GET", path)
-    session.answer(answer, lambda: _show_rehearsal(answer["rehearsal"], answer.get("called_off")))
+    session.print_answer(answer, lambda: _show_rehearsal(answer["rehearsal"], answer.get("called_off")))
 
 
 def _show_rehearsal(shown: dict[str, Any], called_off: list[str] | None) -> None:
     if called_off is not None:
         orders = f" Called off: {formatting.listing(called_off)}." if called_off else ""
-        terminal.say(f"Ended. All guests are answered as ever.{orders}")
+        terminal.echo(f"Ended. All guests are answered as ever.{orders}")
     faults = [_fault(each) for each in shown["faults"]]
     terminal.details(
         [

@@ -100,9 +100,9 @@ def _list(session: Session) -> None:
     from forewarn.rehearsal.shipped import all_shipped
 
     found = [{"name": each.name, "about": each.about, "clock": each.clock} for each in all_shipped()]
-    layout = terminal.Layout(columns=("name", "clock", "about"), wraps=("about",))
+    layout = terminal.TableLayout(columns=("name", "clock", "about"), wraps=("about",))
     rows = [(each["name"], each["clock"], each["about"]) for each in found]
-    session.answer({"scenarios": found}, lambda: terminal.table(layout, rows, empty="No scenarios."))
+    session.print_answer({"scenarios": found}, lambda: terminal.table(layout, rows, empty="No scenarios."))
 
 
 def _check_usage(
@@ -156,10 +156,10 @@ def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
             found = with_speed(found, "system" if speed == 1 else f"x{speed:g}")
     except NotFound as error:
         known = [each.name for each in all_shipped()]
-        terminal.complain(f"{error}{hint(name, known)}")
+        terminal.print_error(f"{error}{hint(name, known)}")
         raise typer.Exit(2) from None
     except ForewarnError as error:
-        terminal.complain(str(error))
+        terminal.print_error(str(error))
         raise typer.Exit(2) from None
     return with_command(found, command) if command else found
 
@@ -169,7 +169,7 @@ def _installed_request() -> "type[RehearsalRequest]":
     try:
         from forewarn.rehearsal.rehearse import RehearsalRequest
     except ModuleNotFoundError as error:
-        terminal.complain(
+        terminal.print_error(
             f"the server is not installed ({error.name} is missing)\n"
             "Install it with `pip install 'forewarn[server]'`."
         )
@@ -192,8 +192,8 @@ def _rehearse(session: Session, request: "RehearsalRequest", *, running: bool, u
     except Unavailable as error:
         raise ServerUnreachable(f"{error}\n{ADVICE}") from None
     except ForewarnError as error:
-        terminal.complain(str(error))
+        terminal.print_error(str(error))
         raise typer.Exit(1) from None
-    session.answer(as_json(report), lambda: show_report(report))
+    session.print_answer(as_json(report), lambda: show_report(report))
     if not report.held:
         raise typer.Exit(1)

@@ -6,7 +6,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.rollout_follow import follow
-from forewarn.cli.id_lookup import found
+from forewarn.cli.id_lookup import find_by_prefix
 from forewarn.cli.rollout_options import Reason, with_rollout
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views import rollout_view
@@ -34,7 +34,7 @@ Id = Annotated[
 def plan(session: Session, body: dict[str, Any]) -> None:
     """Show the whole plan, wave by wave with times; nothing happens."""
     answer = session.client.post("/v1/rollouts", body | {"dry_run": True})
-    session.answer(answer, lambda: rollout_view.show_plan(answer["rollout"]))
+    session.print_answer(answer, lambda: rollout_view.show_plan(answer["rollout"]))
 
 
 @app.command()
@@ -44,10 +44,10 @@ def start(session: Session, body: dict[str, Any], detach: Detach = False) -> Non
     """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
     answer = session.client.post("/v1/rollouts", body)
     if detach or session.json:
-        session.answer(answer, lambda: rollout_view.show_started(session, answer["rollout"]))
+        session.print_answer(answer, lambda: rollout_view.show_started(session, answer["rollout"]))
         return
     for warning in answer["rollout"]["warnings"]:
-        terminal.say(f"Warning: {warning}")
+        terminal.echo(f"Warning: {warning}")
     follow(session, answer["rollout"]["id"])
 
 
@@ -57,7 +57,7 @@ def list_(session: Session) -> None:
     """List rollouts, newest first."""
     answer = session.client.all("rollouts")
     rows = [rollout_view.row(each) for each in answer["rollouts"]]
-    session.answer(answer, lambda: terminal.table(rollout_view.LIST, rows, empty="No rollouts."))
+    session.print_answer(answer, lambda: terminal.table(rollout_view.LIST, rows, empty="No rollouts."))
 
 
 @app.command()
@@ -69,7 +69,7 @@ def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
         follow(session, meant)
         return
     answer = session.client.get(f"/v1/rollouts/{meant}", expected=True)
-    session.answer(answer, lambda: rollout_view.show(answer["rollout"]))
+    session.print_answer(answer, lambda: rollout_view.show(answer["rollout"]))
 
 
 @app.command()
@@ -115,7 +115,7 @@ def _meant(session: Session, typed: str | None, verb: str) -> dict[str, Any]:
     If none is open, the one that ended last can still be shown.
     """
     if typed is not None:
-        return {"id": typed.upper()} if is_guid(typed) else found(session.client, "rollouts", typed)
+        return {"id": typed.upper()} if is_guid(typed) else find_by_prefix(session.client, "rollouts", typed)
     listed = session.client.all("rollouts", open=True)["rollouts"]
     fitting = [each for each in listed if formatting.rollout_state(each) in FITTING[verb]]
     # Of the only one the server says best why it cannot be.
@@ -132,11 +132,11 @@ def _meant(session: Session, typed: str | None, verb: str) -> dict[str, Any]:
 def _do(session: Session, typed: str | None, verb: str, reason: str | None) -> None:
     meant = _meant(session, typed, verb)
     id_ = meant["id"]
-    # What has been looked at is what is meant: not what somebody else has made of it meanwhile.
+    # Only the version that was looked at: another may have been made of it meanwhile.
     seen = {"version": meant["version"]} if "version" in meant else {}
     body = seen | ({"reason": reason} if reason else {})
     answer = session.client.post(f"/v1/rollouts/{id_}/{verb}", body)
     state = formatting.rollout_state(answer["rollout"])
     if verb == "resume" and state == "paused":
         raise RequestRefused(f"Rollout {terminal.short(id_)} is paused again: {answer['rollout']['why']}")
-    session.answer(answer, lambda: terminal.say(f"Rollout {terminal.short(id_)}: {OUTCOMES[state]}."))
+    session.print_answer(answer, lambda: terminal.echo(f"Rollout {terminal.short(id_)}: {OUTCOMES[state]}."))

@@ -85,10 +85,10 @@ def backup(
     if json or (isinstance(ctx.obj, Session) and ctx.obj.json):
         terminal.print_json({"file": file, "webhooks": webhooks})
         return
-    terminal.say(f"The store is saved in {file}.")
+    terminal.echo(f"The store is saved in {file}.")
     if webhooks:
         which = "its webhook" if webhooks == 1 else f"its {webhooks} webhooks"
-        terminal.say(
+        terminal.echo(
             f"  Whoever serves it pushes to {which} as this store does: remove them there if it is a trial."
         )
 
@@ -98,7 +98,7 @@ def installed(part: str) -> ModuleType:
     try:
         return import_module(f"forewarn.server.{part}")
     except ModuleNotFoundError as error:
-        terminal.complain(
+        terminal.print_error(
             f"the server is not installed ({error.name} is missing)\n"
             "Install it with `pip install 'forewarn[server]'`."
         )
@@ -108,5 +108,5 @@ def installed(part: str) -> ModuleType:
 def _failed(error: Exception) -> typer.Exit:
     from forewarn.core.errors import Invalid
 
-    terminal.complain(str(error))
+    terminal.print_error(str(error))
     return typer.Exit(2 if isinstance(error, Invalid) else 1)

@@ -9,7 +9,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.duration_options import seconds
-from forewarn.cli.id_lookup import in_path
+from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.session import BAD_REQUEST, Session, noun, with_session
 from forewarn.client.calls import RequestRefused
@@ -26,7 +26,7 @@ Database = Annotated[
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
 
-LIST = terminal.Layout(
+LIST = terminal.TableLayout(
     columns=("TOKEN", "ROLE", "PROJECT", "STATE", "MADE", "BY", "EXPIRES"), spare=("BY", "MADE")
 )
 
@@ -50,8 +50,8 @@ def create(
     if database is None:
         answer = session.client.post("/v1/tokens", body)
     else:
-        answer = _on_store(lambda store: store.create(database, _grant(body), say=_say_beside))
-    session.answer(answer, lambda: _show_new(answer))
+        answer = _on_store(lambda store: store.create(database, _grant(body), say=_print_beside))
+    session.print_answer(answer, lambda: _show_new(answer))
 
 
 @app.command("list")
@@ -62,7 +62,7 @@ def list_(session: Session, database: Database = None) -> None:
         answer = session.client.all("tokens")
     else:
         answer = _on_store(lambda store: store.list_all(database))
-    session.answer(answer, lambda: _show_list(answer["tokens"]))
+    session.print_answer(answer, lambda: _show_list(answer["tokens"]))
 
 
 @app.command()
@@ -70,10 +70,10 @@ def list_(session: Session, database: Database = None) -> None:
 def revoke(session: Session, name: Name, database: Database = None) -> None:
     """End a token at once."""
     if database is None:
-        answer = session.client.post(f"/v1/tokens/{in_path('token', name)}/revoke")
+        answer = session.client.post(f"/v1/tokens/{quoted_name('token', name)}/revoke")
     else:
         answer = _on_store(lambda store: store.revoke(database, name))
-    session.answer(answer, lambda: _show_revoked(answer))
+    session.print_answer(answer, lambda: _show_revoked(answer))
 
 
 def _on_store(work: Callable[[ModuleType], dict[str, Any]]) -> dict[str, Any]:
@@ -106,8 +106,8 @@ def _grant(body: dict[str, Any]) -> object:
     return Grant(**wanted, life=life)
 
 
-def _say_beside(text: str) -> None:
-    """Say something that is not the secret."""
+def _print_beside(text: str) -> None:
+    """Print to stderr what is not the secret."""
     print(text, file=sys.stderr)
 
 
@@ -115,17 +115,17 @@ def _show_new(answer: dict[str, Any]) -> None:
     token = answer["token"]
     of = f" of {token['project']}" if token["project"] else ""
     until = f", until {formatting.at(token['expires_at'])}" if token["expires_at"] else ""
-    _say_beside(
+    _print_beside(
         f"Token {token['name']} ({token['role']}{of}{until}) is made. Its secret is shown only now;\n"
         "whoever has it sets FOREWARN_TOKEN to it:"
     )
-    terminal.say(answer["secret"])
+    terminal.echo(answer["secret"])
 
 
 def _show_revoked(answer: dict[str, Any]) -> None:
-    terminal.say(f"Token {answer['token']['name']} is revoked.")
+    terminal.echo(f"Token {answer['token']['name']} is revoked.")
     for warning in answer["warnings"]:
-        terminal.complain(warning)
+        terminal.print_error(warning)
 
 
 def _show_list(tokens: list[dict[str, Any]]) -> None:

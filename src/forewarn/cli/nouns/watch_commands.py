@@ -9,8 +9,8 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.completion import names
-from forewarn.cli.following.change_stream import Changes, Link, Outages, Record, UpToDate
-from forewarn.cli.following.fleet_copy import Mirror, Watched
+from forewarn.cli.following.change_stream import ChangeStream, LinkState, OutageNotes, Record, Refresher
+from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
 from forewarn.cli.session import Session, with_session
 from forewarn.cli.views import history_lines
 
@@ -33,81 +33,81 @@ Once = Annotated[bool, typer.Option("--once", help="Print what is now, and end."
 @with_session
 def watch(session: Session, group: Group = None, host: Host = None, once: Once = False) -> None:
     """Watch machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it."""
-    watched = Watched(project=session.project, group=group, host=host)
+    watched = WatchFilter(project=session.project, group=group, host=host)
     with session.client.kept_open() as client:
-        mirror = Mirror(client, watched)
-        mirror.check()
-        mirror.load()
+        copy = FleetCopy(client, watched)
+        copy.check()
+        copy.load()
         if once:
-            session.answer(_as_json(mirror), lambda: _print(mirror))
+            session.print_answer(_as_json(copy), lambda: _print(copy))
             return
         try:
-            _follow(session, mirror)
+            _follow(session, copy)
         except KeyboardInterrupt:
             return
 
 
-def _follow(session: Session, mirror: Mirror) -> None:
-    with Changes(session.client, project=session.project) as changes:
-        current = UpToDate(changes, load=mirror.load, take=mirror.take, rest=lambda: _mind_the_time(mirror))
+def _follow(session: Session, copy: FleetCopy) -> None:
+    with ChangeStream(session.client, project=session.project) as changes:
+        current = Refresher(changes, load=copy.load, take=copy.take, rest=lambda: _refresh_time(copy))
         if session.json:
-            _tell(mirror, current, lambda record: json.dumps(record, ensure_ascii=False))
+            _print_changes(copy, current, lambda record: json.dumps(record, ensure_ascii=False))
         elif terminal.is_terminal():
-            _draw(mirror, current)
+            _draw(copy, current)
         else:
-            _tell(mirror, current, history_lines.line)
+            _print_changes(copy, current, history_lines.line)
 
 
-def _tell(mirror: Mirror, current: UpToDate, written: Callable[[Record], str]) -> None:
+def _print_changes(copy: FleetCopy, current: Refresher, written: Callable[[Record], str]) -> None:
     """Print a line for each change."""
-    outages = Outages(current)
+    outages = OutageNotes(current)
     while True:
         records = current.wait(REDRAWN_EVERY)
-        outages.tell()
+        outages.note()
         for record in records:
-            if mirror.concerns(record):
-                terminal.say(written(record))
+            if copy.concerns(record):
+                terminal.echo(written(record))
 
 
-def _draw(mirror: Mirror, current: UpToDate) -> None:
+def _draw(copy: FleetCopy, current: Refresher) -> None:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    from forewarn.cli.following.watch_view import Size, View
+    from forewarn.cli.following.watch_view import ScreenSize, WatchView
 
-    screen, view = Console(highlight=False), View(mirror)
+    screen, view = Console(highlight=False), WatchView(copy)
     with Live(console=screen, screen=True, auto_refresh=False) as live:
         while True:
-            size = Size(width=screen.width, height=screen.height)
+            size = ScreenSize(width=screen.width, height=screen.height)
             lines = view.frame(size, link=current.link, trouble=current.trouble)
             live.update(Text("\n", no_wrap=True, end="").join(lines), refresh=True)
             current.wait(REDRAWN_EVERY)
 
 
-def _mind_the_time(mirror: Mirror) -> None:
-    if mirror.time is None or mirror.time.old:
-        mirror.read_time()
+def _refresh_time(copy: FleetCopy) -> None:
+    if copy.time is None or copy.time.old:
+        copy.read_time()
 
 
-def _print(mirror: Mirror) -> None:
+def _print(copy: FleetCopy) -> None:
     from rich.console import Console
 
-    from forewarn.cli.following.watch_view import Size, View
+    from forewarn.cli.following.watch_view import ScreenSize, WatchView
 
     width = shutil.get_terminal_size().columns if terminal.is_terminal() else terminal.UNBOUNDED
     screen = Console(highlight=False, width=width)
-    for line in View(mirror).frame(Size(width=width), link=Link.LIVE):
+    for line in WatchView(copy).frame(ScreenSize(width=width), link=LinkState.LIVE):
         screen.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=True)
 
 
-def _as_json(mirror: Mirror) -> dict[str, Any]:
-    now = mirror.time.at_present().isoformat() if mirror.time else None
+def _as_json(copy: FleetCopy) -> dict[str, Any]:
+    now = copy.time.at_present().isoformat() if copy.time else None
     return {
         "now": now,
-        "machines": list(mirror.machines.values()),
-        "hosts": mirror.hosts,
-        "events": mirror.events,
-        "holds": mirror.holds,
-        "rollouts": mirror.rollouts,
+        "machines": list(copy.machines.values()),
+        "hosts": copy.hosts,
+        "events": copy.events,
+        "holds": copy.holds,
+        "rollouts": copy.rollouts,
     }

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import whole_id
+from forewarn.cli.id_lookup import full_id
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.client.calls import RequestRefused
 from forewarn.core.moments import format_span_briefly
@@ -23,7 +23,7 @@ Secret = Annotated[
     typer.Option("--secret", metavar="TEXT", help="What signs the calls, as whsec_…; left out: made."),
 ]
 
-LIST = terminal.Layout(
+LIST = terminal.TableLayout(
     columns=("WEBHOOK", "URL", "PROJECT", "KINDS", "BEHIND", "FAILING SINCE", "NEXT TRY", "ERROR"),
     wraps=("KINDS", "ERROR"),
     spare=("KINDS", "PROJECT", "NEXT TRY"),
@@ -36,7 +36,7 @@ def add(session: Session, url: Url, kind: Kinds = None, secret: Secret = None) -
     """Push records to an address from now on; --project pushes only those of a project."""
     body = {"url": url, "kinds": kind or [], **session.scope}
     answer = session.client.post("/v1/webhooks", {**body, "secret": secret} if secret else body)
-    session.answer(answer, lambda: _show_added(session, answer))
+    session.print_answer(answer, lambda: _show_added(session, answer))
 
 
 @app.command("list")
@@ -45,34 +45,34 @@ def list_(session: Session) -> None:
     """List webhooks, with what is stuck and why."""
     answer = session.client.all("webhooks", **session.scope)
     rows = (_row(each) for each in answer["webhooks"])
-    session.answer(answer, lambda: terminal.table(LIST, rows, empty="No webhooks: nothing is pushed."))
+    session.print_answer(answer, lambda: terminal.table(LIST, rows, empty="No webhooks: nothing is pushed."))
 
 
 @app.command()
 @with_session
 def show(session: Session, id_: Id) -> None:
     """Show a webhook, with what is stuck and why."""
-    answer = session.client.get(f"/v1/webhooks/{whole_id(session.client, 'webhooks', id_)}")
-    session.answer(answer, lambda: _show(answer["webhook"]))
+    answer = session.client.get(f"/v1/webhooks/{full_id(session.client, 'webhooks', id_)}")
+    session.print_answer(answer, lambda: _show(answer["webhook"]))
 
 
 @app.command()
 @with_session
 def remove(session: Session, id_: Id) -> None:
     """Push nothing to an address any more."""
-    answer = session.client.call("DELETE", f"/v1/webhooks/{whole_id(session.client, 'webhooks', id_)}")
+    answer = session.client.call("DELETE", f"/v1/webhooks/{full_id(session.client, 'webhooks', id_)}")
     said = f"Nothing is pushed to {answer['webhook']['url']} any more."
-    session.answer(answer, lambda: terminal.say(said))
+    session.print_answer(answer, lambda: terminal.echo(said))
 
 
 @app.command()
 @with_session
 def test(session: Session, id_: Id) -> None:
     """Call a webhook now, and say what came of it."""
-    answer = session.client.post(f"/v1/webhooks/{whole_id(session.client, 'webhooks', id_)}/test")
+    answer = session.client.post(f"/v1/webhooks/{full_id(session.client, 'webhooks', id_)}/test")
     if not answer["delivered"]:
         raise RequestRefused(f"the call was not taken: {answer['error']}")
-    session.answer(answer, lambda: terminal.say("The call was taken."))
+    session.print_answer(answer, lambda: terminal.echo("The call was taken."))
 
 
 def _show(webhook: dict[str, Any]) -> None:
@@ -89,9 +89,9 @@ def _show(webhook: dict[str, Any]) -> None:
 def _show_added(session: Session, answer: dict[str, Any]) -> None:
     webhook = answer["webhook"]
     short = terminal.short(webhook["id"])
-    terminal.say(f"Records are pushed to {webhook['url']} from now on (webhook {short}).")
-    terminal.say(f"  Signed with: {answer['secret']}   (shown this once)")
-    terminal.say(f"  Try it out:  {session.command(f'webhook test {short}')}")
+    terminal.echo(f"Records are pushed to {webhook['url']} from now on (webhook {short}).")
+    terminal.echo(f"  Signed with: {answer['secret']}   (shown this once)")
+    terminal.echo(f"  Try it out:  {session.command(f'webhook test {short}')}")
 
 
 def _row(webhook: dict[str, Any]) -> tuple[object, ...]:

@@ -52,7 +52,7 @@ def _machine(machine: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in machine.items() if key == "project" or value != _MACHINE.get(key)}
     if machine["group"] is not None:
         kept.pop("project", None)  # its group says it
-    # A machine that was evicted is carried by nobody; TOML has no null.
+    # A machine that was evicted has no host; TOML has no null.
     return kept if "host" in kept else {**kept, "host": ""}
 
 

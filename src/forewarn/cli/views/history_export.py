@@ -33,7 +33,7 @@ def export(
     count, last = 0, above
     with session.client.kept_open() as client:
         pages = _pages(client, above, wanted)
-        # Before the file is made: nobody wants an empty one because there was no server.
+        # Before the file is made: without a server there should be none, rather than an empty one.
         first = next(pages, [])
         with _opened(file, append=resume) as (stream, begun):
             write = _writer(form, stream, headed=begun)
@@ -53,7 +53,7 @@ def _pages(client: OperatorClient, above: int, wanted: dict[str, Any]) -> Iterat
         # Said of the first page: the others may begin among what is left of the old ones.
         if above == begin and page["missing_up_to"] is not None:
             gone = f"records after {above} and up to {page['missing_up_to']}"
-            terminal.complain(f"{gone} may be missing: the history is not kept so long")
+            terminal.print_error(f"{gone} may be missing: the history is not kept so long")
         if page["records"]:
             yield page["records"]
             above = page["records"][-1]["number"]
@@ -143,7 +143,7 @@ def _said(session: Session, file: Path | None, count: int, last: int) -> None:
     if file is None:
         return
     told = {"file": str(file), "records": count, "last": last}
-    session.answer(
+    session.print_answer(
         told,
-        lambda: terminal.say(f"{_counted(count)} written to {file}, which goes up to number {last} now."),
+        lambda: terminal.echo(f"{_counted(count)} written to {file}, which goes up to number {last} now."),
     )

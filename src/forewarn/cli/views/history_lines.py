@@ -6,7 +6,7 @@ from forewarn.cli import formatting, terminal
 
 CLOCK_ADVANCED = "clock-advanced"
 
-LIST = terminal.Layout(
+LIST = terminal.TableLayout(
     columns=("NUMBER", "AT", "WHAT", "ON", "EVENT", "ORDER", "BY", "WHY"),
     wraps=("WHY",),
     spare=("NUMBER", "BY", "ORDER", "EVENT"),

@@ -1,4 +1,4 @@
-"""How a rehearsal is shown: drawn while it runs, or told in lines, and a report at the end."""
+"""How a rehearsal is shown: drawn while it runs, or printed in lines, and a report at the end."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LINES = 12
 REDRAWN = 8  # times a second
 
-GUESTS = terminal.Layout(
+GUESTS = terminal.TableLayout(
     columns=(
         "machine",
         "polls",
@@ -40,25 +40,25 @@ GUESTS = terminal.Layout(
 )
 
 
-class Watcher:
-    """Tells in lines what happens."""
+class RehearsalPrinter:
+    """Prints what happens, in lines."""
 
     def __init__(self, *, beside: bool, url_file: Path | None) -> None:
-        """Take whether to tell beside the output, which is for a program then."""
+        """Take whether to print to stderr, because a program reads the output."""
         self._stream = sys.stderr if beside else sys.stdout
         self._url_file = url_file
 
     def opened(
         self, opening: "RehearsalSetup", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
     ) -> None:
-        """Tell where the guests should poll."""
+        """Print where the guests should poll."""
         if self._url_file is not None:
             _write(self._url_file, opening.endpoints)
         for line in prologue(opening):
             self._say(line)
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
-        """Tell what has happened."""
+        """Print what has happened."""
         self._say(line_of(at, who, what))
 
     def satisfied(self) -> bool:
@@ -69,7 +69,7 @@ class Watcher:
         print(line, file=self._stream, flush=True)
 
 
-class Drawer(Watcher):
+class RehearsalScreen(RehearsalPrinter):
     """Draws the machines as they stand, and the latest of what happened."""
 
     def __init__(self, name: str, *, url_file: Path | None) -> None:
@@ -82,7 +82,7 @@ class Drawer(Watcher):
     def opened(
         self, opening: "RehearsalSetup", accounts: "Mapping[str, Account]", elapsed: Callable[[], timedelta]
     ) -> None:
-        """Tell where the guests should poll, and begin to draw."""
+        """Print where the guests should poll, and begin to draw."""
         super().opened(opening, accounts, elapsed)
         self._accounts, self._elapsed = accounts, elapsed
 
@@ -106,20 +106,20 @@ class Drawer(Watcher):
 
 
 @contextmanager
-def watching(name: str, *, beside: bool, url_file: Path | None) -> Iterator[Watcher]:
+def watching(name: str, *, beside: bool, url_file: Path | None) -> Iterator[RehearsalPrinter]:
     """Show a rehearsal while it runs."""
     if beside or not terminal.is_terminal():
-        yield Watcher(beside=beside, url_file=url_file)
+        yield RehearsalPrinter(beside=beside, url_file=url_file)
         return
     from rich.live import Live
 
-    drawer = Drawer(name, url_file=url_file)
-    with Live(get_renderable=drawer.drawn, refresh_per_second=REDRAWN):
-        yield drawer
+    screen = RehearsalScreen(name, url_file=url_file)
+    with Live(get_renderable=screen.drawn, refresh_per_second=REDRAWN):
+        yield screen
 
 
 def _write(path: Path, endpoints: Mapping[str, str]) -> None:
-    """Write the endpoints whole: somebody may be waiting for the file to appear."""
+    """Write the endpoints whole: a program may be waiting for the file to appear."""
     part = path.with_name(f"{path.name}.part")
     try:
         part.write_text(json.dumps(endpoints, indent=2) + "\n", encoding="utf-8")
@@ -129,7 +129,7 @@ def _write(path: Path, endpoints: Mapping[str, str]) -> None:
 
 
 def prologue(opening: "RehearsalSetup") -> list[str]:
-    """Say what is rehearsed, where the guests should poll, and how long it may take."""
+    """Write what is rehearsed, where the guests should poll, and how long it may take."""
     scenario, concerned = opening.scenario, opening.scenario.expect.machines
     where = f" in project {opening.project}" if opening.project else ""
     width = max(len(name) for name in opening.places)
@@ -143,11 +143,11 @@ def prologue(opening: "RehearsalSetup") -> list[str]:
         f"Rehearsing {scenario.name}{where} (clock {opening.clock}). {scenario.about}",
         *(f"  {name:{width}}  {place}" for name, place in opening.places.items()),
         f"Guests poll there. The scenario begins {began}.",
-        *_lasting(opening),
+        *_takes(opening),
     ]
 
 
-def _lasting(opening: "RehearsalSetup") -> list[str]:
+def _takes(opening: "RehearsalSetup") -> list[str]:
     if opening.unanswered is None:
         return []
     takes = format_span_briefly(opening.unanswered.total_seconds())
@@ -161,14 +161,14 @@ def line_of(at: timedelta, who: str, what: str) -> str:
 
 def show_report(report: "RehearsalReport") -> None:
     """Show what each guest did, and whether that was what was expected."""
-    terminal.say()
+    terminal.echo()
     rows = [row for guest in report.guests for row in _rows(guest)]
     terminal.table(GUESTS, rows, empty="No guest polled.")
-    terminal.say()
+    terminal.echo()
     for failure in report.failures:
-        terminal.say(f"  {failure}")
+        terminal.echo(f"  {failure}")
     lasted = format_span_briefly(report.lasted)
-    terminal.say(f"{report.scenario}: {'as expected' if report.held else 'not as expected'}, after {lasted}")
+    terminal.echo(f"{report.scenario}: {'as expected' if report.held else 'not as expected'}, after {lasted}")
 
 
 def _rows(guest: "GuestReport") -> list[tuple[object, ...]]:

@@ -8,13 +8,15 @@ from forewarn.cli.session import Session
 from forewarn.cli.views.order_view import show_waiting
 from forewarn.core.moments import format_span_briefly
 
-LIST = terminal.Layout(
+LIST = terminal.TableLayout(
     columns=("ROLLOUT", "ACTION", "STATE", "HOSTS", "WAVES", "BEGUN", "BY", "WHY"),
     wraps=("WHY",),
     spare=("BY", "BEGUN"),
 )
-WAVES = terminal.Layout(columns=("WAVE", "STATE", "HOSTS", "ANNOUNCED", "STARTED", "ENDED"), wraps=("HOSTS",))
-TIMELINE = terminal.Layout(
+WAVES = terminal.TableLayout(
+    columns=("WAVE", "STATE", "HOSTS", "ANNOUNCED", "STARTED", "ENDED"), wraps=("HOSTS",)
+)
+TIMELINE = terminal.TableLayout(
     columns=("WAVE", "HOSTS", "ANNOUNCED", "STARTS BY", "ENDS ABOUT", "TIMELINE"), wraps=("HOSTS",)
 )
 WIDTH = 40
@@ -62,7 +64,7 @@ def show(rollout: dict[str, Any]) -> None:
             ("notice", formatting.notice(rollout["notice"])),
         ]
     )
-    terminal.say()
+    terminal.echo()
     rows = (
         (
             number,
@@ -79,7 +81,7 @@ def show(rollout: dict[str, Any]) -> None:
 
 
 def _known_or_about(known: str | None, expected: str | None) -> str | None:
-    """Say when something was or, as long as nobody knows that, about when it will be."""
+    """Write when something was or, before that, about when it will be."""
     return formatting.at(known) if known or not expected else f"about {formatting.at(expected)}"
 
 
@@ -92,7 +94,7 @@ def show_started(session: Session, rollout: dict[str, Any]) -> None:
     """Show what has been begun, and how to follow it."""
     show(rollout)
     _show_warnings(rollout)
-    terminal.say(
+    terminal.echo(
         f"\n  Follow it:  {session.command('rollout show ' + terminal.short(rollout['id']) + ' --follow')}"
     )
 
@@ -100,7 +102,7 @@ def show_started(session: Session, rollout: dict[str, Any]) -> None:
 def show_plan(rollout: dict[str, Any]) -> None:
     """Draw a plan, wave by wave."""
     waves = rollout["waves"]
-    # Of waves that no window has room for after the others nobody knows the end.
+    # Waves that no window has room for after the others have no known end.
     first, last = _time(waves[0]["announce_at"]), _time(rollout["ends_at"] or waves[0]["end_at"])
     rows = (
         (
@@ -118,7 +120,7 @@ def show_plan(rollout: dict[str, Any]) -> None:
     length = formatting.between(waves[0]["announce_at"], rollout["ends_at"])
     legend = f"({NOTICE} notice, {WORK} work)"
     disturbs = any(wave["stages"] for wave in waves)
-    terminal.say(
+    terminal.echo(
         f"\n{count}, {length} if nobody approves early {legend}." if disturbs else f"\n{count}: {IDLE}."
     )
     _show_reasons(rollout)
@@ -126,7 +128,7 @@ def show_plan(rollout: dict[str, Any]) -> None:
 
 
 def _bar(wave: dict[str, Any], first: datetime, last: datetime) -> str:
-    """Draw one wave's share of the whole time; one that disturbs nobody takes none."""
+    """Draw one wave's share of the whole time; one that disturbs no machine takes none."""
     if not wave["stages"]:
         return IDLE
     whole = (last - first).total_seconds() or 1.0
@@ -144,17 +146,17 @@ def _bar(wave: dict[str, Any], first: datetime, last: datetime) -> str:
 def _show_reasons(rollout: dict[str, Any]) -> None:
     if not rollout["waiting"]:
         return
-    terminal.say("\nWaiting:")
+    terminal.echo("\nWaiting:")
     show_waiting({"waiting": rollout["waiting"][:MOST_REASONS]})
     if len(rollout["waiting"]) > MOST_REASONS:
-        terminal.say(f"  … and {len(rollout['waiting']) - MOST_REASONS} more (--json has all)")
+        terminal.echo(f"  … and {len(rollout['waiting']) - MOST_REASONS} more (--json has all)")
 
 
 def _show_warnings(rollout: dict[str, Any]) -> None:
     if rollout["warnings"]:
-        terminal.say("\nWarnings:")
+        terminal.echo("\nWarnings:")
     for warning in rollout["warnings"]:
-        terminal.say(f"  {warning}")
+        terminal.echo(f"  {warning}")
 
 
 def _time(moment: str) -> datetime:

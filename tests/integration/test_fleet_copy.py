@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.cli.following.fleet_copy import Mirror, Watched
+from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
 from forewarn.client.calls import OperatorClient
 from forewarn.core.words import Action
 from forewarn.wire import operator
@@ -55,10 +55,10 @@ def client(asked: Asked) -> Iterator[OperatorClient]:
 def test_only_machines_that_are_watched_are_read(
     asked: Asked, client: OperatorClient, filters: dict[str, str]
 ) -> None:
-    mirror = Mirror(client, Watched(**filters))
-    mirror.check()
-    mirror.load()
-    assert mirror.machines
+    copy = FleetCopy(client, WatchFilter(**filters))
+    copy.check()
+    copy.load()
+    assert copy.machines
     for path, query in asked.about_machines():
         assert (path, query | filters) == ("/v1/machines", query)
 
@@ -66,13 +66,13 @@ def test_only_machines_that_are_watched_are_read(
 def test_a_change_to_another_group_is_not_read(
     service: Service, asked: Asked, client: OperatorClient
 ) -> None:
-    mirror = Mirror(client, Watched(group="web"))
-    mirror.load()
+    copy = FleetCopy(client, WatchFilter(group="web"))
+    copy.load()
     before = len(service.history())
     for name in ("db", "web-0"):
         service.put(name, tags={"changed": "yes"})
     asked.calls.clear()
-    mirror.take([operator.record(record) for record in service.history()[before:]])
+    copy.take([operator.record(record) for record in service.history()[before:]])
     assert [path for path, _ in asked.about_machines()] == ["/v1/machines/web-0"]
 
 
@@ -83,17 +83,17 @@ def test_an_open_rollout_is_shown_however_many_have_ended_since(
     service.rollouts.pause(old.id, by="test")
     for _ in range(60):
         service.rollouts.abort(service.roll("host-2").id, by="test")
-    mirror = Mirror(client, Watched())
-    mirror.load()
-    assert mirror.rollouts is not None
-    assert [each["id"] for each in mirror.rollouts] == [old.id]
+    copy = FleetCopy(client, WatchFilter())
+    copy.load()
+    assert copy.rollouts is not None
+    assert [each["id"] for each in copy.rollouts] == [old.id]
 
 
 def test_what_is_gone_while_it_is_watched_leaves_nothing(service: Service, client: OperatorClient) -> None:
-    mirror = Mirror(client, Watched(group="web"))
+    copy = FleetCopy(client, WatchFilter(group="web"))
     service.order("web-0", Action.FREEZE)
-    mirror.load()
-    assert (len(mirror.machines), len(mirror.events)) == (6, 1)
+    copy.load()
+    assert (len(copy.machines), len(copy.events)) == (6, 1)
     service.apply(fleet())
-    mirror.load()
-    assert (mirror.machines, mirror.events) == ({}, [])
+    copy.load()
+    assert (copy.machines, copy.events) == ({}, [])
