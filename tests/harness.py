@@ -50,8 +50,8 @@ TEST = OrderRequest(by="test")
 class Ids:
     """Ids in a row, so that every run is the same."""
 
-    def __init__(self) -> None:
-        self._last = 0
+    def __init__(self, after: int = 0) -> None:
+        self._last = after
 
     def __call__(self) -> str:
         self._last += 1
@@ -122,10 +122,12 @@ class WatchedDriver:
 class Service:
     """A service on a database, turned by hand."""
 
-    def __init__(self, url: str, *, policy: Policy | None = None, start: datetime = START) -> None:
+    def __init__(
+        self, url: str, *, policy: Policy | None = None, start: datetime = START, ids: Ids | None = None
+    ) -> None:
         self.url = url
         self.policy = policy or Policy()
-        self.ids = Ids()
+        self.ids = ids or Ids()
         self.secrets = Secrets()
         self.polls = Polls()
         self.driver = WatchedDriver()
@@ -249,6 +251,11 @@ class Service:
         """Approve as a guest."""
         ids = [event if isinstance(event, str) else event.id for event in events]
         self.plane.approve(self.machine(name).id, ids, address="127.0.0.1")
+        self.tick()
+
+    def defer(self, name: str, *, seconds: int) -> None:
+        """Ask as a guest for more time before each event that it sees."""
+        self.plane.defer(self.machine(name).id, {event.id: seconds for event in self.events(name)})
         self.tick()
 
     def put(self, name: str, /, **changes: object) -> Machine:

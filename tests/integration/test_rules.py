@@ -83,17 +83,19 @@ class CheckedStore:
     def __init__(self, store: SqlStore, service: Service) -> None:
         self._store = store
         self._service = service
+        self._after: Slice | None = None  # the last transaction, if it is known
         self.read = store.read
 
     @contextmanager
     def write(self, *, project: ProjectName | None = None) -> Iterator[Transaction]:
-        with self._store.read() as snapshot:
-            before = snapshot.everything()
+        before, self._after = self._after or self._everything(), None
         saved: list[Any] = []
         with self._store.write(project=project) as tx:
             yield _Saving(tx, saved)  # type: ignore[misc]
+        if not saved:
+            return
         with self._store.read() as snapshot:
-            after = snapshot.everything()
+            after = self._after = snapshot.everything()
             records = snapshot.history(HistoryFilter(limit=1000))
         fresh = [record for record in records if record.number > before.number]
         for changes in saved:
@@ -101,6 +103,10 @@ class CheckedStore:
                 before=before, after=after, records=fresh, now=changes.now, policy=self._service.policy
             )
             assert violations(change) == []
+
+    def _everything(self) -> Slice:
+        with self._store.read() as snapshot:
+            return snapshot.everything()
 
 
 class _Saving:

@@ -1,0 +1,172 @@
+"""What older versions have written is opened and carried on: stores on both databases, an agent's journal."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.core.checks import misplaced, overdue, unexplained
+from forewarn.core.words import ApprovalRule, ApprovedBy, GroupKind, HostState, Kind, MachineState
+from tests.agent_program import AgentProgram
+from tests.fixtures import agent_story, versions
+from tests.fixtures.agent_story import AGAIN, EVENTS, FINISHED, LATER_ON, LISTED_LAST, LOST, OVER, PASSED
+from tests.fixtures.story import PORT, Player
+from tests.fixtures.versions import VERSIONS
+from tests.harness import Service, sqlite_url
+from tests.integration.test_rules import CheckedStore
+from tests.process import Program, free_port, until
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, version: str, tmp_path: Path) -> str:
+    """Give the URL of a database with the store of a version."""
+    sqlite = request.param == "sqlite"
+    url = sqlite_url(tmp_path) if sqlite else str(request.getfixturevalue("postgres_url"))
+    versions.put_back(version, url)
+    return url
+
+
+@pytest.fixture
+def service(url: str) -> Iterator[Service]:
+    service = versions.opened(url)
+    yield service
+    service.close()
+
+
+# The store
+
+
+def test_a_server_opens_the_store_and_says_what_was_said_of_it(
+    version: str, url: str, tmp_path: Path
+) -> None:
+    said, port = versions.saved(version), free_port()
+    versions.move_port(url, port)
+    with Program(tmp_path, "--database", url) as program:
+        program.operator(said["token"])
+        now = {path: _answer(program, path) for path in said["answers"]}
+        documents = {
+            machine: program.guest(now[f"/v1/machines/{machine}"]["machine"]["address"]).document()
+            for machine in said["documents"]
+        }
+    before = _with_port(versions.without_last_calls(said["answers"]), port)
+    assert versions.differences(before, versions.without_last_calls(now)) == []
+    assert documents == said["documents"]
+
+
+def _answer(program: Program, path: str) -> Any:
+    answer = program.call("GET", path)
+    assert answer.status_code == 200, f"{path}: {answer.text}"
+    return answer.json() if "json" in answer.headers["content-type"] else answer.text
+
+
+def _with_port(answers: dict[str, Any], port: int) -> Any:
+    return json.loads(json.dumps(answers).replace(f'"port": {PORT}', f'"port": {port}'))
+
+
+def test_everything_that_was_open_is_carried_on_to_its_end(version: str, service: Service) -> None:
+    said = versions.saved(version)
+    if service.url.startswith("sqlite"):  # every transaction; that takes long, and the rules are the same
+        service.wire(CheckedStore(service.store, service))  # type: ignore[arg-type]
+    player = Player(service)
+    player.use(said["token"])
+
+    def check() -> None:
+        whole = service.everything()
+        assert misplaced(whole) == []
+        assert unexplained(whole) == []
+        assert overdue(whole, now=service.clock.now(), policy=service.policy) == []
+
+    check()
+    assert versions.carry_on(player, check) == said["ends"]
+    assert versions.still_open(player, "orders") == []
+    assert versions.still_open(player, "rollouts") == []
+    assert player.get("/v1/events")["events"] == []
+
+
+def test_the_store_has_everything_in_every_state(version: str) -> None:
+    answers = versions.saved(version)["answers"]
+    orders = [each["order"] for path, each in answers.items() if path.startswith("/v1/orders/")]
+    stages = [stage for order in orders for stage in order["stages"]]
+    steps = [step for stage in stages for step in stage["steps"]]
+    assert {order["state"] for order in orders} == {
+        *("queued", "announced", "started", "done", "failed", "cancelled")
+    }
+    assert {stage["state"] for stage in stages} == {"queued", "announced", "started", "done"}
+    assert {step["state"] for step in steps} == {"waiting", "running", "done", "failed", "moot"}
+    rollouts = [each["rollout"] for path, each in answers.items() if path.startswith("/v1/rollouts/")]
+    waves = [wave for rollout in rollouts for wave in rollout["waves"]]
+    assert {rollout["state"] for rollout in rollouts} == {"running", "paused", "done", "aborted"}
+    assert {wave["state"] for wave in waves} == {"planned", "announced", "started", "checking", "done"}
+
+
+def test_the_store_has_every_kind_of_thing(version: str) -> None:
+    answers = versions.saved(version)["answers"]
+    events = [each["event"] for path, each in answers.items() if path.startswith("/v1/events/")]
+    approvals = [approval for event in events for approval in event["approvals"]]
+    groups = answers["/v1/groups?limit=1000"]["groups"]
+    kinds = {record["kind"] for record in answers["/v1/history?limit=1000"]["records"]}
+    machines = answers["/v1/machines?limit=1000"]["machines"]
+    hosts = answers["/v1/hosts?limit=1000"]["hosts"]
+    assert {approval["kind"] for approval in approvals} == set(ApprovedBy)
+    assert {event["status"] for event in events} == {"Scheduled", "Started"}
+    assert {group["kind"] for group in groups} == set(GroupKind) - {GroupKind.STANDALONE}
+    assert {group["policy"]["approval"] for group in groups} == set(ApprovalRule)
+    assert {machine["state"] for machine in machines} == set(MachineState)
+    assert {host["state"] for host in hosts} == set(HostState)
+    assert kinds == set(Kind)
+
+
+# The agent's journal
+
+
+def test_the_journal_says_what_it_said(version: str, tmp_path: Path) -> None:
+    agent = _left_agent(version, tmp_path, "http://127.0.0.1:1")
+    said = json.loads((_left(version) / "told.json").read_text())
+    assert versions.differences(said, agent_story.told(agent)) == []
+
+
+def test_the_agent_carries_on_with_every_event(version: str, tmp_path: Path) -> None:
+    listed = (*LISTED_LAST, replace(LATER_ON, not_before=PASSED))
+    waited_for = [FINISHED, LOST, AGAIN, LATER_ON]
+    with (
+        agent_story.endpoint(*{event.id: event for event in listed}.values()) as endpoint,
+        _left_agent(version, tmp_path, endpoint.url) as agent,
+    ):
+        until(lambda: len(endpoint.approved) >= len(waited_for), what="the approvals that were missing")
+        agent.out.wait_for("not approved: held failed")
+        endpoint.show()
+        for event in EVENTS:
+            if event is not OVER:
+                agent_story.wait_for(agent, event, "over")
+        assert agent_story.told(agent) == []
+    assert sorted(endpoint.approved) == sorted(event.id for event in waited_for)
+    assert sorted(agent_story.ran(tmp_path)) == sorted(
+        [
+            *("prepare lost 2", "prepare again 2", "prepare later 1"),
+            *("recover returning 2", "recover hindered 2", "recover started 1", "recover held 1"),
+            *(
+                "recover finished 1",
+                "recover lost 1",
+                "recover again 1",
+                "recover later 1",
+                "recover start 1",
+            ),
+        ]
+    )
+
+
+def _left(version: str) -> Path:
+    return versions.FOLDER / version / versions.AGENT
+
+
+def _left_agent(version: str, folder: Path, url: str) -> AgentProgram:
+    agent_story.put_back(_left(version), folder)
+    return agent_story.agent_in(folder, url)
