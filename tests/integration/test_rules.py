@@ -96,8 +96,7 @@ class CheckedStore:
             return
         with self._store.read() as snapshot:
             after = self._after = snapshot.everything()
-            records = snapshot.history(HistoryFilter(limit=1000))
-        fresh = [record for record in records if record.number > before.number]
+            fresh = snapshot.history(HistoryFilter(above=before.number, limit=1000))
         for changes in saved:
             change = Change(
                 before=before, after=after, records=fresh, now=changes.now, policy=self._service.policy

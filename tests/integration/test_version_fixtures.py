@@ -13,11 +13,15 @@ from forewarn.core.words import ApprovalRule, ApprovedBy, GroupKind, HostState, 
 from tests.agent_program import AgentProgram
 from tests.fixtures import agent_story, versions
 from tests.fixtures.agent_story import AGAIN, EVENTS, FINISHED, LATER_ON, LISTED_LAST, LOST, OVER, PASSED
+from tests.fixtures.make_version import played
 from tests.fixtures.story import PORT, Player
 from tests.fixtures.versions import VERSIONS
-from tests.harness import Service, sqlite_url
+from tests.harness import Service
 from tests.integration.test_rules import CheckedStore
 from tests.process import Program, free_port, until
+from tests.stores import sqlite_url
+
+PRESENT = "present"  # what this version would leave
 
 
 @pytest.fixture(params=VERSIONS)
@@ -28,8 +32,8 @@ def version(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, version: str, tmp_path: Path) -> str:
     """Give the URL of a database with the store of a version."""
-    sqlite = request.param == "sqlite"
-    url = sqlite_url(tmp_path) if sqlite else str(request.getfixturevalue("postgres_url"))
+    sqlite = f"sqlite:///{tmp_path / 'forewarn.db'}"
+    url = sqlite if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
     versions.put_back(version, url)
     return url
 
@@ -51,14 +55,21 @@ def test_a_server_opens_the_store_and_says_what_was_said_of_it(
     versions.move_port(url, port)
     with Program(tmp_path, "--database", url) as program:
         program.operator(said["token"])
-        now = {path: _answer(program, path) for path in said["answers"]}
+        now = {path: _answer(program, path) for path in said["answers"] if _is_asked(path, url)}
         documents = {
-            machine: program.guest(now[f"/v1/machines/{machine}"]["machine"]["address"]).document()
-            for machine in said["documents"]
+            machine["name"]: program.guest(machine["address"]).document()
+            for machine in now["/v1/machines?limit=1000"]["machines"]
+            if machine["name"] in said["documents"]
         }
-    before = _with_port(versions.without_last_calls(said["answers"]), port)
+    before = {path: said["answers"][path] for path in now}
+    before = _with_port(versions.without_last_calls(before), port)
     assert versions.differences(before, versions.without_last_calls(now)) == []
     assert documents == said["documents"]
+
+
+def _is_asked(path: str, url: str) -> bool:
+    """Machines and hosts are many, and listed: to ask for each one of them is enough on one database."""
+    return url.startswith("sqlite") or not path.startswith(("/v1/machines/", "/v1/hosts/"))
 
 
 def _answer(program: Program, path: str) -> Any:
@@ -91,8 +102,14 @@ def test_everything_that_was_open_is_carried_on_to_its_end(version: str, service
     assert player.get("/v1/events")["events"] == []
 
 
-def test_the_store_has_everything_in_every_state(version: str) -> None:
-    answers = versions.saved(version)["answers"]
+@pytest.mark.parametrize("version", [*VERSIONS, PRESENT])
+def test_the_store_has_everything_in_every_state(version: str, tmp_path: Path) -> None:
+    shown = played(sqlite_url(tmp_path)) if version == PRESENT else versions.saved(version)
+    _check_states(shown["answers"])
+    _check_kinds(shown["answers"])
+
+
+def _check_states(answers: dict[str, Any]) -> None:
     orders = [each["order"] for path, each in answers.items() if path.startswith("/v1/orders/")]
     stages = [stage for order in orders for stage in order["stages"]]
     steps = [step for stage in stages for step in stage["steps"]]
@@ -107,8 +124,7 @@ def test_the_store_has_everything_in_every_state(version: str) -> None:
     assert {wave["state"] for wave in waves} == {"planned", "announced", "started", "checking", "done"}
 
 
-def test_the_store_has_every_kind_of_thing(version: str) -> None:
-    answers = versions.saved(version)["answers"]
+def _check_kinds(answers: dict[str, Any]) -> None:
     events = [each["event"] for path, each in answers.items() if path.startswith("/v1/events/")]
     approvals = [approval for event in events for approval in event["approvals"]]
     groups = answers["/v1/groups?limit=1000"]["groups"]
