@@ -60,7 +60,7 @@ def approve(session: Session, id_: Id) -> None:
 @app.command()
 @with_session
 def cancel(session: Session, id_: Id) -> None:
-    """Call off the order of an event, with all its events."""
+    """Cancel the order of an event, with all its events."""
     answer = session.client.post(f"/v1/events/{full_id(session.client, 'events', id_)}/cancel")
     event = answer["event"]
     said = f"Event {terminal.short(event['id'])} is called off, with its order."

@@ -68,39 +68,21 @@ def maintenance(
     _order(session, name, "maintenance", reason, **terms)
 
 
-@app.command()
-@with_session
-def degrade(session: Session, name: Name, reason: Reason = None) -> None:
-    """Say that a host is going to fail: its machines move within days."""
-    _order(session, name, "degrade", reason)
+def _add_order(verb: str, about: str) -> None:
+    @app.command(verb, help=about)
+    @with_session
+    def order(session: Session, name: Name, reason: Reason = None) -> None:
+        _order(session, name, verb, reason)
 
 
-@app.command()
-@with_session
-def fail(session: Session, name: Name, reason: Reason = None) -> None:
-    """Say that a host has failed: its machines come back on others."""
-    _order(session, name, "fail", reason)
-
-
-@app.command()
-@with_session
-def restore(session: Session, name: Name, reason: Reason = None) -> None:
-    """Say that a host is sound again."""
-    _order(session, name, "restore", reason)
-
-
-@app.command()
-@with_session
-def cordon(session: Session, name: Name, reason: Reason = None) -> None:
-    """Let a host take no more machines."""
-    _order(session, name, "cordon", reason)
-
-
-@app.command()
-@with_session
-def uncordon(session: Session, name: Name, reason: Reason = None) -> None:
-    """Let a host take machines again."""
-    _order(session, name, "uncordon", reason)
+for _verb, _about in {
+    "degrade": "Say that a host is going to fail: its machines move within days.",
+    "fail": "Say that a host has failed: its machines come back on others.",
+    "restore": "Say that a host is sound again.",
+    "cordon": "Let a host take no more machines.",
+    "uncordon": "Let a host take machines again.",
+}.items():
+    _add_order(_verb, _about)
 
 
 def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:

@@ -90,39 +90,21 @@ def restart(session: Session, name: Name, reason: Reason = None, now: Now = Fals
     _order(session, name, "restart", reason, now=now)
 
 
-@app.command()
-@with_session
-def redeploy(session: Session, name: Name, reason: Reason = None) -> None:
-    """Move a machine to another host."""
-    _order(session, name, "redeploy", reason)
+def _add_order(action: str, about: str) -> None:
+    @app.command(action, help=about)
+    @with_session
+    def order(session: Session, name: Name, reason: Reason = None) -> None:
+        _order(session, name, action, reason)
 
 
-@app.command()
-@with_session
-def freeze(session: Session, name: Name, reason: Reason = None) -> None:
-    """Pause a machine for seconds."""
-    _order(session, name, "freeze", reason)
-
-
-@app.command()
-@with_session
-def evict(session: Session, name: Name, reason: Reason = None) -> None:
-    """Evict a spot machine; `start` brings it back."""
-    _order(session, name, "evict", reason)
-
-
-@app.command()
-@with_session
-def terminate(session: Session, name: Name, reason: Reason = None) -> None:
-    """Delete a machine, after notice."""
-    _order(session, name, "terminate", reason)
-
-
-@app.command()
-@with_session
-def start(session: Session, name: Name, reason: Reason = None) -> None:
-    """Start a machine that was evicted."""
-    _order(session, name, "start", reason)
+for _action, _about in {
+    "redeploy": "Move a machine to another host.",
+    "freeze": "Pause a machine for seconds.",
+    "evict": "Evict a spot machine; `start` brings it back.",
+    "terminate": "Delete a machine, after notice.",
+    "start": "Start a machine that was evicted.",
+}.items():
+    _add_order(_action, _about)
 
 
 def _order(session: Session, name: str, action: str, reason: str | None, *, now: bool = False) -> None:

@@ -84,14 +84,14 @@ def heartbeat(session: Session, id_: Id) -> None:
 @app.command()
 @with_session
 def abandon(session: Session, id_: Id) -> None:
-    """Give up an order that failed."""
+    """Abandon an order that failed."""
     _do(session, id_, "abandon", "given up; what was not done stays undone")
 
 
 @app.command()
 @with_session
 def cancel(session: Session, id_: Id) -> None:
-    """Call an order off, with all its events."""
+    """Cancel an order, with all its events."""
     order = _do(session, id_, "cancel", "called off, with all its events")
     if not session.json:
         show_still_degraded(session, order)

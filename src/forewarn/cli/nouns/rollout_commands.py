@@ -89,7 +89,7 @@ def resume(session: Session, id_: Id = None) -> None:
 @app.command()
 @with_session
 def abort(session: Session, id_: Id = None, reason: Reason = None) -> None:
-    """Give up what has not started; what has is finished first."""
+    """Abandon what has not started; what has is finished first."""
     _do(session, id_, "abort", reason)
 
 
