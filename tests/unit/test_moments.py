@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.agent.setup import agent_config
-from forewarn.cli.duration_options import seconds as typed
+from forewarn.cli.options.shared_options import seconds as typed
 from forewarn.config import load
 from forewarn.core.moments import format_span, format_span_briefly, parse_span, write_span
 from forewarn.rehearsal.scenario_file import read_scenario

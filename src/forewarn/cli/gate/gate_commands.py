@@ -12,11 +12,18 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.completion import names
-from forewarn.cli.duration_options import Deadline, Heartbeat, Takes, seconds_or_none
 from forewarn.cli.gate.gate_run import Gate, under_way
 from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.id_lookup import full_id
+from forewarn.cli.options.shared_options import (
+    Deadline,
+    Heartbeat,
+    HostArgument,
+    MachineArgument,
+    OrderArgument,
+    Takes,
+    seconds_or_none,
+)
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_no_event
 from forewarn.client.calls import RequestRefused
@@ -25,12 +32,7 @@ app = noun("Announce, wait for the guests, then run your own command.")
 
 EXTERNAL = "external"
 
-Id = Annotated[str, typer.Argument(metavar="ORDER", help="Its id, or how it begins.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask whether somebody else is at it.")]
-HostName = Annotated[str, typer.Argument(metavar="HOST", show_default=False, autocompletion=names("hosts"))]
-MachineName = Annotated[
-    str, typer.Argument(metavar="MACHINE", show_default=False, autocompletion=names("machines"))
-]
 HostAction = Annotated[
     Literal["freeze", "reboot", "redeploy"],
     typer.Option("--action", help="What the command does to the machines.", show_default=False),
@@ -54,7 +56,7 @@ Emergency = Annotated[
 @with_session
 def host(
     session: Session,
-    name: HostName,
+    name: HostArgument,
     action: HostAction,
     command: Command = None,
     wait: Wait = False,
@@ -78,7 +80,7 @@ def host(
 @with_session
 def machine(
     session: Session,
-    name: MachineName,
+    name: MachineArgument,
     action: MachineAction,
     command: Command = None,
     wait: Wait = False,
@@ -97,7 +99,9 @@ def machine(
 
 @app.command()
 @with_session
-def order(session: Session, id_: Id, command: Command = None, wait: Wait = False, yes: Yes = False) -> None:
+def order(
+    session: Session, id_: OrderArgument, command: Command = None, wait: Wait = False, yes: Yes = False
+) -> None:
     """Take up an order again: its work failed, or its gate has gone."""
     _check(command, wait=wait)
     path = f"/v1/orders/{full_id(session.client, 'orders', id_)}"

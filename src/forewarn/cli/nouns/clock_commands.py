@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.duration_options import seconds
+from forewarn.cli.options.shared_options import seconds
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show service time; turn it, if the clock is a manual one.")

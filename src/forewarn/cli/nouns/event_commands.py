@@ -2,17 +2,16 @@
 
 from typing import Annotated, Any
 
-import typer
-
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import full_id
+from forewarn.cli.options.shared_options import id_argument
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_still_degraded
 from forewarn.core.moments import format_span_briefly
 
 app = noun("Show what guests are being told; approve or cancel it.")
 
-Id = Annotated[str, typer.Argument(metavar="EVENT", help="Its id, or how it begins.", show_default=False)]
+Id = Annotated[str, id_argument("EVENT")]
 
 LIST = terminal.TableLayout(
     columns=(

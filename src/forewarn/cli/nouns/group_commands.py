@@ -2,11 +2,9 @@
 
 from typing import Annotated, Any
 
-import typer
-
 from forewarn.cli import formatting, terminal
-from forewarn.cli.completion import names
 from forewarn.cli.id_lookup import quoted_name
+from forewarn.cli.options.shared_options import name_argument
 from forewarn.cli.session import Session, noun, with_session
 
 app = noun("Show whom events are delivered to.")
@@ -30,7 +28,7 @@ def list_(session: Session) -> None:
 @with_session
 def show(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="GROUP", show_default=False, autocompletion=names("groups"))],
+    name: Annotated[str, name_argument("GROUP", "groups")],
 ) -> None:
     """Show a group."""
     answer = session.client.get(f"/v1/groups/{quoted_name('group', name)}")

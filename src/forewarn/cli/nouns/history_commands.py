@@ -7,8 +7,8 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.command_group import CommandGroup
-from forewarn.cli.completion import names
 from forewarn.cli.id_lookup import full_id
+from forewarn.cli.options.completion import names
 from forewarn.cli.session import Json, Project, Server, Session, Token, keep_options, with_session
 from forewarn.cli.views import history_lines
 from forewarn.client.calls import PAGE

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.completion import names
 from forewarn.cli.id_lookup import full_id
+from forewarn.cli.options.completion import names
 from forewarn.cli.session import Session, with_session
 from forewarn.client.calls import RequestRefused
 

@@ -5,17 +5,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.completion import names
-from forewarn.cli.duration_options import Deadline, Takes, seconds_or_none
 from forewarn.cli.id_lookup import quoted_name
+from forewarn.cli.options.shared_options import Deadline, HostArgument, Reason, Takes, seconds_or_none
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.client.calls import PAGE
 
 app = noun("Show hosts, maintain them, and say how they are.")
 
-Name = Annotated[str, typer.Argument(metavar="HOST", show_default=False, autocompletion=names("hosts"))]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Emergency = Annotated[
     str | None,
     typer.Option("--emergency", metavar="REASON", help="Give no notice; recorded as a broken promise."),
@@ -39,7 +36,7 @@ def list_(session: Session) -> None:
 
 @app.command()
 @with_session
-def show(session: Session, name: Name) -> None:
+def show(session: Session, name: HostArgument) -> None:
     """Show a host and what it carries."""
     answer = session.client.get(f"/v1/hosts/{quoted_name('host', name)}")
     session.print_answer(answer, lambda: terminal.details(answer["host"].items()))
@@ -49,7 +46,7 @@ def show(session: Session, name: Name) -> None:
 @with_session
 def maintenance(
     session: Session,
-    name: Name,
+    name: HostArgument,
     action: Action,
     reason: Reason = None,
     emergency: Emergency = None,
@@ -71,7 +68,7 @@ def maintenance(
 def _add_order(verb: str, about: str) -> None:
     @app.command(verb, help=about)
     @with_session
-    def order(session: Session, name: Name, reason: Reason = None) -> None:
+    def order(session: Session, name: HostArgument, reason: Reason = None) -> None:
         _order(session, name, verb, reason)
 
 

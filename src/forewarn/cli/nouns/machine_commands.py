@@ -5,19 +5,17 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.completion import names
 from forewarn.cli.confirmation import confirm
 from forewarn.cli.id_lookup import quoted_name
-from forewarn.cli.machine_options import with_declaration
+from forewarn.cli.options.machine_options import with_declaration
+from forewarn.cli.options.shared_options import MachineArgument, Reason
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_order_on_machine
 
 app = noun("Show machines, and order something to be done to one.")
 
-Name = Annotated[str, typer.Argument(metavar="MACHINE", show_default=False, autocompletion=names("machines"))]
 Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where nobody can be asked.")]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 
 LIST = terminal.TableLayout(
     columns=(
@@ -51,7 +49,7 @@ def list_(
 
 @app.command()
 @with_session
-def show(session: Session, name: Name) -> None:
+def show(session: Session, name: MachineArgument) -> None:
     """Show a machine."""
     answer = session.client.get(f"/v1/machines/{quoted_name('machine', name)}", **session.scope)
     session.print_answer(answer, lambda: _show(answer["machine"]))
@@ -60,7 +58,7 @@ def show(session: Session, name: Name) -> None:
 @app.command()
 @with_session
 @with_declaration
-def put(session: Session, name: Name, body: dict[str, Any]) -> None:
+def put(session: Session, name: MachineArgument, body: dict[str, Any]) -> None:
     """Add a machine, or change what is given of one."""
     answer = session.client.call(
         "PUT", f"/v1/machines/{quoted_name('machine', name)}", body=body, params=session.scope
@@ -70,7 +68,7 @@ def put(session: Session, name: Name, body: dict[str, Any]) -> None:
 
 @app.command()
 @with_session
-def delete(session: Session, name: Name, yes: Yes = False) -> None:
+def delete(session: Session, name: MachineArgument, yes: Yes = False) -> None:
     """Take a machine out of the fleet, without notice to anybody."""
     question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
     would = f"take {name} out of the fleet without notice to anybody (`machine terminate` gives notice)"
@@ -85,7 +83,7 @@ def delete(session: Session, name: Name, yes: Yes = False) -> None:
 
 @app.command()
 @with_session
-def restart(session: Session, name: Name, reason: Reason = None, now: Now = False) -> None:
+def restart(session: Session, name: MachineArgument, reason: Reason = None, now: Now = False) -> None:
     """Restart a machine."""
     _order(session, name, "restart", reason, now=now)
 
@@ -93,7 +91,7 @@ def restart(session: Session, name: Name, reason: Reason = None, now: Now = Fals
 def _add_order(action: str, about: str) -> None:
     @app.command(action, help=about)
     @with_session
-    def order(session: Session, name: Name, reason: Reason = None) -> None:
+    def order(session: Session, name: MachineArgument, reason: Reason = None) -> None:
         _order(session, name, action, reason)
 
 

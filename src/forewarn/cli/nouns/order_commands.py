@@ -6,6 +6,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import full_id
+from forewarn.cli.options.shared_options import OrderArgument, Reason
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_still_degraded, show_waiting
 from forewarn.wire.guid import is_guid
@@ -14,8 +15,6 @@ app = noun("Show what is going to be done; cancel, retry or abandon it.")
 
 EXTERNAL = "external"
 
-Id = Annotated[str, typer.Argument(metavar="ORDER", help="Its id, or how it begins.", show_default=False)]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 State = Annotated[str | None, typer.Option("--state", metavar="STATE", help="Only in this state.")]
 
 LIST = terminal.TableLayout(
@@ -45,7 +44,7 @@ def list_(session: Session, state: State = None) -> None:
 
 @app.command()
 @with_session
-def show(session: Session, id_: Id) -> None:
+def show(session: Session, id_: OrderArgument) -> None:
     """Show an order: its steps, its events, and what it waits for."""
     answer = session.client.get(f"/v1/orders/{full_id(session.client, 'orders', id_)}")
     session.print_answer(answer, lambda: _show(session, answer))
@@ -53,7 +52,7 @@ def show(session: Session, id_: Id) -> None:
 
 @app.command()
 @with_session
-def retry(session: Session, id_: Id) -> None:
+def retry(session: Session, id_: OrderArgument) -> None:
     """Carry out the failed steps once more."""
     order = _do(session, id_, "retry", "its failed steps are to be done once more")
     if not session.json and order["driver"] == EXTERNAL and order["state"] == "started":
@@ -62,35 +61,35 @@ def retry(session: Session, id_: Id) -> None:
 
 @app.command()
 @with_session
-def complete(session: Session, id_: Id) -> None:
+def complete(session: Session, id_: OrderArgument) -> None:
     """Report that the work of an order with an external driver is done."""
     _do(session, id_, "complete", "its work is reported as done")
 
 
 @app.command()
 @with_session
-def fail(session: Session, id_: Id, reason: Reason = None) -> None:
+def fail(session: Session, id_: OrderArgument, reason: Reason = None) -> None:
     """Report that the work of an order with an external driver failed."""
     _do(session, id_, "fail", "its work is reported as failed", {"reason": reason} if reason else None)
 
 
 @app.command()
 @with_session
-def heartbeat(session: Session, id_: Id) -> None:
+def heartbeat(session: Session, id_: OrderArgument) -> None:
     """Report that the work of an order with an external driver goes on."""
     _do(session, id_, "heartbeat", "its work goes on")
 
 
 @app.command()
 @with_session
-def abandon(session: Session, id_: Id) -> None:
+def abandon(session: Session, id_: OrderArgument) -> None:
     """Abandon an order that failed."""
     _do(session, id_, "abandon", "given up; what was not done stays undone")
 
 
 @app.command()
 @with_session
-def cancel(session: Session, id_: Id) -> None:
+def cancel(session: Session, id_: OrderArgument) -> None:
     """Cancel an order, with all its events."""
     order = _do(session, id_, "cancel", "called off, with all its events")
     if not session.json:

@@ -6,10 +6,13 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import quoted_name
+from forewarn.cli.options.shared_options import name_argument
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.core.moments import format_span_briefly
 
 app = noun("Show the tenants, and when maintenance may disturb them.")
+
+ProjectArgument = Annotated[str, name_argument("PROJECT")]
 
 LIST = terminal.TableLayout(
     columns=("PROJECT", "REHEARSAL", "TIME ZONE", "WINDOWS", "BLACKOUT"), wraps=("WINDOWS", "BLACKOUT")
@@ -29,9 +32,7 @@ def list_(session: Session) -> None:
 
 @app.command()
 @with_session
-def show(
-    session: Session, name: Annotated[str, typer.Argument(metavar="PROJECT", show_default=False)]
-) -> None:
+def show(session: Session, name: ProjectArgument) -> None:
     """Show a project."""
     answer = session.client.get(f"/v1/projects/{quoted_name('project', name)}")
     shown = zip(
@@ -44,7 +45,7 @@ def show(
 @with_session
 def rehearsal(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="PROJECT", show_default=False)],
+    name: ProjectArgument,
     end: Annotated[bool, typer.Option("--end", help="End it: guests are answered as ever again.")] = False,
 ) -> None:
     """Show what is rehearsed in a project: who plays it, what guests meet, and what they did."""

@@ -7,7 +7,8 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.rollout_follow import follow
 from forewarn.cli.id_lookup import find_by_prefix
-from forewarn.cli.rollout_options import Reason, with_rollout
+from forewarn.cli.options.rollout_options import with_rollout
+from forewarn.cli.options.shared_options import Reason
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views import rollout_view
 from forewarn.client.calls import RequestRefused

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.duration_options import seconds
 from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.nouns.serve_commands import installed
+from forewarn.cli.options.shared_options import name_argument, seconds
 from forewarn.cli.session import BAD_REQUEST, Session, noun, with_session
 from forewarn.client.calls import RequestRefused
 
@@ -24,7 +24,7 @@ Database = Annotated[
         show_default=False,
     ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+Name = Annotated[str, name_argument("NAME")]
 
 LIST = terminal.TableLayout(
     columns=("TOKEN", "ROLE", "PROJECT", "STATE", "MADE", "BY", "EXPIRES"), spare=("BY", "MADE")

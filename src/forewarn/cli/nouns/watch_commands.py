@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.completion import names
 from forewarn.cli.following.change_stream import ChangeStream, LinkState, OutageNotes, Record, Refresher
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
+from forewarn.cli.options.completion import names
 from forewarn.cli.session import Session, with_session
 from forewarn.cli.views import history_lines
 

@@ -6,6 +6,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import full_id
+from forewarn.cli.options.shared_options import id_argument
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.client.calls import RequestRefused
 from forewarn.core.moments import format_span_briefly
@@ -13,7 +14,7 @@ from forewarn.core.moments import format_span_briefly
 app = noun("Push records to an address as they happen; see what is stuck.")
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="http://… or https://…", show_default=False)]
-Id = Annotated[str, typer.Argument(metavar="WEBHOOK", help="Its id, or how it begins.", show_default=False)]
+Id = Annotated[str, id_argument("WEBHOOK")]
 Kinds = Annotated[
     list[str] | None,
     typer.Option("--kind", metavar="KIND", help="Only records of this kind, as event-scheduled; repeat it."),

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from forewarn.cli.body_options import with_body
-from forewarn.cli.completion import names
-from forewarn.cli.duration_options import Deadline, Heartbeat, Takes, seconds, seconds_or_none
+from forewarn.cli.options.body_options import with_body
+from forewarn.cli.options.completion import names
+from forewarn.cli.options.shared_options import Deadline, Heartbeat, Reason, Takes, seconds, seconds_or_none
 
 Hosts = Annotated[
     list[str] | None,
@@ -35,7 +35,6 @@ Driver = Annotated[
     Literal["simulated", "external"],
     typer.Option(help="external: your own runbook does the work of each order, and reports."),
 ]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 
 
 def _body(

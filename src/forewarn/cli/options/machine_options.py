@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from forewarn.cli.body_options import with_body
-from forewarn.cli.completion import names
+from forewarn.cli.options.body_options import with_body
+from forewarn.cli.options.completion import names
 from forewarn.wire.fields import Field
 from forewarn.wire.fleet import MACHINE
 

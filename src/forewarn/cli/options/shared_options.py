@@ -1,11 +1,13 @@
-"""Times as people type them."""
+"""Arguments and options of several commands: names, ids, reasons, and times as people type them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from forewarn.cli.options.completion import names
 from forewarn.core.moments import EXPECTED_SPAN, parse_span
 
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Deadline = Annotated[
     str | None,
     typer.Option(
@@ -26,6 +28,22 @@ Heartbeat = Annotated[
         "--heartbeat", metavar="DURATION", help="How long an external driver may be silent. Else 10m."
     ),
 ]
+
+
+def name_argument(metavar: str, completed_by: str | None = None) -> Any:
+    """Make the argument that names one thing; the shell completes it by a list of the server."""
+    completion = names(completed_by) if completed_by else None
+    return typer.Argument(metavar=metavar, show_default=False, autocompletion=completion)
+
+
+def id_argument(metavar: str) -> Any:
+    """Make the argument that is the id of one thing."""
+    return typer.Argument(metavar=metavar, help="Its id, or how it begins.", show_default=False)
+
+
+HostArgument = Annotated[str, name_argument("HOST", "hosts")]
+MachineArgument = Annotated[str, name_argument("MACHINE", "machines")]
+OrderArgument = Annotated[str, id_argument("ORDER")]
 
 
 def seconds(text: str, *, hint: str) -> float:
