@@ -157,9 +157,9 @@ orders = Table(
     Index("orders_state", "state", "number", "id"),
     Index("orders_project", "project", "number", "id"),
 )
-_open = orders.c.ended_at.is_(None)
-_where("orders_open", orders.c.state, orders.c.source, orders.c.project, only=_open)
-_where("orders_host", orders.c.host, only=_open)
+OPEN_ORDER: ColumnElement[bool] = orders.c.ended_at.is_(None)
+_where("orders_open", orders.c.state, orders.c.source, orders.c.project, only=OPEN_ORDER)
+_where("orders_host", orders.c.host, only=OPEN_ORDER)
 _where("orders_due", orders.c.due_at, orders.c.number, only=orders.c.due_at.is_not(None))
 
 # Which machines an open order is still about: its events may name those it is done with.
@@ -207,10 +207,10 @@ events = Table(
     Column("deferred", JSON(none_as_null=True)),
     Index("events_order", "order_id"),
 )
-_listed = events.c.ended_at.is_(None)
-_where("events_group", events.c.group_name, events.c.domain, only=_listed)
-_where("events_number", events.c.number, events.c.id, only=_listed)
-_where("events_status", events.c.status, only=_listed)
+LISTED_EVENT: ColumnElement[bool] = events.c.ended_at.is_(None)
+_where("events_group", events.c.group_name, events.c.domain, only=LISTED_EVENT)
+_where("events_number", events.c.number, events.c.id, only=LISTED_EVENT)
+_where("events_status", events.c.status, only=LISTED_EVENT)
 
 # Which machines an event named when it was announced: what happened to it happened to them.
 event_machines = Table(
@@ -312,7 +312,8 @@ rollouts = Table(
     Column("due_at", TIME),
     Index("rollouts_number", "number", "id"),
 )
-_where("rollouts_open", rollouts.c.due_at, rollouts.c.number, only=rollouts.c.ended_at.is_(None))
+OPEN_ROLLOUT: ColumnElement[bool] = rollouts.c.ended_at.is_(None)
+_where("rollouts_open", rollouts.c.due_at, rollouts.c.number, only=OPEN_ROLLOUT)
 
 # What was removed, and at which number, so that readers of the feed learn of it.
 tombstones = Table(

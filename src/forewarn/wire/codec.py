@@ -60,15 +60,6 @@ class Codec:
         """Return the value of a type; KeyError, TypeError or ValueError if it is not written like one."""
         return self._converter.structure(written, kind)
 
-    def writer(self, kind: type[Value]) -> Callable[[Value], Any]:
-        """Return the function that writes values of a type: for many of them."""
-        return self._converter.get_unstructure_hook(kind)
-
-    def reader(self, kind: type[Value]) -> Callable[[Any], Value]:
-        """Return the function that reads values of a type: for many of them."""
-        read = self._converter.get_structure_hook(kind)
-        return lambda written: read(written, kind)
-
     def keys(self, kind: type) -> tuple[str, ...]:
         """Return the keys of a class's fields, in their order."""
         named = self._shape(kind).keys

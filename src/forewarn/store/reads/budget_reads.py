@@ -3,25 +3,28 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from sqlalchemy import func
+from sqlalchemy import func, select
 
 from forewarn.core.model.budget import Budget
+from forewarn.core.model.event import Resource
 from forewarn.core.model.group import Group
 from forewarn.core.words import GroupName, MachineId, MachineName, MachineState
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader, among
-from forewarn.store.rows.nested import resources_of
+from forewarn.store.rows.stored import STORED
 
 _M, _E = tables.machines.c, tables.events.c
-_SIZES = among((_M.group_name, func.count()), _M.group_name).group_by(_M.group_name)
-_NAMED = among((_E.group_name, _E.resources), _E.group_name).where(_E.ended_at.is_(None))
-_DOWN = among((_M.group_name, _M.id, _M.name), _M.group_name).where(_M.state != MachineState.RUNNING.value)
+_SIZES = among(select(_M.group_name, func.count()), _M.group_name).group_by(_M.group_name)
+_NAMED = among(select(_E.group_name, _E.resources), _E.group_name).where(tables.LISTED_EVENT)
+_DOWN = among(select(_M.group_name, _M.id, _M.name), _M.group_name).where(
+    _M.state != MachineState.RUNNING.value
+)
 
 
 class BudgetReads(Reader):
     """The budgets of groups."""
 
-    def _budgets_of(self, groups: Iterable[Group]) -> dict[GroupName, Budget]:
+    def _load_budgets(self, groups: Iterable[Group]) -> dict[GroupName, Budget]:
         """Count for the groups that ask for healthy machines: only they cost a query."""
         needs = {group.name: group.policy.budget for group in groups if group.policy.budget > 0}
         if not needs:
@@ -32,7 +35,9 @@ class BudgetReads(Reader):
             down[group][id_] = name
         announced: dict[GroupName, dict[MachineId, MachineName]] = defaultdict(dict)
         for group, resources in self._among(_NAMED, needs):
-            announced[group].update((named.machine, named.name) for named in resources_of(resources))
+            announced[group].update(
+                (named.machine, named.name) for named in STORED.read(tuple[Resource, ...], resources)
+            )
         return {
             group: Budget(
                 needs=need, members=sizes.get(group, 0), down=down[group], announced=announced[group]

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from forewarn.core.model.group import Group
 from forewarn.core.model.order import Order
 from forewarn.core.words import OrderId
 from forewarn.store import tables
-from forewarn.store.reads.reader import VERSIONED_GROUP, Reader
-from forewarn.store.rows.times import micros, moment_or_none
-from forewarn.store.rows.work_rows import ORDER_COLUMNS, order_of
+from forewarn.store.reads.reader import SELECT_GROUPS, Reader
+from forewarn.store.rows.stored import ORDERS
+from forewarn.store.rows.times import micros
 
 _O, _G = tables.orders.c, tables.groups.c
 
@@ -21,8 +21,8 @@ class DueReads(Reader):
 
     def driven_orders(self, *, driver: str) -> Sequence[Order]:
         """List open orders whose work a driver does, oldest first."""
-        query = select(*ORDER_COLUMNS).where(_O.ended_at.is_(None), _O.driver == driver).order_by(_O.number)
-        return [order_of(row) for row in self._all(query)]
+        query = ORDERS.select().where(tables.OPEN_ORDER, _O.driver == driver)
+        return self._list(ORDERS.read, query.order_by(_O.number))
 
     def due_orders(self, now: datetime, *, limit: int) -> Sequence[OrderId]:
         """List open orders that want to be looked at by now, the longest due first."""
@@ -30,21 +30,18 @@ class DueReads(Reader):
         return self._connection.scalars(query.order_by(_O.due_at, _O.number).limit(limit)).all()
 
     def next_order_due(self) -> datetime | None:
-        """Say when the next open order wants to be looked at."""
-        query = select(func.min(_O.due_at)).where(_O.due_at.is_not(None))
-        return moment_or_none(self._connection.scalar(query))
+        """Return when the next open order wants to be looked at."""
+        return self._earliest(_O.due_at, _O.due_at.is_not(None))
 
     def idle_groups(self, *, since: datetime, limit: int) -> Sequence[Group]:
         """List enabled groups whose last saved activity is not after a moment, the longest idle first."""
-        query = select(*VERSIONED_GROUP).where(_G.silent_since <= micros(since))
-        return self._groups_of(self._all(query.order_by(_G.silent_since, _G.name).limit(limit)))
+        query = SELECT_GROUPS.where(_G.silent_since <= micros(since))
+        return self._list(self._group, query.order_by(_G.silent_since, _G.name).limit(limit))
 
     def oldest_activity(self) -> datetime | None:
-        """Say when the enabled group that has been silent for longest was last active."""
-        query = select(func.min(_G.silent_since)).where(_G.silent_since.is_not(None))
-        return moment_or_none(self._connection.scalar(query))
+        """Return when the enabled group that has been silent for longest was last active."""
+        return self._earliest(_G.silent_since, _G.silent_since.is_not(None))
 
     def next_group_ready(self, *, after: datetime) -> datetime | None:
-        """Say when the next group becomes ready, of those that become so after a moment."""
-        query = select(func.min(_G.ready_at)).where(_G.ready_at > micros(after))
-        return moment_or_none(self._connection.scalar(query))
+        """Return when the next group becomes ready, of those that become so after a moment."""
+        return self._earliest(_G.ready_at, _G.ready_at > micros(after))

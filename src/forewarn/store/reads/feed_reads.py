@@ -2,20 +2,17 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, select, true
+from sqlalchemy import Column, exists, select
 
 from forewarn.control.ports.store import Delta
 from forewarn.core.model.event import Event
 from forewarn.core.words import GroupName
 from forewarn.store import tables
 from forewarn.store.reads.reader import Reader
-from forewarn.store.rows.fleet_rows import (
-    GROUP_COLUMNS,
-    MACHINE_COLUMNS,
-    group_of,
-    machine_of,
-)
-from forewarn.store.rows.work_rows import EVENT_COLUMNS, event_of
+from forewarn.store.rows.stored import EVENTS, GROUPS, MACHINES
+
+_G, _M, _E, _T = tables.groups.c, tables.machines.c, tables.events.c, tables.tombstones.c
+_LISTED = EVENTS.select().where(tables.LISTED_EVENT).order_by(_E.number, _E.id)
 
 
 class FeedReads(Reader):
@@ -25,35 +22,27 @@ class FeedReads(Reader):
         """Read what changed after a number of the feed; 0 reads everything."""
         if number > 0 and number >= self._meta.number:
             return Delta(number=self._meta.number, events={})
-        whole = number <= 0
-        groups_changed = true() if whole else tables.groups.c.changed > number
-        machines_changed = true() if whole else tables.machines.c.changed > number
-        groups = [group_of(row) for row in self._all(select(*GROUP_COLUMNS).where(groups_changed))]
-        machines = [machine_of(row) for row in self._all(select(*MACHINE_COLUMNS).where(machines_changed))]
-        events: dict[GroupName, list[Event]] = {group.name: [] for group in groups}
-        for row in self._all(_listed_events(groups_changed, whole=whole)):
-            event = event_of(row)
+        groups, machines, listed = GROUPS.select(), MACHINES.select(), _LISTED
+        if number > 0:
+            groups, machines = groups.where(_G.changed > number), machines.where(_M.changed > number)
+            listed = listed.where(_E.group_name.in_(select(_G.name).where(_G.changed > number)))
+        found = self._list(GROUPS.read, groups)
+        events: dict[GroupName, list[Event]] = {group.name: [] for group in found}
+        for event in self._list(EVENTS.read, listed):
             events.setdefault(event.group, []).append(event)
         return Delta(
             number=self._meta.number,
-            groups=tuple(groups),
-            events={group: tuple(listed) for group, listed in events.items()},
-            machines=tuple(machines),
-            removed_groups=() if whole else self._removed("groups", tables.groups.c.name, after=number),
-            removed_machines=() if whole else self._removed("machines", tables.machines.c.id, after=number),
+            groups=tuple(found),
+            events={group: tuple(listed_) for group, listed_ in events.items()},
+            machines=tuple(self._list(MACHINES.read, machines)),
+            removed_groups=self._removed("groups", _G.name, after=number),
+            removed_machines=self._removed("machines", _M.id, after=number),
         )
 
-    def _removed(self, kind: str, column: ColumnElement[Any], *, after: int) -> tuple[Any, ...]:
+    def _removed(self, kind: str, column: Column[Any], *, after: int) -> tuple[Any, ...]:
         """List what was removed, unless something of that name is there again."""
-        tombstones = tables.tombstones.c
-        gone = ~exists().where(column == tombstones.key)
-        query = select(tombstones.key).where(tombstones.number > after, tombstones.kind == kind, gone)
+        if after <= 0:
+            return ()
+        gone = ~exists().where(column == _T.key)
+        query = select(_T.key).where(_T.number > after, _T.kind == kind, gone)
         return tuple(self._connection.scalars(query))
-
-
-def _listed_events(groups_changed: ColumnElement[bool], *, whole: bool) -> Select[Any]:
-    events = tables.events.c
-    query = select(*EVENT_COLUMNS).where(events.ended_at.is_(None)).order_by(events.number, events.id)
-    if whole:
-        return query
-    return query.where(events.group_name.in_(select(tables.groups.c.name).where(groups_changed)))

@@ -12,34 +12,32 @@ from forewarn.store.reads.reader import Reader, among
 from forewarn.store.rows.times import moment
 
 _N = tables.notices.c
-_NOTICES = among((_N.event_id, _N.machine_id, _N.sent_at), _N.event_id)
+_NOTICES = among(select(_N.event_id, _N.machine_id, _N.sent_at), _N.event_id)
 _R = tables.records.c
-# The word of the history, for an event is also put off together with another one that a guest asked for.
-_PUT_OFF = (
-    among((_R.event_id, _R.at), _R.event_id).where(_R.kind == Kind.EVENT_DEFERRED.value).order_by(_R.number)
-)
+# The history's word, for an event is also deferred together with another one that a guest asked for.
+_DEFERRED = among(select(_R.event_id, _R.at), _R.event_id).where(_R.kind == Kind.EVENT_DEFERRED.value)
 # What was never counted is shown as 0, or a metric would begin in the middle.
 _COUNTED = {Kind.NOTICE_LATE.value: 0, Kind.NOTICE_NEVER.value: 0}
 
 
 class NoticeReads(Reader):
-    """What is known of notice."""
+    """When machines were first sent events."""
 
     def notices(self, events: Sequence[EventId]) -> Sent:
-        """Say when machines were first sent these events, as far as that is saved."""
+        """Return when machines were first sent these events, as far as that is saved."""
         found: dict[EventId, dict[MachineId, datetime]] = {}
         for event, machine, sent_at in self._among(_NOTICES, {event.upper() for event in events}):
             found.setdefault(event, {})[machine] = moment(sent_at)
         return found
 
     def put_off(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
-        """Say when those of these events that were put off were, first to last."""
+        """Return when those of these events that were deferred were, first to last."""
         found: dict[EventId, list[datetime]] = {}
-        for event, at in self._among(_PUT_OFF, {event.upper() for event in events}):
+        for event, at in self._among(_DEFERRED.order_by(_R.number), {event.upper() for event in events}):
             found.setdefault(event, []).append(moment(at))
         return found
 
     def tallies(self) -> Mapping[str, int]:
-        """Say how many machines the records of a kind have told of, for the kinds that are counted."""
+        """Return how many machines the records of a kind have named, for the kinds that are counted."""
         query = select(tables.tallies.c.kind, tables.tallies.c.machines)
         return _COUNTED | {row[0]: row[1] for row in self._all(query)}

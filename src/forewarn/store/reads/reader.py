@@ -1,46 +1,43 @@
 """What every part of a snapshot builds on: one connection, inside one transaction."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Executable, Select, bindparam, select
-from sqlalchemy.sql.elements import ColumnElement, KeyedColumnElement
+from sqlalchemy import Column, ColumnElement, Connection, Executable, Select, bindparam, case, func, select
 
 from forewarn.core.model.group import Group
-from forewarn.core.model.hold import Grace
-from forewarn.core.retention import Pruning
 from forewarn.core.words import GroupName, ProjectName
 from forewarn.store import tables
-from forewarn.store.rows.fleet_rows import GROUP_COLUMNS, Kept, group_of
-from forewarn.store.rows.times import moment, moment_or_none
+from forewarn.store.reads.cursors import encode, following
+from forewarn.store.rows.mapping import Row
+from forewarn.store.rows.meta import META, Meta
+from forewarn.store.rows.stored import GROUPS
+from forewarn.store.rows.times import moment_or_none
 
 # SQLite takes 32,766 variables in a statement and PostgreSQL 65,535; shorter ones are as fast.
 _MOST_KEYS = 5_000
 
 Key = TypeVar("Key")
+Value = TypeVar("Value")
+Read = Callable[[Row], Value]
 
-_META = select(tables.meta)
-VERSIONED_GROUP = (*GROUP_COLUMNS, tables.groups.c.version)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meta:
-    """What is kept of the store as a whole."""
-
-    number: int
-    reached: datetime | None
-    grace: Grace | None
-    applied_fleet: str | None
-    lineage: str
-    pruning: Pruning
+SELECT_GROUPS = select(*GROUPS.columns, tables.groups.c.version)  # what `_group` reads
+_E, _R = tables.events.c, tables.records.c
+# Whose an event is: while guests see it, their group's; afterwards theirs whom the announcement named.
+EVENT_PROJECT = case(
+    (
+        tables.LISTED_EVENT,
+        select(tables.groups.c.project).where(tables.groups.c.name == _E.group_name).scalar_subquery(),
+    ),
+    else_=select(_R.project).where(_R.number == _E.number).scalar_subquery(),
+)
 
 
-def among(columns: Sequence[ColumnElement[Any]], column: KeyedColumnElement[Any]) -> Select[Any]:
-    """Select the rows whose column is one of the keys that are given when it is run."""
-    return select(*columns).where(column.in_(bindparam("keys", expanding=True)))
+def among(query: Select[Any], column: Column[Any]) -> Select[Any]:
+    """Narrow a query to the rows whose column is one of the keys that are given when it is run."""
+    return query.where(column.in_(bindparam("keys", expanding=True)))
 
 
 def chunks(keys: Iterable[Key]) -> Iterator[list[Key]]:
@@ -70,36 +67,58 @@ class Reader:
 
     def _load_meta(self, *, lock: bool) -> Meta:
         # SQLite knows no row locks and needs none: its writers have begun with BEGIN IMMEDIATE.
-        row = self._connection.execute(_META.with_for_update() if lock else _META).one()
-        grace = None
-        if row.grace_until is not None:
-            grace = Grace(until=moment(row.grace_until), announced_before=moment(row.grace_announced_before))
-        return Meta(
-            number=row.number,
-            reached=moment_or_none(row.reached),
-            grace=grace,
-            applied_fleet=row.applied_fleet,
-            lineage=row.lineage,
-            pruning=Pruning(up_to=row.pruned, unsaid=row.pruned_unsaid, next_at=moment_or_none(row.prune_at)),
+        return META.read(
+            self._connection.execute(META.select().with_for_update() if lock else META.select()).one()
         )
 
     def _mine(self, query: Select[Any], project: ColumnElement[Any]) -> Select[Any]:
         """Leave out what is not the project's that this is read for, by the column that says whose it is."""
         return query if self._project is None else query.where(project == self._project)
 
-    def _all(self, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Kept]:
+    def _all(self, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row]:
         return self._connection.execute(query, values).all()
 
-    def _among(self, query: Select[Any], keys: Iterable[str]) -> Iterator[Kept]:
+    def _among(self, query: Select[Any], keys: Iterable[str]) -> Iterator[Row]:
         """Run an `among` query; no keys, no query."""
         for chunk in chunks(keys):
             yield from self._all(query, {"keys": chunk})  # at once: one by one takes longer
 
-    def _groups_of(self, rows: Iterable[Kept]) -> list[Group]:
-        """Read groups, and remember their versions for compare-and-set."""
-        found = []
-        for *columns, version in rows:
-            group = group_of(columns)
-            self._versions[group.name] = version
-            found.append(group)
-        return found
+    def _load(self, read: Read[Value], query: Select[Any], keys: Iterable[str]) -> list[Value]:
+        """Read what an `among` query finds."""
+        return [read(row) for row in self._among(query, keys)]
+
+    def _list(self, read: Read[Value], query: Select[Any]) -> list[Value]:
+        return [read(row) for row in self._all(query)]
+
+    def _find(self, read: Read[Value], query: Select[Any]) -> Value | None:
+        row = self._connection.execute(query).first()
+        return None if row is None else read(row)
+
+    def _count(self, query: Select[Any]) -> int:
+        counted = query.with_only_columns(func.count(), maintain_column_froms=True)
+        return int(self._connection.execute(counted).scalar_one())
+
+    def _earliest(self, column: Column[Any], *where: ColumnElement[bool]) -> datetime | None:
+        return moment_or_none(self._connection.scalar(select(func.min(column)).where(*where)))
+
+    def _page(
+        self,
+        read: Read[Value],
+        query: Select[Any],
+        by: tuple[Column[Any], ...],
+        *,
+        after: str | None,
+        limit: int,
+        newest: bool = False,
+    ) -> tuple[Sequence[Value], str | None]:
+        """Return what follows a cursor in the order of these columns, and the cursor of the next page."""
+        rows = self._all(following(query.add_columns(*by), by, after, limit=limit, newest=newest))
+        shown = rows[:limit]
+        more = encode(shown[-1][-len(by) :]) if len(rows) > limit else None
+        return [read(row) for row in shown], more
+
+    def _group(self, row: Row) -> Group:
+        """Read a group, and remember its version for compare-and-set."""
+        group = GROUPS.read(row)
+        self._versions[group.name] = row[len(GROUPS.columns)]
+        return group

@@ -20,7 +20,7 @@ TO_CHOOSE_FROM = 32
 
 _H, _M, _O = tables.hosts.c, tables.machines.c, tables.orders.c
 _EMPTIEST = (
-    select(_H.name, _H.carried, exists().where(_O.host == _H.name, _O.ended_at.is_(None)))
+    select(_H.name, _H.carried, exists().where(_O.host == _H.name, tables.OPEN_ORDER))
     .where(_H.state == HostState.OK.value)
     .order_by(_H.carried, _H.name)
     .limit(bindparam("most", type_=Integer))
@@ -38,7 +38,7 @@ _OF_DOMAIN = (
 # it has machines: in a larger fleet it takes no longer.
 _UNCROWDED = _EMPTIEST.where(bindparam("spare", type_=Integer) > _OF_DOMAIN)
 _MEMBERS = (
-    among((_M.place, _M.group_name, _M.update_domain, func.count()), _M.group_name)
+    among(select(_M.place, _M.group_name, _M.update_domain, func.count()), _M.group_name)
     .where(_M.place.in_(bindparam("places", expanding=True)))
     .group_by(_M.place, _M.group_name, _M.update_domain)
 )

@@ -18,46 +18,27 @@ from forewarn.core.words import GroupName, HostName, MachineId, OrderId, Project
 from forewarn.store import tables
 from forewarn.store.reads.budget_reads import BudgetReads
 from forewarn.store.reads.notice_reads import NoticeReads
-from forewarn.store.reads.reader import VERSIONED_GROUP, among
+from forewarn.store.reads.reader import SELECT_GROUPS, among
 from forewarn.store.reads.room_reads import RoomReads
-from forewarn.store.rows.fleet_rows import (
-    HOLD_COLUMNS,
-    HOST_COLUMNS,
-    MACHINE_COLUMNS,
-    PROJECT_COLUMNS,
-    hold_of,
-    host_of,
-    machine_of,
-    project_of,
-)
-from forewarn.store.rows.work_rows import (
-    EVENT_COLUMNS,
-    ORDER_COLUMNS,
-    event_of,
-    order_of,
-)
+from forewarn.store.rows.stored import EVENTS, HOLDS, HOSTS, MACHINES, ORDERS, PROJECTS
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-_OPEN = tables.orders.c.ended_at.is_(None)
-_LISTED = tables.events.c.ended_at.is_(None)
-
-_PROJECTS = among(PROJECT_COLUMNS, tables.projects.c.name)
-_HOSTS = among(HOST_COLUMNS, tables.hosts.c.name)
-_GROUPS = among(VERSIONED_GROUP, tables.groups.c.name)
-_MACHINES = among(MACHINE_COLUMNS, tables.machines.c.id)
-_MACHINES_ON = among(MACHINE_COLUMNS, tables.machines.c.host)
-_ORDERS = among(ORDER_COLUMNS, tables.orders.c.id)
-_ORDERS_ON = among(ORDER_COLUMNS, tables.orders.c.host).where(_OPEN)
-_TOUCHING = among((tables.order_machines.c.order_id,), tables.order_machines.c.machine_id)
-_HOLDS = select(*HOLD_COLUMNS).order_by(tables.holds.c.at, tables.holds.c.id)
-_EVENTS = among(EVENT_COLUMNS, tables.events.c.order_id).where(_LISTED)
-
 _E = tables.events.c
+_PROJECTS = among(PROJECTS.select(), tables.projects.c.name)
+_HOSTS = among(HOSTS.select(), tables.hosts.c.name)
+_GROUPS = among(SELECT_GROUPS, tables.groups.c.name)
+_MACHINES = among(MACHINES.select(), tables.machines.c.id)
+_MACHINES_ON = among(MACHINES.select(), tables.machines.c.host)
+_ORDERS = among(ORDERS.select(), tables.orders.c.id)
+_ORDERS_ON = among(ORDERS.select(), tables.orders.c.host).where(tables.OPEN_ORDER)
+_TOUCHING = among(select(tables.order_machines.c.order_id), tables.order_machines.c.machine_id)
+_HOLDS = HOLDS.select().order_by(tables.holds.c.at, tables.holds.c.id)
+_EVENTS = among(EVENTS.select(), _E.order_id).where(tables.LISTED_EVENT)
 _LISTED_COUNTS = (
-    among((_E.group_name, _E.domain, func.count()), _E.group_name)
-    .where(_LISTED)
+    among(select(_E.group_name, _E.domain, func.count()), _E.group_name)
+    .where(tables.LISTED_EVENT)
     .group_by(_E.group_name, _E.domain)
 )
 
@@ -100,21 +81,20 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
         groups: Sequence[GroupName] = (),
     ) -> Slice:
         """Load the part of the fleet that a decision about these needs; unknown ones are left out."""
-        named = [order_of(row) for row in self._among(_ORDERS, {order.upper() for order in orders})]
+        named = self._load(ORDERS.read, _ORDERS, {order.upper() for order in orders})
         whole_hosts = {*hosts, *(order.host for order in named if order.host is not None)}
-        carried = _by_id(machine_of(row) for row in self._among(_MACHINES_ON, whole_hosts))
+        carried = _by_id(self._load(MACHINES.read, _MACHINES_ON, whole_hosts))
         single = {machine.lower() for machine in machines} | set(_machines_of(named))
-        others = _by_id(machine_of(row) for row in self._among(_MACHINES, single - carried.keys()))
+        others = _by_id(self._load(MACHINES.read, _MACHINES, single - carried.keys()))
         machines_by_id = _by_id([*carried.values(), *others.values()])
         all_hosts = whole_hosts | {machine.host for machine in others.values() if machine.host is not None}
         orders_by_id = self._orders_around(named, machines_by_id, all_hosts)
         events = sorted(
-            (event_of(row) for row in self._among(_EVENTS, orders_by_id)),
-            key=lambda event: (event.number, event.id),
+            self._load(EVENTS.read, _EVENTS, orders_by_id), key=lambda event: (event.number, event.id)
         )
         group_names = {*groups, *(machine.group for machine in machines_by_id.values())}
         loaded_groups = self._load_groups(group_names | {event.group for event in events})
-        budgets = ReadLater(partial(self._budgets_of, list(loaded_groups.values())))
+        budgets = ReadLater(partial(self._load_budgets, list(loaded_groups.values())))
         return Slice(
             number=self._meta.number,
             projects=self._load_projects(loaded_groups.values(), machines_by_id.values()),
@@ -141,24 +121,22 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
 
     def everything(self) -> Slice:
         """Load the whole fleet, every open order and every listed event."""
-        order_rows = self._all(select(*ORDER_COLUMNS).where(_OPEN).order_by(tables.orders.c.number))
-        event_rows = self._all(select(*EVENT_COLUMNS).where(_LISTED).order_by(_E.number, _E.id))
-        machine_rows = self._all(
-            select(*MACHINE_COLUMNS).order_by(tables.machines.c.project, tables.machines.c.key)
-        )
-        hosts = [host_of(row) for row in self._all(select(*HOST_COLUMNS).order_by(tables.hosts.c.name))]
-        groups = self._groups_of(self._all(select(*VERSIONED_GROUP).order_by(tables.groups.c.name)))
-        projects = self._all(select(*PROJECT_COLUMNS).order_by(tables.projects.c.name))
-        machines = [machine_of(row) for row in machine_rows]
-        events = [event_of(row) for row in event_rows]
-        budgets = self._budgets_of(groups)
+        orders = ORDERS.select().where(tables.OPEN_ORDER).order_by(tables.orders.c.number)
+        by_name = MACHINES.select().order_by(tables.machines.c.project, tables.machines.c.key)
+        listed = EVENTS.select().where(tables.LISTED_EVENT).order_by(_E.number, _E.id)
+        hosts = self._list(HOSTS.read, HOSTS.select().order_by(tables.hosts.c.name))
+        groups = self._list(self._group, SELECT_GROUPS.order_by(tables.groups.c.name))
+        projects = self._list(PROJECTS.read, PROJECTS.select().order_by(tables.projects.c.name))
+        machines = self._list(MACHINES.read, by_name)
+        events = self._list(EVENTS.read, listed)
+        budgets = self._load_budgets(groups)
         return Slice(
             number=self._meta.number,
-            projects={project.name: project for project in map(project_of, projects)},
+            projects={project.name: project for project in projects},
             hosts={host.name: host for host in hosts},
             groups={group.name: group for group in groups},
             machines={machine.id: machine for machine in machines},
-            orders={order.id: order for order in map(order_of, order_rows)},
+            orders={order.id: order for order in self._list(ORDERS.read, orders)},
             events={event.id: event for event in events},
             listed=_listed(events),
             room=self._room_for(machines, groups, budgets, hosts=len(hosts)),
@@ -171,23 +149,23 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
         self, named: Iterable[Order], machines: Iterable[MachineId], hosts: Iterable[HostName]
     ) -> dict[OrderId, Order]:
         found = {order.id: order for order in named}
-        found |= {order.id: order for order in map(order_of, self._among(_ORDERS_ON, hosts))}
+        found |= {order.id: order for order in self._load(ORDERS.read, _ORDERS_ON, hosts)}
         touching = {order for (order,) in self._among(_TOUCHING, machines)} - found.keys()
-        found |= {order.id: order for order in map(order_of, self._among(_ORDERS, touching))}
+        found |= {order.id: order for order in self._load(ORDERS.read, _ORDERS, touching)}
         return dict(sorted(found.items(), key=lambda item: (item[1].number, item[0])))
 
     def _load_hosts(self, names: Iterable[HostName]) -> dict[HostName, Host]:
-        return {host.name: host for host in map(host_of, self._among(_HOSTS, sorted(names)))}
+        return {host.name: host for host in self._load(HOSTS.read, _HOSTS, sorted(names))}
 
     def _load_groups(self, names: Iterable[GroupName]) -> dict[GroupName, Group]:
-        found = self._groups_of(self._among(_GROUPS, names))
+        found = self._load(self._group, _GROUPS, names)
         return {group.name: group for group in sorted(found, key=lambda group: group.name)}
 
     def _load_projects(
         self, groups: Iterable[Group], machines: Iterable[Machine]
     ) -> dict[ProjectName, Project]:
         names = {group.project for group in groups} | {machine.project for machine in machines}
-        return {project.name: project for project in map(project_of, self._among(_PROJECTS, names))}
+        return {project.name: project for project in self._load(PROJECTS.read, _PROJECTS, names)}
 
     def _count_listed(self, groups: Iterable[GroupName]) -> dict[GroupName, dict[int, int]]:
         listed: dict[GroupName, dict[int, int]] = {}
@@ -196,7 +174,7 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
         return listed
 
     def _load_holds(self) -> dict[str, Hold]:
-        return {hold.id: hold for hold in map(hold_of, self._all(_HOLDS))}
+        return {hold.id: hold for hold in self._list(HOLDS.read, _HOLDS)}
 
 
 def _machines_of(orders: Iterable[Order]) -> Iterator[MachineId]:

@@ -4,14 +4,14 @@ from forewarn.store.reads.due_reads import DueReads
 from forewarn.store.reads.feed_reads import FeedReads
 from forewarn.store.reads.lists import Lists
 from forewarn.store.reads.lookups import Lookups
+from forewarn.store.reads.record_reads import RecordReads
 from forewarn.store.reads.rollout_reads import RolloutReads
 from forewarn.store.reads.slice_reads import SliceReads
-from forewarn.store.reads.tail_reads import RecordTail
 from forewarn.store.reads.token_reads import TokenReads
 from forewarn.store.reads.webhook_reads import WebhookReads
 
 
 class SqlSnapshot(
-    SliceReads, Lookups, Lists, TokenReads, FeedReads, RecordTail, DueReads, WebhookReads, RolloutReads
+    SliceReads, Lookups, Lists, TokenReads, FeedReads, RecordReads, DueReads, WebhookReads, RolloutReads
 ):
     """All that can be read in one transaction."""

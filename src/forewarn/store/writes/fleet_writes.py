@@ -1,10 +1,8 @@
 """Saving projects, hosts, groups and machines."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from sqlalchemy import Table, bindparam, delete, func, insert, select, update
-from sqlalchemy.sql.elements import KeyedColumnElement
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
@@ -12,49 +10,43 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName
 from forewarn.store import tables
-from forewarn.store.reads.reader import Reader, among, chunks
-from forewarn.store.rows.fleet_rows import (
-    Columns,
-    group_row,
-    hold_row,
-    host_row,
-    machine_row,
-    project_row,
-)
-from forewarn.store.writes.upserts import upsert
+from forewarn.store.reads.reader import among, chunks
+from forewarn.store.rows.mapping import Columns
+from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS
+from forewarn.store.writes.writer import Writer
 
 _G = tables.groups.c
 _AS_LOADED = (_G.name == bindparam("loaded_name"), _G.version == bindparam("loaded_version"))
 _UPDATE_GROUP = update(tables.groups).where(*_AS_LOADED)
 _DELETE_GROUP = delete(tables.groups).where(*_AS_LOADED)
-_VERSIONS = among((_G.name, _G.version), _G.name)
+_VERSIONS = among(select(_G.name, _G.version), _G.name)
 
 _M = tables.machines.c
 # What no two machines may have at once.
 _CLAIMS = ("key", "project", "network", "address", "port")
-_SAVED_CLAIMS = among((_M.id, *(_M[name] for name in _CLAIMS)), _M.id)
+_SAVED_CLAIMS = among(select(_M.id, *(_M[name] for name in _CLAIMS)), _M.id)
 # No name begins with a space, so this one is free.
 _RELEASE = (
     update(tables.machines)
     .where(_M.id.in_(bindparam("keys", expanding=True)))
     .values(key=" " + _M.id, address=None, port=None)
 )
-_PLACES = among((_M.id, _M.place), _M.id)
+_HOSTS = among(select(_M.id, _M.place), _M.id)
 _COUNT_CARRIED = update(tables.hosts).values(
     carried=select(func.count()).where(_M.place == tables.hosts.c.name).scalar_subquery()
 )
 
 
-class FleetWrites(Reader):
+class FleetWrites(Writer):
     """Writes to what the fleet is made of."""
 
     def _save_fleet(self, changes: Changes, *, number: int) -> None:
         moved = self._moved(changes)
         # Removed first: what comes in may take the name or the address of what goes.
         self._delete(tables.machines.c.id, [machine.lower() for machine in changes.removed_machines])
-        self._put(tables.projects, [project_row(project) for project in changes.projects])
-        self._put(tables.hosts, [host_row(host) for host in changes.hosts], keep=("carried",))
-        self._put(tables.holds, [hold_row(hold) for hold in changes.holds])
+        self._save(PROJECTS, changes.projects)
+        self._save(HOSTS, changes.hosts, keep=("carried",))
+        self._save(HOLDS, changes.holds)
         self._delete(tables.holds.c.id, changes.removed_holds)
         self._save_groups(changes.groups, number=number)
         self._save_machines(changes.machines, number=number)
@@ -70,17 +62,9 @@ class FleetWrites(Reader):
         """Name the hosts that a machine sets out from or for."""
         after = {machine.id.lower(): machine.destination for machine in changes.machines}
         ids = after.keys() | {machine.lower() for machine in changes.removed_machines}
-        before = {row[0]: row[1] for row in self._among(_PLACES, ids)}
+        before = {row[0]: row[1] for row in self._among(_HOSTS, ids)}
         ends = ({before.get(id_), after.get(id_)} for id_ in ids if before.get(id_) != after.get(id_))
         return {host for pair in ends for host in pair if host is not None}
-
-    def _put(self, table: Table, rows: Sequence[Columns], *, keep: tuple[str, ...] = ()) -> None:
-        if rows:
-            self._connection.execute(upsert(self._connection.dialect.name, table, keep=keep), rows)
-
-    def _delete(self, column: KeyedColumnElement[Any], keys: Iterable[str]) -> None:
-        for chunk in chunks(keys):
-            self._connection.execute(delete(column.table).where(column.in_(chunk)))
 
     def _bury(self, kind: str, keys: Iterable[str], *, number: int) -> None:
         self._put(tables.tombstones, [{"kind": kind, "key": key, "number": number} for key in keys])
@@ -89,7 +73,7 @@ class FleetWrites(Reader):
         new, known = [], []
         for group in groups:
             loaded = self._versions.get(group.name)
-            row = group_row(group) | {"version": (loaded or 0) + 1, "changed": number}
+            row = GROUPS.write(group) | {"version": (loaded or 0) + 1, "changed": number}
             if loaded is None:
                 new.append(row)
             else:
@@ -115,7 +99,7 @@ class FleetWrites(Reader):
         return Conflict(f'group "{min(lost or names)}" was changed by somebody else: try again')
 
     def _save_machines(self, machines: Sequence[Machine], *, number: int) -> None:
-        rows = [machine_row(machine) | {"changed": number} for machine in machines]
+        rows = [MACHINES.write(machine) | {"changed": number} for machine in machines]
         if len(rows) > 1:
             self._release_claims(rows)
         self._put(tables.machines, rows, keep=("last_seen",))

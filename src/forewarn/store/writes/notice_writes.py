@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from forewarn.core.model.slice import Sent
 from forewarn.core.words import Kind
 from forewarn.store import tables
-from forewarn.store.reads.reader import Reader
 from forewarn.store.rows.times import micros
-from forewarn.store.writes.upserts import adding, insert_new
+from forewarn.store.writes.writer import Writer
 
 
-class NoticeWrites(Reader):
+class NoticeWrites(Writer):
     """Writes to what is known of notice."""
 
     def save_notices(self, sent: Sent) -> None:
@@ -20,10 +19,9 @@ class NoticeWrites(Reader):
             for event, machines in sent.items()
             for machine, at in machines.items()
         ]
-        if rows:
-            self._connection.execute(insert_new(self._connection.dialect.name, tables.notices), rows)
+        self._put(tables.notices, rows, keep=("sent_at",))
 
     def _save_tallies(self, tallies: Mapping[Kind, int]) -> None:
-        if tallies:
-            rows = [{"kind": kind.value, "machines": count} for kind, count in tallies.items()]
-            self._connection.execute(adding(self._connection.dialect.name, tables.tallies), rows)
+        self._add(
+            tables.tallies, [{"kind": kind.value, "machines": count} for kind, count in tallies.items()]
+        )

@@ -1,31 +1,31 @@
-"""Saving rollouts, and waking those that wait for what was saved."""
+"""Waking the rollouts that wait for what was saved."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, or_, select, update
 
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.waiting import Waiting
 from forewarn.store import tables
-from forewarn.store.reads.reader import Reader
-from forewarn.store.rows.nested import waiting_of
-from forewarn.store.rows.rollout_rows import rollout_row
+from forewarn.store.rows.stored import STORED
 from forewarn.store.rows.times import micros
-from forewarn.store.writes.upserts import upsert
+from forewarn.store.writes.writer import Writer
 
 _R = tables.rollouts.c
-_OPEN = _R.ended_at.is_(None)
 _NOW = bindparam("now", type_=tables.TIME)
 _KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
-_WAKE = update(tables.rollouts).where(_OPEN, or_(_R.due_at.is_(None), _R.due_at > _NOW)).values(due_at=_NOW)
+_WAKE = (
+    update(tables.rollouts)
+    .where(tables.OPEN_ROLLOUT, or_(_R.due_at.is_(None), _R.due_at > _NOW))
+    .values(due_at=_NOW)
+)
 _WAKE_THESE = _WAKE.where(_R.id.in_(_KEYS))
-_BLOCKED = select(_R.id, _R.waiting).where(_OPEN, _R.blocked)
+_BLOCKED = select(_R.id, _R.waiting).where(tables.OPEN_ROLLOUT, _R.blocked)
 _WAKE_BLOCKED = _WAKE.where(_R.blocked)
 
 
-class RolloutWrites(Reader):
-    """Writes to rollouts."""
+class RolloutWrites(Writer):
+    """Writes to when rollouts are due."""
 
     def _wake_rollouts(self, changes: Changes) -> None:
         """Have the engine look at the rollouts of saved orders, and at those that wait for what has changed.
@@ -42,12 +42,7 @@ class RolloutWrites(Reader):
             if eased:
                 self._connection.execute(_WAKE_THESE, {"keys": eased, "now": micros(changes.now)})
 
-    def _save_rollouts(self, rollouts: Sequence[Rollout]) -> None:
-        if rollouts:
-            rows = [rollout_row(rollout) for rollout in rollouts]
-            self._connection.execute(upsert(self._connection.dialect.name, tables.rollouts), rows)
-
 
 def _names(waiting: list[dict[str, Any]]) -> set[str]:
     """Name the groups and hosts that a rollout waits for."""
-    return {wait.group or wait.what for wait in waiting_of(waiting)}
+    return {wait.group or wait.what for wait in STORED.read(tuple[Waiting, ...], waiting)}

@@ -13,14 +13,13 @@ from forewarn.core.model.hold import Grace
 from forewarn.core.retention import Pruning
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
-from forewarn.store.reads.reader import Meta
 from forewarn.store.reads.snapshot import SqlSnapshot
-from forewarn.store.rows.times import micros, micros_or_none
-from forewarn.store.rows.token_rows import token_row
+from forewarn.store.rows.meta import META, Meta
+from forewarn.store.rows.stored import ROLLOUTS, TOKENS
+from forewarn.store.rows.times import micros
 from forewarn.store.writes.fleet_writes import FleetWrites
 from forewarn.store.writes.notice_writes import NoticeWrites
 from forewarn.store.writes.rollout_writes import RolloutWrites
-from forewarn.store.writes.upserts import upsert
 from forewarn.store.writes.webhook_writes import WebhookWrites
 from forewarn.store.writes.work_writes import WorkWrites
 
@@ -36,7 +35,6 @@ _SAVE_LAST_SEEN = (
     .where(_M.id == bindparam("machine"), or_(_M.last_seen.is_(None), _M.last_seen < _SEEN))
     .values(last_seen=_SEEN)
 )
-_SAVE_META = update(tables.meta)
 
 
 class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, NoticeWrites, RolloutWrites):
@@ -57,7 +55,7 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, Notice
         if changes.wake_all:
             self._wake_all(now=changes.now)
         self._wake_rollouts(changes)
-        self._save_rollouts(changes.rollouts)
+        self._save(ROLLOUTS, changes.rollouts)
         self._save_meta(replace(self._meta, number=number, reached=self._not_before(changes.now)))
 
     def _number_for(self, changes: Changes) -> int:
@@ -85,16 +83,21 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, Notice
 
     def save_token(self, token: Token) -> None:
         """Save a token; one with the same digest is replaced."""
-        dialect = self._connection.dialect.name
-        self._connection.execute(upsert(dialect, tables.tokens), token_row(token))
+        self._save(TOKENS, [token])
 
     def set_reached(self, now: datetime) -> None:
         """Keep the service time reached; it never goes back."""
         self._save_meta(replace(self._meta, reached=self._not_before(now)))
 
     def set_grace(self, grace: Grace | None) -> None:
-        """Keep or clear the hold on unapproved starts."""
-        self._save_meta(replace(self._meta, grace=grace))
+        """Keep or clear until when unapproved starts are deferred."""
+        self._save_meta(
+            replace(
+                self._meta,
+                grace_until=None if grace is None else grace.until,
+                grace_announced_before=None if grace is None else grace.announced_before,
+            )
+        )
 
     def set_applied_fleet(self, digest: str) -> None:
         """Keep the digest of the fleet file that is being applied."""
@@ -102,23 +105,13 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, Notice
 
     def set_pruning(self, pruning: Pruning) -> None:
         """Keep how far old records have been removed."""
-        self._save_meta(replace(self._meta, pruning=pruning))
+        self._save_meta(
+            replace(self._meta, pruned=pruning.up_to, pruned_unsaid=pruning.unsaid, prune_at=pruning.next_at)
+        )
 
     def _not_before(self, now: datetime) -> datetime:
         return now if self._meta.reached is None else max(now, self._meta.reached)
 
     def _save_meta(self, meta: Meta) -> None:
-        self._connection.execute(
-            _SAVE_META,
-            {
-                "number": meta.number,
-                "reached": micros_or_none(meta.reached),
-                "grace_until": None if meta.grace is None else micros(meta.grace.until),
-                "grace_announced_before": None if meta.grace is None else micros(meta.grace.announced_before),
-                "applied_fleet": meta.applied_fleet,
-                "pruned": meta.pruning.up_to,
-                "pruned_unsaid": meta.pruning.unsaid,
-                "prune_at": micros_or_none(meta.pruning.next_at),
-            },
-        )
+        self._connection.execute(update(tables.meta), META.write(meta))
         self._known_meta = meta

@@ -11,11 +11,10 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.words import GroupName, HostName, StageState, StepState
 from forewarn.store import tables
-from forewarn.store.reads.reader import Reader, among, chunks
-from forewarn.store.rows.fleet_rows import name_key
+from forewarn.store.reads.reader import among, chunks
+from forewarn.store.rows.stored import EVENTS, ORDERS, RECORDS, name_key
 from forewarn.store.rows.times import micros
-from forewarn.store.rows.work_rows import event_row, order_row, record_row
-from forewarn.store.writes.upserts import upsert
+from forewarn.store.writes.writer import Writer
 
 _O = tables.orders.c
 _NOW = bindparam("now", type_=tables.TIME)
@@ -24,29 +23,26 @@ _WAITING = select(tables.order_waits.c.order_id).where(tables.order_waits.c.grou
 # One that is already due keeps its place in the queue.
 _WAKE = (
     update(tables.orders)
-    .where(_O.ended_at.is_(None), or_(_O.due_at.is_(None), _O.due_at > _NOW))
+    .where(tables.OPEN_ORDER, or_(_O.due_at.is_(None), _O.due_at > _NOW))
     .values(due_at=_NOW)
 )
 _WAKE_WAITING = _WAKE.where(_O.id.in_(_WAITING))
 _WAKE_ON = _WAKE.where(_O.host.in_(_KEYS))
 _SAVED_PAIRS = {
-    table: among(tuple(table.columns), table.c.order_id)
-    for table in (tables.order_machines, tables.order_waits)
+    table: among(select(table), table.c.order_id) for table in (tables.order_machines, tables.order_waits)
 }
 _INSERT_RECORDS = insert(tables.records)
 
 Pairs = set[tuple[str, str]]  # a key and an order
 
 
-class WorkWrites(Reader):
+class WorkWrites(Writer):
     """Writes to what is going on and what has been."""
 
     def _save_orders(self, orders: Sequence[Order]) -> None:
         if not orders:
             return
-        self._connection.execute(
-            upsert(self._connection.dialect.name, tables.orders), [order_row(order) for order in orders]
-        )
+        self._save(ORDERS, orders)
         machines = {(machine, order.id.upper()) for order in orders for machine in _touched(order)}
         waits = {(group, order.id.upper()) for order in orders for group in _waited_for(order)}
         ids = [order.id.upper() for order in orders]
@@ -66,10 +62,7 @@ class WorkWrites(Reader):
             self._connection.execute(insert(table), rows)
 
     def _save_events(self, events: Sequence[Event]) -> None:
-        if events:
-            self._connection.execute(
-                upsert(self._connection.dialect.name, tables.events), [event_row(event) for event in events]
-            )
+        self._save(EVENTS, events)
         # Names only leave an event, so what it announced is all it ever names.
         named = [
             {"machine_key": name_key(resource.name), "event_id": event.id.upper()}
@@ -77,17 +70,15 @@ class WorkWrites(Reader):
             if event.number > self._meta.number
             for resource in event.resources
         ]
-        if named:
-            self._connection.execute(upsert(self._connection.dialect.name, tables.event_machines), named)
+        self._put(tables.event_machines, named)
 
     def _save_records(self, records: Sequence[Record]) -> None:
         if records:
-            self._connection.execute(_INSERT_RECORDS, [record_row(record) for record in records])
+            self._connection.execute(_INSERT_RECORDS, [RECORDS.write(record) for record in records])
 
     def remove_records(self, numbers: Sequence[int]) -> None:
         """Forget records."""
-        for some in chunks(numbers):
-            self._connection.execute(delete(tables.records).where(tables.records.c.number.in_(some)))
+        self._delete(tables.records.c.number, numbers)
 
     def _wake(self, *, waiting_for: Iterable[GroupName], on: Iterable[HostName], now: datetime) -> None:
         """Have the engine look at every open order that waits for these groups, or is on these hosts."""

@@ -1,0 +1,40 @@
+"""What is kept of the store as a whole: one row."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from forewarn.core.model.hold import Grace
+from forewarn.core.retention import Pruning
+from forewarn.store import tables
+from forewarn.store.rows.mapping import mapped
+from forewarn.store.rows.stored import STORED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meta:
+    """The row; see the table."""
+
+    number: int
+    reached: datetime | None
+    grace_until: datetime | None
+    grace_announced_before: datetime | None
+    applied_fleet: str | None
+    lineage: str
+    pruned: int
+    pruned_unsaid: int
+    prune_at: datetime | None
+
+    @property
+    def grace(self) -> Grace | None:
+        """Until when unapproved starts are deferred."""
+        if self.grace_until is None or self.grace_announced_before is None:
+            return None
+        return Grace(until=self.grace_until, announced_before=self.grace_announced_before)
+
+    @property
+    def pruning(self) -> Pruning:
+        """How far old records have been removed."""
+        return Pruning(up_to=self.pruned, unsaid=self.pruned_unsaid, next_at=self.prune_at)
+
+
+META = mapped(Meta, tables.meta, STORED)

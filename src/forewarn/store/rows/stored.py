@@ -1,0 +1,140 @@
+"""Which class is kept in which table, and where a column or a key is not simply the field of its name."""
+
+from datetime import datetime, timedelta
+from sys import intern
+from typing import Any
+
+from forewarn.core.access import Token
+from forewarn.core.model.event import Deferral, Event, NoticeSummary
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, OrderTerms, Step
+from forewarn.core.model.project import Project
+from forewarn.core.model.record import Record
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.webhook import Webhook
+from forewarn.store import tables
+from forewarn.store.rows.mapping import Mapped, mapped
+from forewarn.store.rows.times import micros, micros_or_none, moment
+from forewarn.wire.codec import Codec, Shape
+from forewarn.wire.projects import read_project, write_project
+
+_MICROSECOND = timedelta(microseconds=1)
+_SHAPES = {
+    Machine: Shape(keys={"group": "group_name"}),
+    Step: Shape(keys={"update_domain": "domain"}),
+    Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
+    Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),
+    Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}),
+    GroupPolicy: Shape(optional=("notice", "terminate_notice", "degrade_notice"), empty=GroupPolicy()),
+    OrderTerms: Shape(
+        optional=(
+            *("notice", "heartbeat", "deadline", "expected"),
+            *("paused", "rollout", "rehearsal"),
+        ),
+        empty=OrderTerms(),
+    ),
+    Waiting: Shape(optional=("stuck", "until")),
+    Deferral: Shape(optional=("since", "asked")),
+}
+_TIME = (micros, moment)
+_SECONDS = (timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds))
+_MICROS = (lambda span: span // _MICROSECOND, lambda count: count * _MICROSECOND)
+
+
+def _notice_json(notice: NoticeSummary) -> list[int | None]:
+    least = None if notice.least is None else notice.least // _MICROSECOND
+    return [least, notice.late, notice.never]
+
+
+def _notice_of(json: list[Any]) -> NoticeSummary:
+    least, late, never = json
+    return NoticeSummary(least=None if least is None else least * _MICROSECOND, late=late, never=never)
+
+
+STORED = Codec({datetime: _TIME, timedelta: _SECONDS}, shapes=_SHAPES)
+# A large fleet is held in memory, and most of its texts many machines have in common.
+_INTERNED = Codec({datetime: _TIME, timedelta: _SECONDS, str: (str, intern)}, shapes=_SHAPES)
+_ROLLOUT = Codec(
+    {datetime: _TIME, timedelta: _MICROS, NoticeSummary: (_notice_json, _notice_of)}, shapes=_SHAPES
+)
+
+
+def name_key(name: str) -> str:
+    """Return the form in which names are compared: case does not count."""
+    return name.casefold()
+
+
+def _write_project(project: Project) -> dict[str, object]:
+    return {"name": project.name, "settings": write_project(project)}
+
+
+PROJECTS = Mapped(
+    table=tables.projects,
+    columns=(tables.projects.c.name, tables.projects.c.settings),
+    read=lambda row: read_project(row[0], row[1], f"projects.{row[0]}: "),
+    write=_write_project,
+)
+HOSTS = mapped(Host, tables.hosts, STORED)
+HOLDS = mapped(Hold, tables.holds, STORED, derived={"id": lambda hold: hold.id.upper()})
+GROUPS = mapped(
+    Group,
+    tables.groups,
+    _INTERNED,
+    derived={
+        "silent_since": lambda group: micros_or_none(
+            (group.last_active or group.enabled_at) if group.enabled else None
+        )
+    },
+)
+MACHINES = mapped(
+    Machine,
+    tables.machines,
+    _INTERNED,
+    derived={
+        "id": lambda machine: machine.id.lower(),
+        "key": lambda machine: name_key(machine.name),
+        "place": lambda machine: machine.destination,
+    },
+)
+ORDERS = mapped(
+    Order,
+    tables.orders,
+    STORED,
+    derived={
+        "id": lambda order: order.id.upper(),
+        "due_at": lambda order: micros_or_none(order.due_at) if order.open else None,
+    },
+)
+EVENTS = mapped(
+    Event,
+    tables.events,
+    STORED,
+    derived={"id": lambda event: event.id.upper(), "order_id": lambda event: event.order.upper()},
+)
+RECORDS = mapped(
+    Record,
+    tables.records,
+    STORED,
+    derived={
+        "kind": lambda record: str(record.kind),  # not an enum
+        "machine_key": lambda record: record.machine and name_key(record.machine),
+        "event_id": lambda record: record.event and record.event.upper(),
+        "order_id": lambda record: record.order and record.order.upper(),
+    },
+)
+ROLLOUTS = mapped(
+    Rollout,
+    tables.rollouts,
+    _ROLLOUT,
+    derived={
+        "id": lambda rollout: rollout.id.upper(),
+        "due_at": lambda rollout: micros_or_none(rollout.due_at) if rollout.open else None,
+    },
+    inside="terms",
+)
+TOKENS = mapped(Token, tables.tokens, STORED)
+WEBHOOKS = mapped(Webhook, tables.webhooks, STORED, derived={"id": lambda webhook: webhook.id.upper()})

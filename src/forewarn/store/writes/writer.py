@@ -1,0 +1,64 @@
+"""What every part of a transaction builds on: rows that are inserted, or do something else instead."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+from sqlalchemy import Column, Table, delete
+from sqlalchemy.dialects import postgresql, sqlite
+
+from forewarn.store.reads.reader import Reader, chunks
+from forewarn.store.rows.mapping import Columns, Mapped
+
+Value = TypeVar("Value")
+
+_INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+
+
+class Writer(Reader):
+    """A view of the store that can be written to."""
+
+    def _save(self, mapped: Mapped[Value], values: Iterable[Value], *, keep: tuple[str, ...] = ()) -> None:
+        """Insert values or replace them; see `_put`."""
+        self._put(mapped.table, [mapped.write(value) for value in values], keep=keep)
+
+    def _put(self, table: Table, rows: Sequence[Columns], *, keep: tuple[str, ...] = ()) -> None:
+        """Insert rows by primary key or replace them, but keep what known ones have in some columns."""
+        if rows:
+            self._connection.execute(_upsert(self._connection.dialect.name, table, keep=keep), rows)
+
+    def _add(self, table: Table, rows: Sequence[Columns]) -> None:
+        """Insert rows by primary key, or add their numbers to what known ones have."""
+        if rows:
+            self._connection.execute(_adding(self._connection.dialect.name, table), rows)
+
+    def _delete(self, column: Column[Any], keys: Iterable[str | int]) -> None:
+        for chunk in chunks(keys):
+            self._connection.execute(delete(column.table).where(column.in_(chunk)))
+
+
+@cache
+def _upsert(dialect: str, table: Table, *, keep: tuple[str, ...]) -> Any:
+    statement: Any = _INSERT[dialect](table)
+    keys, others = _columns(table)
+    replaced = [name for name in others if name not in keep]
+    if not replaced:
+        return statement.on_conflict_do_nothing()
+    return statement.on_conflict_do_update(
+        index_elements=keys, set_={name: statement.excluded[name] for name in replaced}
+    )
+
+
+@cache
+def _adding(dialect: str, table: Table) -> Any:
+    statement: Any = _INSERT[dialect](table)
+    keys, others = _columns(table)
+    return statement.on_conflict_do_update(
+        index_elements=keys, set_={name: table.c[name] + statement.excluded[name] for name in others}
+    )
+
+
+def _columns(table: Table) -> tuple[list[str], list[str]]:
+    """Name the columns of the primary key, and the others."""
+    keys = [column.name for column in table.primary_key]
+    return keys, [column.name for column in table.columns if column.name not in keys]
