@@ -1,6 +1,6 @@
 """Who asks, what they may do, and whose things they see.
 
-Two questions decide every call. Its right: may somebody of this role make such a call at all? And its scope:
+Two questions decide every call. Its right: may a caller of this role make such a call at all? And its scope:
 does what it names belong to the caller's project? Who lacks the right is refused; what is out of scope does
 not exist for the caller.
 """
@@ -24,7 +24,7 @@ PREFIX = "fw_"
 LONGEST_LIFE = timedelta(days=3650)
 
 NEEDED = "this needs a token: send it as `Authorization: Bearer …` (the command takes FOREWARN_TOKEN)"
-# One message for all three: whoever guesses learns nothing.
+# One message for all three: a guess teaches nothing.
 NOT_GOOD = "the token is not known, has expired or was revoked"
 
 
@@ -61,7 +61,7 @@ class Caller:
     project: ProjectName | None = None  # None: the whole fleet
 
 
-# Whoever reaches the service while there are no tokens: somebody on the same machine.
+# The caller while there are no tokens: the service is then reached from the same machine only.
 ANYBODY = Caller(name="operator", role=Role.OPERATOR)
 
 
@@ -80,13 +80,13 @@ class Token:
     revoked_at: datetime | None = None
 
     def valid(self, now: datetime) -> bool:
-        """Say whether it opens anything."""
+        """Return whether the token is accepted."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What somebody wants a token to be."""
+    """A request for a token."""
 
     name: str
     role: Role
@@ -103,7 +103,7 @@ class Keyring:
     unused: bool = True
 
     def caller(self, secret: str | None, *, now: datetime) -> Caller:
-        """Say who has a secret; Anonymous if nobody has."""
+        """Return the caller that a secret belongs to; raise Anonymous if it belongs to none."""
         if self.unused:
             return ANYBODY
         if secret is None:
@@ -120,13 +120,13 @@ class Keyring:
 def digest_of(secret: str) -> str:
     """Give the form in which a secret is kept.
 
-    A secret is random and long, so that no slow hash is needed: nobody can try them all.
+    A secret is random and long, so that no slow hash is needed: they cannot all be tried.
     """
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def may(caller: Caller, right: Right) -> bool:
-    """Say whether somebody may make calls of a kind."""
+    """Return whether a caller may make calls of a kind."""
     if right is Right.SURVEY and caller.project is not None:
         return False
     return right in RIGHTS[caller.role]
@@ -143,7 +143,7 @@ def check(caller: Caller, right: Right) -> None:
 
 
 def check_change(order: Order | None, *, project: ProjectName | None) -> None:
-    """Refuse that the users of a project call off, or repeat, what is not a user's own order.
+    """Refuse that the users of a project cancel, retry or abandon what is not a user's own order.
 
     They see the events of a host's maintenance, but its order is not theirs, and concerns others too; nor may
     they keep a machine from being evicted.
@@ -193,7 +193,7 @@ def operators(tokens: Iterable[Token], *, now: datetime) -> list[Token]:
 
 
 def said(caller: Caller | Token) -> str:
-    """Name somebody with their role: `alice (user of shop)`."""
+    """Name a caller with its role: `alice (user of shop)`."""
     of = f" of {caller.project}" if caller.project else ""
     return f"{caller.name} ({caller.role}{of})"
 

@@ -44,7 +44,7 @@ class Change:
 
 
 def violations(change: Change) -> list[str]:
-    """Say in words which rules a change breaks."""
+    """Return which rules a change breaks, and how."""
     rules = (
         notice_is_kept,
         events_only_move_forward,
@@ -190,7 +190,7 @@ def windows_are_heeded(change: Change) -> Iterator[str]:
 
 
 def _is_open(calendar: Calendar, moment: datetime) -> bool:
-    """Say whether a moment lies in a window, by looking at each one on the wall."""
+    """Return whether a moment lies in a window, by looking at each one on the wall."""
     local = moment.astimezone(calendar.zone)
     if local.date() in calendar.blackout:
         return False
@@ -218,7 +218,7 @@ def budgets_are_heeded(change: Change) -> Iterator[str]:
 
 
 def misplaced(fleet: Slice) -> list[str]:
-    """Say which machines are where they cannot be, and which events name nobody who exists."""
+    """Return the machines that are where they cannot be, and the names in events that no machine has."""
     lost = [
         f"{event.id} names {named.name}, who left the fleet"
         for event in fleet.events.values()

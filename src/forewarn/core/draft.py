@@ -1,7 +1,7 @@
 """A working copy of part of the fleet: what the rules read, and what they have changed so far.
 
 A draft holds no policy. It answers with the newest version of each thing, numbers the records, and at
-the end says as one value what is to be saved.
+the end gives as one value what is to be saved.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -58,7 +58,7 @@ class Draft:
 
     @property
     def room(self) -> dict[HostName, Room]:
-        """How full the emptiest sound hosts are; read only if somebody asks."""
+        """How full the emptiest sound hosts are; read only when it is needed."""
         if self._room is None:
             self._room = dict(self.base.room)
         return self._room
@@ -72,7 +72,7 @@ class Draft:
         return self.number
 
     def count(self, kind: Kind, machines: int) -> None:
-        """Add the machines that a record tells of to the sum of its kind."""
+        """Add the machines that a record names to the sum of its kind."""
         self._tallies[kind] = self._tallies.get(kind, 0) + machines
 
     def _named(self, line: Record, about: About) -> Record:
@@ -164,7 +164,7 @@ class Draft:
         return tuple(sorted(there, key=lambda machine: (machine.name.casefold(), machine.id)))
 
     def changes(self) -> Changes:
-        """Say what is to be saved."""
+        """Return what is to be saved."""
         base = self.base
         events = _changed(base.events, self.events)
         self._count_incarnations(events)

@@ -25,11 +25,11 @@ class LimitReached(ForewarnError):
 
 
 class Refused(ForewarnError):
-    """The caller may not do this; somebody with another token may."""
+    """The caller may not do this; another token may."""
 
 
 class Anonymous(ForewarnError):
-    """Nobody knows who asks."""
+    """The caller did not prove who it is."""
 
 
 class Unavailable(ForewarnError):

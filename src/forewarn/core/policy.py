@@ -1,4 +1,4 @@
-"""What each kind of order tells the guests, and how long before: the promises as data.
+"""What each kind of order announces to guests, and how long before: the promises as data.
 
 The defaults are Azure's (its documentation, and published medians); every one can be set.
 """
@@ -38,7 +38,7 @@ CAN_WAIT = frozenset({Action.MAINTENANCE, Action.DEGRADE})
 # A user's own orders that make an event only for guests that listen.
 ONLY_IF_ENABLED = frozenset({Action.RESTART, Action.REDEPLOY})
 
-# The driver of orders whose work somebody else does, who says when it is done.
+# The driver of orders whose work is done outside forewarn, and reported when it is done.
 EXTERNAL = "external"
 
 # Work after which the machine is on another host.
@@ -67,7 +67,7 @@ class Policy:
     enable_delay: timedelta = timedelta()
     idle_after: timedelta = timedelta(hours=24)
     save_activity_every: timedelta = timedelta(minutes=10)
-    # Whoever does the work outside and is silent for so long is taken to have failed.
+    # An external driver that is silent for so long is taken to have failed.
     external_silence: timedelta = timedelta(minutes=10)
     user_orders: int = 100
 
@@ -96,7 +96,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What the guests of an order are told."""
+    """What an order announces to guests."""
 
     type: EventType
     source: Source
@@ -107,9 +107,9 @@ class Notice:
 
 
 def notice_of(order: Order, groups: Iterable[Group], policy: Policy) -> Notice:
-    """Say what the guests of an order that disturbs machines are told.
+    """Return what an order that disturbs machines announces to their guests.
 
-    They are told together, so the group that asks for most notice decides for all.
+    They get one NotBefore, so the group that asks for most notice decides for all.
     """
     type_ = EVENT_TYPES[work_of(order)]
     promised = max(_ahead(order, type_, group.policy, policy) for group in groups)
@@ -125,7 +125,7 @@ def notice_of(order: Order, groups: Iterable[Group], policy: Policy) -> Notice:
 
 
 def _ahead(order: Order, type_: EventType, asked: GroupPolicy, policy: Policy) -> timedelta:
-    """The notice that one group is given: what it asks for, but never less than the minimum."""
+    """Return the notice that one group is given."""
     match order.action:
         case Action.FAIL:
             return timedelta()
@@ -145,7 +145,7 @@ def is_planned(order: Order) -> bool:
 
 
 def degrade_announced_at(order: Order, groups: Iterable[Group], policy: Policy) -> datetime:
-    """Say when guests are told: at once, but of a degraded host only as long ahead as they ask."""
+    """Return when an order is announced: at once, but a degraded host only as far ahead as guests ask."""
     if order.action is not Action.DEGRADE or order.terms.emergency:
         return order.created_at
     return order.created_at + policy.degrade_notice - notice_of(order, groups, policy).ahead
@@ -180,7 +180,7 @@ SOURCES = {
 
 
 def source_of(action: Action) -> Source:
-    """Say who is told to have wanted it."""
+    """Return who an event says has caused it."""
     return SOURCES.get(action, Source.PLATFORM)
 
 

@@ -12,7 +12,7 @@ from forewarn.core.words import OrderId
 
 # Old records are looked for so often; so the history says at most once a day that some have gone.
 EVERY = timedelta(days=1)
-# Less would remove what somebody who was away for the night still wants to read.
+# Less would remove what an operator who was away for the night still wants to read.
 SHORTEST = timedelta(days=1)
 
 

@@ -1,4 +1,4 @@
-"""What somebody may have meant by a name that nothing has."""
+"""Suggestions for a name that does not exist."""
 
 import difflib
 import re
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 def closest(written: str, known: Iterable[str]) -> str | None:
     """Find the known name that looks most like what was written; None if none does.
 
-    A number is not mistyped for another one: whoever writes host-9 did not mean host-4.
+    A number is not mistyped for another one: host-9 was not meant to be host-4.
     """
     found = difflib.get_close_matches(
         written, [name for name in known if not _differs_in_number(written, name)], n=1
@@ -23,7 +23,7 @@ def hint(written: str, known: Iterable[str]) -> str:
 
 
 def _differs_in_number(written: str, name: str) -> bool:
-    """Say whether a name has as many numbers as what was written, but other ones."""
+    """Return whether a name has as many numbers as what was written, but other ones."""
     mine, others = _numbers(written), _numbers(name)
     return len(mine) == len(others) and mine != others
 

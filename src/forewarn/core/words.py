@@ -17,7 +17,7 @@ STANDALONE = "standalone/"
 
 
 class GroupKind(StrEnum):
-    """Whom events are delivered to."""
+    """What kind of group events are delivered to."""
 
     CLOUD_SERVICE = "cloud-service"
     AVAILABILITY_SET = "availability-set"
@@ -81,7 +81,7 @@ class Work(StrEnum):
 
 
 class EventType(StrEnum):
-    """What a guest is told will happen to it."""
+    """What an event says will happen to a machine."""
 
     FREEZE = "Freeze"
     REBOOT = "Reboot"
@@ -131,7 +131,7 @@ class StepState(StrEnum):
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
-    MOOT = "moot"  # the machine left before its turn, or the work was given up
+    MOOT = "moot"  # the machine left before its turn, or the work was abandoned
 
 
 class ApprovedBy(StrEnum):
@@ -198,13 +198,13 @@ class Kind(StrEnum):
     PROJECT_REMOVED = "project-removed"
     FLEET_APPLIED = "fleet-applied"
     CLOCK_JUMPED = "clock-jumped"
-    CLOCK_ADVANCED = "clock-advanced"  # somebody turned a manual clock
+    CLOCK_ADVANCED = "clock-advanced"  # a manual clock was turned
     HISTORY_PRUNED = "history-pruned"  # old records have gone
     WEBHOOK_ADDED = "webhook-added"
     WEBHOOK_REMOVED = "webhook-removed"
     WEBHOOK_FAILING = "webhook-failing"
     WEBHOOK_RECOVERED = "webhook-recovered"
-    NOTICE_LATE = "notice-late"  # machines that were told of an event too short before its start
-    NOTICE_NEVER = "notice-never"  # machines that an event started without, untold
+    NOTICE_LATE = "notice-late"  # machines that were sent an event too short before its start
+    NOTICE_NEVER = "notice-never"  # machines that were not sent an event before it started
     TOKEN_CREATED = "token-created"  # noqa: S105 - no password
     TOKEN_REVOKED = "token-revoked"  # noqa: S105 - no password

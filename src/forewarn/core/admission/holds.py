@@ -33,14 +33,14 @@ def release(draft: Draft, hold: str, *, by: str) -> Hold:
 
 
 def _about(draft: Draft, hold: Hold) -> Host | Project | None:
-    """Say what a hold is about, so that those whom it concerns find it among their records."""
+    """Return what a hold is about, so that it is found among the records of its host or project."""
     if hold.host is not None:
         return draft.hosts.get(hold.host) or Host(name=hold.host)
     return None if hold.project is None else Project(name=hold.project)
 
 
 def reach(hold: Hold) -> str:
-    """Say in words where a hold reaches."""
+    """Write where a hold reaches."""
     if hold.host is not None:
         return f"host {hold.host}"
     return f"project {hold.project}" if hold.project is not None else "the whole fleet"
@@ -49,7 +49,7 @@ def reach(hold: Hold) -> str:
 def reaching(
     holds: Iterable[Hold], *, hosts: Iterable[HostName | None], projects: Iterable[ProjectName]
 ) -> tuple[Waiting, ...]:
-    """Say which of these holds reach one of these hosts or projects."""
+    """Return the holds that reach one of these hosts or projects."""
     hosts, projects = set(hosts), set(projects)
     return tuple(
         Waiting(what=reach(hold), reason=f"held by {hold.by}: {hold.reason}")

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 from forewarn.core.model.calendar import DAY, Calendar, Opening, overlap
 
-# How far ahead one looks for a moment that fits, a little at first; what has not come by then never will.
+# How far ahead a moment that fits is looked for, near first; what has not come by then never will.
 REACHES = (8 * DAY, 60 * DAY, 400 * DAY)
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
 class Outlook:
-    """When all of some calendars are open; what it has found out it keeps, for there are many questions."""
+    """When all of some calendars are open; what was found is kept, for it is asked often."""
 
     def __init__(self, calendars: Iterable[Calendar]) -> None:
         self._bound = [calendar for calendar in calendars if not calendar.always]
@@ -52,7 +52,7 @@ class Outlook:
             self._known = overlap(self._known, calendar.openings(self._since, until))
 
     def _is_open_end(self, opening: Opening) -> bool:
-        """Say whether only the end of what is known closes it: further on it may go on."""
+        """Return whether only the end of what is known closes it: it may go on further."""
         return opening.closes == self._since + REACHES[self._reach]
 
 

@@ -78,7 +78,7 @@ class Timing:
     # Starting
 
     def why_not_start(self, what: str, *, now: datetime) -> tuple[Waiting, ...]:
-        """Say in whose windows work that starts now would not be over."""
+        """Return the windows in which work that starts now would not be over."""
         return self._reasons(what, self._closed(now, self._work, now=now), now, self._work)
 
     def start_at(self, now: datetime) -> datetime | None:
@@ -90,7 +90,7 @@ class Timing:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def latest(self, start: datetime, *, now: datetime) -> datetime | None:
-        """Say up to when a start may be put off: the deadline, or the end of the window; None: for ever."""
+        """Return up to when a start may be deferred: the deadline, or the window's end; None: for ever."""
         if self._gives_way(now):
             return self._deadline
         fit = self._outlook.fit(start, self._work + LEEWAY)
@@ -120,7 +120,7 @@ class Timing:
     def _reasons(
         self, what: str, closed: list[ProjectName], start: datetime, room: timedelta
     ) -> tuple[Waiting, ...]:
-        """Say until when closed windows keep it: until all are open, however often one of them is before."""
+        """Return until when closed windows keep it: until all are open, however often one is before."""
         if not closed:
             return ()
         fit = self._outlook.fit(start, room)
@@ -141,7 +141,7 @@ class Timing:
         return own is not None and own.opens == fit.opens
 
     def _never(self, what: str) -> Waiting:
-        """Say that no window ever has room: a deadline comes, or else only a person can help."""
+        """Return that no window ever has room: a deadline comes, or else only a person can help."""
         if self._deadline is not None:
             return Waiting(
                 what=what,
@@ -151,7 +151,7 @@ class Timing:
         return Waiting(what=what, reason=f"{self._no_room()}: {remedy}", stuck=True)
 
     def _at(self, project: ProjectName, fit: Opening) -> str:
-        """Say when there is room, by a project's own clock."""
+        """Write when there is room, by a project's own clock."""
         zone = self._calendars[project].zone
         return f"{fit.opens.astimezone(zone):%Y-%m-%d %H:%M} ({zone})"
 
@@ -160,7 +160,7 @@ class Timing:
 
 
 def check_deadline(deadline: datetime | None, *, now: datetime) -> None:
-    """Refuse a deadline that has passed, or is further away than anybody plans."""
+    """Refuse a deadline that has passed, or is further away than ten years."""
     if deadline is not None and not now < deadline < now + LONGEST_DEADLINE:
         raise Invalid(f"deadline: expected a time in the next ten years, got {format_time(deadline)}")
 

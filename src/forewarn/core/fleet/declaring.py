@@ -21,7 +21,7 @@ from forewarn.core.words import GroupKind, GroupName, HostName, Kind, ProjectNam
 
 
 def apply(draft: Draft, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
-    """Make the fleet what is declared, and say in a line each what that changes."""
+    """Make the fleet what is declared, and return each change as a line."""
     validate(spec)
     return (
         *_apply_projects(draft, spec, by=by),
@@ -165,7 +165,7 @@ def _said(value: object) -> str:
 
 
 def _refuse_while_announced(draft: Draft, known: Group, changed: Group) -> None:
-    """Its guests have been told of events under its present kind and project."""
+    """Refuse another kind or project while events are listed: guests know them under the present ones."""
     deep = (known.kind, known.project) != (changed.kind, changed.project)
     if deep and draft.listed_domains(known.name):
         raise Conflict(

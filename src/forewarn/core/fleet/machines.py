@@ -22,12 +22,12 @@ from forewarn.core.words import (
     StepState,
 )
 
-# What a declaration says of a machine that may change at any time without anybody being disturbed.
+# What a declaration says of a machine that may change at any time, because it disturbs no guest.
 PLAIN = tuple(trait for trait in TRAITS if trait != "update_domain")
 
 
 def put(draft: Draft, spec: MachineSpec, known: Machine | None, *, by: str) -> Machine:
-    """Add a machine, or make one what is declared, its host included: somebody else may have moved it."""
+    """Add a machine, or make one what is declared, its host included: other hands may have moved it."""
     if known is None:
         return add(draft, spec, by=by)
     changed = change(draft, known, spec, by=by)
@@ -42,7 +42,7 @@ def remove(draft: Draft, machine: Machine, *, by: str) -> None:
 
 
 def spec_of(machine: Machine, group: Group) -> MachineSpec:
-    """Say how a machine would be declared now."""
+    """Return how a machine would be declared now."""
     plain = {name: getattr(machine, name) for name in PLAIN}
     return MachineSpec(
         name=machine.name,
@@ -107,7 +107,7 @@ def _move(draft: Draft, machine: Machine, host: HostName, *, by: str) -> Machine
             raise Conflict(f'machine "{machine.name}" is in the hands of order {order.id} ({order.action})')
     _check_host(draft, host, machine.name)
     departures.leave_host(draft, machine, why=f"moved to {host} by {by}")
-    # Nothing is being done to it, so whoever moved it has it running, unless it was stopped there for good.
+    # Nothing is being done to it, so it runs where it was moved to, unless it was stopped there for good.
     stays_down = machine.state is MachineState.STOPPED and machine.host is not None
     moved = replace(machine, host=host, state=MachineState.STOPPED if stays_down else MachineState.RUNNING)
     draft.record(Kind.MACHINE_MOVED, moved, by=by, reason=f"{machine.host or 'nowhere'} to {host}")
@@ -144,7 +144,7 @@ def _refuse_while_announced(draft: Draft, machine: Machine) -> None:
 
 
 def differences(before: Machine, after: Machine) -> Iterable[str]:
-    """Say in words what has changed."""
+    """Write what has changed."""
     names = (each.name for each in fields(Machine))
     for name in sorted(names, key=TRAITS.__contains__):
         old, new = getattr(before, name), getattr(after, name)

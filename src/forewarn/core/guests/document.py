@@ -1,4 +1,4 @@
-"""The document: all events of a group, in the order and form in which its guests are told of them."""
+"""The document: all events of a group, in the order and form in which its guests see them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

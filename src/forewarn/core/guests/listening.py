@@ -25,7 +25,7 @@ def disable(draft: Draft, group: Group, *, policy: Policy) -> Group:
 
 
 def silent_since(now: datetime, *, policy: Policy) -> datetime:
-    """Say which saved activity is old enough to be sure of a day's silence.
+    """Return which saved activity is old enough to be sure of a day's silence.
 
     A poll may be as much newer than the one saved as lies between two saves, also over a crash.
     """
@@ -33,5 +33,5 @@ def silent_since(now: datetime, *, policy: Policy) -> datetime:
 
 
 def silent_at(last_active: datetime, *, policy: Policy) -> datetime:
-    """Say when a group that was last active then may be disabled."""
+    """Return when a group that was last active then may be disabled."""
     return last_active + policy.idle_after + policy.save_activity_every

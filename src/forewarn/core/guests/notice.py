@@ -1,7 +1,6 @@
 """Proof of notice: what guests were promised, what they got, and what they then went through.
 
-A machine is told of an event when it is first sent a document with the event in it. How long before the
-start that was is the notice it got.
+The notice that a machine got is how long before the start it was first sent a document with the event.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,9 +13,9 @@ from forewarn.core.model.order import Order, Step
 from forewarn.core.moments import format_span
 from forewarn.core.words import Kind, MachineId, MachineName
 
-# Guests poll; one that asks as seldom as this is still told in time.
+# Guests poll; one that polls as seldom as this still gets its notice.
 TOLERANCE = timedelta(seconds=30)
-# MachineNotice so long ahead nobody is late, whatever was promised: a degraded host is announced days ahead.
+# So much notice is never late, whatever was promised: a degraded host is announced days ahead.
 ENOUGH = timedelta(hours=1)
 NOTHING = timedelta()
 
@@ -32,12 +31,12 @@ class MachineNotice:
 
 
 def promised(event: Event) -> timedelta:
-    """Say how long before its start an event was announced to be; nothing if it was born Started."""
+    """Return how long before its start an event was announced to be; nothing if it was born Started."""
     return event.not_before - event.announced_at
 
 
 def by_machine(event: Event, sent: Mapping[MachineId, datetime]) -> tuple[MachineNotice, ...]:
-    """Say for each machine of an event when it was told, and whether that was too late."""
+    """Return for each machine of an event when it was sent it, and whether that was too late."""
     return tuple(
         _notice_of(event, resource.name, sent.get(resource.machine))
         for resource in sorted(event.resources, key=lambda each: (each.name.casefold(), each.name))
@@ -65,7 +64,7 @@ def total(parts: Iterable[NoticeSummary]) -> NoticeSummary:
 
 
 def flag(draft: Draft, event: Event) -> None:
-    """Write into the history which machines of an event that has just started were not told in time."""
+    """Record which machines of an event that has just started were not sent it in time."""
     if not _is_judged(event):
         return
     machines = by_machine(event, draft.base.sent.get(event.id, {}))
@@ -98,7 +97,7 @@ def _notice_of(event: Event, name: MachineName, sent_at: datetime | None) -> Mac
 
 
 def _is_late(event: Event, sent_at: datetime, notice: timedelta) -> bool:
-    """Whoever approves gives up the rest of the notice; but nobody is told in time after the start."""
+    """Return whether notice came late: an approval waives the rest of it, but after the start is too late."""
     if not _is_judged(event) or event.started_at is None:
         return False
     if sent_at > event.started_at:
@@ -112,7 +111,7 @@ def _needed(event: Event) -> timedelta:
 
 
 def _is_judged(event: Event) -> bool:
-    """Say whether a promise fell due: what was withdrawn, or started when it was announced, broke none."""
+    """Return whether a promise fell due: what was withdrawn, or started when it was announced, broke none."""
     if event.started_at is None:
         return False
     return event.started_at > event.announced_at and promised(event) > NOTHING

@@ -44,5 +44,5 @@ class Changes:
     stirred: frozenset[str] = frozenset()
     # Something that concerns every open order has changed.
     wake_all: bool = False
-    # How many more machines a kind of record has told of, for the metrics.
+    # How many more machines the records of a kind name, for the metrics.
     tallies: Mapping[Kind, int] = field(default_factory=dict)

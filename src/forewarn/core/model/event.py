@@ -27,7 +27,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """The word of a guest, a person or a policy that an event may start early."""
+    """A guest, a person or a policy allowed an event to start early."""
 
     by: str
     kind: ApprovedBy
@@ -37,12 +37,12 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferral:
-    """The word of a guest that it needs more time; each event can be put off once."""
+    """A guest asked for more time; each event can be deferred once."""
 
     by: MachineName
     at: datetime
     until: datetime  # the NotBefore that came of it
-    since: datetime | None = None  # the NotBefore that was; None of events put off before it was kept
+    since: datetime | None = None  # the NotBefore that was; None of events deferred before it was kept
     asked: timedelta | None = None  # how much more time was asked for; likewise
 
     @property
@@ -106,6 +106,6 @@ class Event:
 class NoticeSummary:
     """What notice all machines of some events got, of those that have started and were promised any."""
 
-    least: timedelta | None = None  # of the machines that were told
+    least: timedelta | None = None  # of the machines that were sent the event
     late: int = 0
     never: int = 0

@@ -16,14 +16,14 @@ class GroupPolicy:
         None  # at least so much for every platform event and users' restart or redeploy
     )
     terminate_notice: timedelta | None = None
-    degrade_notice: timedelta | None = None  # how long ahead its guests are told of a degraded host
+    degrade_notice: timedelta | None = None  # how long ahead a degraded host is announced to its guests
     budget: int = 0  # how many healthy machines it needs while it is being maintained
     defer: timedelta = timedelta()  # how far a guest may put an event off, once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Whom events are delivered to, and what of them its guests have been told."""
+    """Whom events are delivered to, and the state of its document."""
 
     name: GroupName
     project: ProjectName
@@ -38,5 +38,5 @@ class Group:
 
     @property
     def enabled(self) -> bool:
-        """Whether its guests are told before a user's own order is carried out."""
+        """Whether a user's own order is announced to its guests before it is carried out."""
         return self.enabled_at is not None

@@ -8,7 +8,7 @@ from forewarn.core.words import HostName, ProjectName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """An operator's word that nothing new is announced or started: anywhere, in a project, or on a host."""
+    """An operator's order that nothing new is announced or started: anywhere, in a project, or on a host."""
 
     id: str
     reason: str
@@ -20,7 +20,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grace:
-    """Unapproved starts are put off: the clock jumped, and guests lost that much of their notice."""
+    """Unapproved starts are deferred: the clock jumped, and guests lost that much of their notice."""
 
     until: datetime
     announced_before: datetime

@@ -42,7 +42,7 @@ class Machine(MachineTraits):
     name: MachineName
     project: ProjectName
     group: GroupName
-    host: HostName | None  # None: stopped after an eviction, carried by nobody
+    host: HostName | None  # None: evicted, and not started again
     bound_for: HostName | None = None  # where it is being moved to
     state: MachineState = MachineState.RUNNING
 

@@ -88,7 +88,7 @@ class Rollout:
     abandoned: tuple[HostName, ...] = ()  # their orders failed and were abandoned
     excused: tuple[MachineId, ...] = ()  # not healthy in time, and a person said to go on
     terms: RolloutTerms = DEFAULT_TERMS
-    version: int = 1  # how often somebody had a say about it
+    version: int = 1  # counts the changes that people and forewarn have made
     last_change: LastChange | None = None
     waiting: tuple[Waiting, ...] = ()
     blocked: bool = False  # nothing is under way: any change of the fleet may let it go on

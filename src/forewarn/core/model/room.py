@@ -15,18 +15,18 @@ class Room:
     carried: int = 0
     # How many it has of each update domain of the groups that are looked at.
     members: Mapping[tuple[GroupName, int], int] = field(default_factory=dict)
-    busy: bool = False  # it has an order of its own, which would soon disturb whoever comes
+    busy: bool = False  # it has an order of its own, which would soon disturb a machine that comes
 
     def of_group(self, group: GroupName) -> int:
-        """Say how many machines of a group it has."""
+        """Return how many machines of a group the host has."""
         return sum(count for (name, _), count in self.members.items() if name == group)
 
     def of_domain(self, machine: Machine) -> int:
-        """Say how many it has of the group and update domain of a machine."""
+        """Return how many machines the host has of another machine's group and update domain."""
         return self.members.get((machine.group, machine.update_domain), 0)
 
     def joined(self, machine: Machine) -> Self:
-        """Count a machine that is to come."""
+        """Return the room with one more machine."""
         mine = (machine.group, machine.update_domain)
         members = {**self.members, mine: self.members.get(mine, 0) + 1}
         return replace(self, carried=self.carried + 1, members=members)

@@ -14,4 +14,4 @@ class Waiting:
     reason: str
     group: GroupName | None = None  # the group whose events it waits for, if that is the cause
     stuck: bool = False  # nothing that is under way will change it: a person must
-    until: datetime | None = None  # at that time it is no more true, whether anybody has looked or not
+    until: datetime | None = None  # from then on it no longer holds, also if it was not looked at again

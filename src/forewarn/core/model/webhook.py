@@ -13,10 +13,10 @@ TRIES_BEFORE_SAYING = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """Somebody's address for records; kept until each is delivered, in their order."""
+    """An address that records are pushed to, in their order; each is kept until it is delivered."""
 
     id: WebhookId
-    number: int  # of the record of its making; it is told what came after
+    number: int  # of the record that says it was added; it is sent what came after
     url: str
     project: ProjectName | None  # whose records; None: the whole fleet's
     owner: ProjectName | None = None  # the project whose people keep it; None: the operators

@@ -66,7 +66,7 @@ def _leave(draft: Draft, order: Order, machine: MachineId, *, why: str) -> None:
 
 
 def abandon_steps(draft: Draft, order: Order, *, why: str) -> Order:
-    """Make every step moot that is not done."""
+    """Make every step of an order moot that is not done."""
     for index, stage in enumerate(order.stages):
         for step in stage.steps:
             if step.state not in stages.SETTLED:
@@ -93,6 +93,6 @@ def orders_on(draft: Draft, host: HostName) -> Sequence[Order]:
 
 
 def _under_way(order: Order, machine: MachineId) -> bool:
-    """Say whether the order is doing something to the machine, or has: then it is too late to leave."""
+    """Return whether a step of the machine has begun: then it is too late to leave."""
     begun = (StepState.RUNNING, StepState.DONE)
     return any(step.machine == machine and step.state in begun for step in order.steps)

@@ -1,4 +1,4 @@
-"""The life of an event: announced, approved, started, gone; and names that leave it."""
+"""The life of an event: announced, approved, deferred, started, ended; and machines that leave it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -73,7 +73,7 @@ def _announce_one(
 
 
 def _approved_already(draft: Draft, order: Order, event: Event) -> Event:
-    """Give the approvals that nobody has to ask for: the owner's own, or that of the group's policy."""
+    """Add the approvals that come with an order: its owner's own, or that of the group's policy."""
     if order.terms.at_once:
         return approve(draft, event, Approval(by=order.by, kind=ApprovedBy.PERSON, at=draft.now))
     if order.source is Source.USER and draft.groups[event.group].policy.auto_approve:
@@ -90,7 +90,7 @@ def defer(
     wanted: timedelta,
     latest: datetime | None,
 ) -> None:
-    """Put a stage off because a guest of one of its events asks for more time; each event once.
+    """Defer a stage because a guest of one of its events asks for more time; each event once.
 
     All events of the stage move together, for they start together; `latest` is the last moment at which
     they may: the order's deadline, or the end of a window.
@@ -117,7 +117,7 @@ def defer(
 
 
 def _granted(deferral: Deferral) -> str:
-    """Say how far an event was put off, and what was asked for if that was more or less."""
+    """Write how far an event was deferred, and what was asked for if that was more or less."""
     given, asked = deferral.granted, deferral.asked
     if given is None or asked is None:
         return f"until {format_time(deferral.until)}"
@@ -141,7 +141,7 @@ def approve(draft: Draft, event: Event, approval: Approval) -> Event:
 
 
 def start(draft: Draft, event: Event, *, why: str) -> Event:
-    """Say that the impact may come at any moment from now on, and who was not told in time."""
+    """Mark an event Started, and record which machines were not sent it in time."""
     draft.record(Kind.EVENT_STARTED, event, reason=why)
     started = replace(event, status=EventStatus.STARTED, started_at=draft.now)
     notices.flag(draft, started)
@@ -149,7 +149,7 @@ def start(draft: Draft, event: Event, *, why: str) -> Event:
 
 
 def end(draft: Draft, event: Event, kind: Kind, *, why: str, by: str = "") -> Event:
-    """Take an event out of the document, and say why."""
+    """Take an event out of the document, with a record of why."""
     draft.record(kind, event, by=by, reason=why)
     return draft.put_event(replace(event, ended_at=draft.now, why=why))
 
@@ -167,7 +167,7 @@ def take_out(draft: Draft, event: Event, machine: MachineId, *, why: str) -> Non
 
 
 def may_start_at(draft: Draft, event: Event) -> datetime:
-    """Say from when on an event may start: now if it is approved, else its NotBefore."""
+    """Return from when on an event may start (rule 1): now if it is approved, else its NotBefore."""
     if event.approved:
         return draft.now
     grace = draft.grace
@@ -177,7 +177,7 @@ def may_start_at(draft: Draft, event: Event) -> datetime:
 
 
 def awaits(event: Event) -> str:
-    """Say in words whose approval a scheduled event still needs; nothing if none."""
+    """Write whose approval a scheduled event still needs; nothing if none."""
     if event.approved or event.status is not EventStatus.SCHEDULED or not event.listed:
         return ""
     names = ", ".join(event.awaited)

@@ -11,7 +11,7 @@ from forewarn.core.words import Kind, OrderId, OrderState, StageState, StepState
 
 
 def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> Order:
-    """Call an order off, with all its events; too late once one of them has started."""
+    """Cancel an order with all its events; refuse once one of them has started."""
     mine = draft.orders[order]
     if not mine.open:
         raise Conflict(f"order {order} is {mine.state}, there is nothing to cancel")
@@ -36,7 +36,7 @@ def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
 
 
 def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
-    """Give up an order that failed: its events leave, what was not done stays undone."""
+    """Close an order that failed: its events leave, what was not done stays undone."""
     mine = _failed(draft, order)
     if any(step.state is StepState.RUNNING for step in mine.steps):
         raise Conflict(f"order {order} still has steps running: abandon it when they have ended")
@@ -46,7 +46,7 @@ def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:
 
 
 def _wake_host_of(draft: Draft, order: Order) -> None:
-    """A machine that stays after all must be told what is scheduled on its host."""
+    """Have the orders on a machine's host looked at: it stays after all, and needs notice of them."""
     machine = draft.machines.get(order.machine) if order.machine else None
     if machine is not None and machine.host is not None:
         draft.wake(departures.orders_on(draft, machine.host))

@@ -20,10 +20,11 @@ def choose(draft: Draft, machine: Machine, *, but: HostName | None) -> HostName 
 def _badness(
     room: Room, machine: Machine, spare: int | None, name: HostName
 ) -> tuple[bool, bool, int, int, HostName]:
-    """Say what speaks against a host, the weightiest first.
+    """Return what speaks against a host, the weightiest first.
 
-    That its group could no longer spare what the host carries of one update domain: nobody could maintain
-    it then. That it is being worked on: the machine would be told again, and moved again. Then how full it
+    That its group could no longer spare what the host carries of one update domain: the host
+    could not be maintained then. That it is being worked on: the machine would get an event again, and
+    move again. Then how full it
     is, and how many of the group would be lost with it. A rollout needs no more than that: hosts that it
     is done with are the emptiest.
     """
@@ -32,13 +33,13 @@ def _badness(
 
 
 def _spare(draft: Draft, machine: Machine) -> int | None:
-    """Say how many machines its group can do without at best; None if it needs none."""
+    """Return how many machines its group can do without at best; None if it has no budget."""
     group = draft.groups[machine.group]
     budget = draft.base.budgets.get(group.name) if group.policy.budget else None
     return None if budget is None else budget.at_best
 
 
 def _is_sound(draft: Draft, name: HostName) -> bool:
-    """Hosts that are not loaded are in `room` only if they are sound."""
+    """Return whether a host is sound; those that are not loaded are in `room` only if they are."""
     host = draft.hosts.get(name)
     return host is None or host.state is HostState.OK

@@ -59,7 +59,7 @@ def _footprint(draft: Draft, affected: Iterable[Step], budgets: Mapping[GroupNam
 def not_to_start(
     draft: Draft, order: Order, stage: Stage, announced: tuple[Event, ...], policy: Policy
 ) -> tuple[Waiting, ...]:
-    """Say what keeps an announced stage from starting."""
+    """Return what keeps an announced stage from starting."""
     return (
         *_held(draft, order, stage.steps),
         *_not_approved(draft, announced),
@@ -69,12 +69,12 @@ def not_to_start(
 
 
 def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
-    """Say what keeps a started stage from being finished, beside the work itself."""
+    """Return what keeps a started stage from being finished, beside the work itself."""
     return (*failures(order), *_busy(draft, order, stage.steps))
 
 
 def failures(order: Order) -> tuple[Waiting, ...]:
-    """Say which steps wait for a person."""
+    """Return the steps that wait for a person."""
     failed = (step for step in order.steps if step.state is StepState.FAILED)
     return tuple(Waiting(what=step.name, reason=f"failed: {step.why}") for step in failed)
 
@@ -110,7 +110,7 @@ def groups_of(draft: Draft, affected: Iterable[Step]) -> list[Group]:
 
 
 def _held(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiting, ...]:
-    """Holds that are in force here; a failed host waits for nobody."""
+    """Return the holds that reach a stage; a failed host waits for none."""
     if order.action is Action.FAIL or not draft.holds:
         return ()
     there = [draft.machines[step.machine] for step in affected if step.machine in draft.machines]
@@ -119,7 +119,7 @@ def _held(draft: Draft, order: Order, affected: tuple[Step, ...]) -> tuple[Waiti
 
 
 def _paused(order: Order) -> tuple[Waiting, ...]:
-    """Say that the rollout of an order is paused: none of its hosts goes on to its next stage."""
+    """Return the pause of an order's rollout: none of its hosts goes on to its next stage."""
     if not order.terms.paused:
         return ()
     return (Waiting(what=f"rollout {order.terms.rollout}", reason=f"paused: {order.terms.paused}"),)
@@ -146,7 +146,7 @@ def _not_approved(draft: Draft, announced: tuple[Event, ...]) -> tuple[Waiting, 
 
 
 def _awaits(event: Event) -> str:
-    """Name those who must approve, where not just anybody may."""
+    """Name the machines that must approve, where not just any of them may."""
     if event.rule is ApprovalRule.ANY:
         return "not approved"
     return f"not approved; awaits {events.awaits(event)}"

@@ -12,7 +12,7 @@ from forewarn.core.words import HostName, HostState, MachineId, OrderId, StepSta
 
 
 def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
-    """Take the word of whoever does the work outside that it is done."""
+    """Mark the running steps of an order done, as an external driver reports."""
     mine = _under_way_outside(draft, order)
     for step in mine.steps:
         if step.state is StepState.RUNNING:
@@ -21,7 +21,7 @@ def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Ord
 
 
 def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
-    """Take the word of whoever does the work outside that it failed."""
+    """Mark the running steps of an order failed, as an external driver reports."""
     mine = _under_way_outside(draft, order)
     for step in mine.steps:
         if step.state is StepState.RUNNING:
@@ -30,7 +30,7 @@ def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Po
 
 
 def heartbeat(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
-    """Take the word of whoever does the work outside that it is still being done."""
+    """Note that an external driver is still at work on an order."""
     mine = _under_way_outside(draft, order)
     look_at = draft.now + (mine.terms.heartbeat or policy.external_silence)
     for step in mine.steps:
@@ -49,14 +49,14 @@ def _under_way_outside(draft: Draft, order: OrderId) -> Order:
 
 
 def step_running(draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime) -> None:
-    """Take a driver's word that a step is under way."""
+    """Note that a step is under way, and when to ask its driver again."""
     index, step = _running_step(draft.orders[order], machine)
     if step is not None:
         draft.put_order(stages.put_step(draft.orders[order], index, replace(step, look_at=look_at)))
 
 
 def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "") -> None:
-    """Take a driver's word that a step has been carried out."""
+    """Mark a step done, as its driver reports."""
     mine = draft.orders[order]
     index, step = _running_step(mine, machine)
     if step is None:
@@ -74,7 +74,7 @@ def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "")
 
 
 def step_failed(draft: Draft, order: OrderId, machine: MachineId, *, why: str, by: str = "") -> None:
-    """Take a driver's word that a step could not be carried out."""
+    """Mark a step failed, as its driver reports."""
     mine = draft.orders[order]
     index, step = _running_step(mine, machine)
     if step is not None:

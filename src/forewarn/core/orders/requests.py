@@ -209,7 +209,7 @@ def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
 
 
 def _is_leaving(order: Order) -> bool:
-    """Say whether a machine is being evicted or terminated right now: it goes, wherever it was."""
+    """Return whether an eviction or termination has begun: the machine goes, wherever it was."""
     begun = (StepState.RUNNING, StepState.DONE)
     return order.action in LEAVING and any(step.state in begun for step in order.steps)
 

@@ -62,12 +62,12 @@ def put_step(order: Order, index: int, step: Step) -> Order:
 
 
 def settled(steps: Iterable[Step]) -> bool:
-    """Say whether nothing more will come of any of these steps."""
+    """Return whether all of these steps are done or moot."""
     return all(step.state in SETTLED for step in steps)
 
 
 def fits(stage: Stage, step: Step) -> bool:
-    """Say whether a machine can join a stage without a second update domain of its group."""
+    """Return whether a machine can join a stage without a second update domain of its group."""
     return all(
         other.update_domain == step.update_domain
         for other in stage.steps
@@ -76,7 +76,7 @@ def fits(stage: Stage, step: Step) -> bool:
 
 
 def _concerned(draft: Draft, order: Order) -> Iterable[Machine]:
-    """The machines that an order is about now."""
+    """Return the machines that an order is about now."""
     if order.host is None:
         machine = draft.machines.get(order.machine) if order.machine else None
         return () if machine is None else (machine,)

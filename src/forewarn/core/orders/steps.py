@@ -25,7 +25,7 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
     machine = draft.machines[step.machine]
     if work is Work.RECOVER:
         machine = draft.put_machine(_down(machine))  # whether or not there is a host for it
-    # Whoever does the work outside knows where it moves a machine, and says so when it has.
+    # An external driver chooses the host itself, and reports it when the machine has moved.
     placed_here = work in MOVES and order.driver != EXTERNAL
     # One whose host failed may come back there, if that has been restored since.
     own = None if work is Work.RECOVER else machine.host

@@ -1,6 +1,6 @@
-"""Which addresses the people of a project may have called.
+"""Which addresses a project's webhooks may call.
 
-A webhook makes the server call an address that somebody else has chosen, from where the server stands: a
+A webhook makes the server call an address that a tenant has chosen, from where the server stands: a
 tenant must not reach through it what only the server can, such as its own loopback or a private network.
 """
 
@@ -18,7 +18,7 @@ _OF_THE_PLATFORM = frozenset({IPv4Address("168.63.129.16")})
 
 
 def is_public(address: str) -> bool:
-    """Say whether anybody on the internet could call an address."""
+    """Return whether an address is reachable on the public internet."""
     try:
         meant = _meant(ip_address(address.partition("%")[0]))
     except ValueError:
@@ -29,7 +29,7 @@ def is_public(address: str) -> bool:
 
 
 def is_plainly_inside(host: str) -> bool:
-    """Say whether a host is, without anybody being asked, at an address that is not public."""
+    """Return whether a host is plainly, without a look-up, at an address that is not public."""
     host = host.lower().rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True

@@ -16,7 +16,7 @@ NEVER_PUSHED = frozenset(
 
 
 def pushable(kinds: Collection[Kind]) -> frozenset[Kind]:
-    """Take the kinds that a webhook asks for, unless one is never pushed."""
+    """Return the kinds that a webhook asks for; refuse one that is never pushed."""
     never = sorted(NEVER_PUSHED & set(kinds))
     if never:
         raise Invalid(f"kinds: {never[0]} is never pushed: follow the stream for it")
@@ -24,7 +24,7 @@ def pushable(kinds: Collection[Kind]) -> frozenset[Kind]:
 
 
 def has_to_send(webhook: Webhook, record: Record) -> bool:
-    """Say whether a record is still to be pushed to a webhook."""
+    """Return whether a record is still to be pushed to a webhook."""
     if record.number <= webhook.delivered or record.kind in NEVER_PUSHED:
         return False
     if webhook.project is not None and record.project != webhook.project:
@@ -33,14 +33,14 @@ def has_to_send(webhook: Webhook, record: Record) -> bool:
 
 
 def delivered(webhook: Webhook, number: int) -> Webhook:
-    """Take a success: everything up to a number is delivered."""
+    """Return a webhook that has everything up to a number."""
     return replace(
         webhook, delivered=max(number, webhook.delivered), failures=0, failing_since=None, error=""
     )
 
 
 def failed(webhook: Webhook, error: str, *, number: int, now: datetime) -> Webhook:
-    """Take a try in vain, after everything up to a number was delivered."""
+    """Return a webhook after one more failure, with everything up to a number delivered."""
     return replace(
         webhook,
         delivered=max(number, webhook.delivered),

@@ -22,7 +22,7 @@ def check_machine(machine: Machine, projects: Mapping[ProjectName, Project]) -> 
 
 
 def check_host(host: Host, carried: Iterable[Machine], projects: Mapping[ProjectName, Project]) -> None:
-    """Refuse to play on a host unless all it carries agreed to it; an empty one is nobody's to play on."""
+    """Refuse to play on a host that carries other projects' machines, or none at all."""
     machines = sorted(carried, key=lambda machine: (machine.project, machine.name))
     others = [machine for machine in machines if not projects[machine.project].rehearsal]
     if others:
@@ -36,5 +36,5 @@ def check_host(host: Host, carried: Iterable[Machine], projects: Mapping[Project
 
 
 def how_to_mark(project: str) -> str:
-    """Say how a project is marked."""
+    """Write how a project is marked for rehearsals."""
     return f"declare `rehearsal = true` in [projects.{project}] of the fleet file, and apply it"

@@ -47,15 +47,15 @@ class Fault:
         return f"fault {self.kind}{whose}"
 
     def concerns(self, machine: str) -> bool:
-        """Say whether a machine's guest meets it."""
+        """Return whether a machine's guest meets the fault."""
         return not self.machines or machine in self.machines
 
     def on(self, now: datetime) -> bool:
-        """Say whether it is time for it."""
+        """Return whether the fault is on at a moment."""
         return (self.since is None or self.since <= now) and (self.until is None or now < self.until)
 
     def hides(self, event: Event, now: datetime) -> bool:
-        """Say whether guests are not shown an event because of it."""
+        """Return whether the fault hides an event from guests."""
         scheduled = event.status is EventStatus.SCHEDULED
         match self.kind:
             case FaultKind.VANISHED:

@@ -1,4 +1,4 @@
-"""When the waves of a rollout are to be expected if nobody approves early and nothing is in the way."""
+"""When the waves of a rollout are to be expected if no guest approves early and nothing is in the way."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ class Expected:
 def forecast(
     rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> tuple[Rollout, tuple[Expected, ...]]:
-    """Say when each planned wave is to be expected; windows decide which hosts go first.
+    """Return the planned waves, and when each is to be expected; windows decide which hosts go first.
 
     Hosts that no window ever has room for come last, and nothing is expected of them.
     """
@@ -57,12 +57,12 @@ def forecast(
 def ends_about(
     rollout: Rollout, hosts: Iterable[HostName], survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> datetime:
-    """Say when a wave of these hosts is over that is announced now."""
+    """Return when a wave of these hosts is over that is announced now."""
     return _expected(hosts, survey, Candidates(rollout, survey, policy), at=now, policy=policy).end_at
 
 
 def _free_at(rollout: Rollout, now: datetime) -> datetime:
-    """Say when the next wave may come: after the one that is under way, and after the gap."""
+    """Return when the next wave may come: after the one that is under way, and after the gap."""
     ends = (wave.ended_at or max(wave.ends_about or now, now) for wave in rollout.begun)
     return max(now, max((end + rollout.gap for end in ends), default=now))
 
@@ -70,7 +70,7 @@ def _free_at(rollout: Rollout, now: datetime) -> datetime:
 def _expected(
     hosts: Iterable[HostName], survey: HostSurvey, candidates: Candidates, *, at: datetime, policy: Policy
 ) -> Expected:
-    """Say when a wave that is announced at a moment starts and ends: the slowest host decides."""
+    """Return when a wave that is announced at a moment starts and ends: the slowest host decides."""
     each = [tuple(_stages(host, survey, candidates, at=at, policy=policy)) for host in hosts]
     together = ((stage for stage in level if stage is not None) for level in zip_longest(*each))
     stages = [reduce(_slower, level) for level in together]
@@ -85,7 +85,7 @@ def _expected(
 def _stages(
     host: HostName, survey: HostSurvey, candidates: Candidates, *, at: datetime, policy: Policy
 ) -> Iterator[Expected]:
-    """Say when each stage of a host's order is to be expected."""
+    """Yield when each stage of a host's order is to be expected."""
     timing = candidates.timing(host)
     for _ in range(survey.footprint(host).stages):
         at = timing.announce_at(at) or at
@@ -105,7 +105,7 @@ def _slower(one: Expected, other: Expected) -> Expected:
 
 
 def on_one_host(survey: HostSurvey) -> Sequence[str]:
-    """Say which groups have every member on one host: no wave can spare them."""
+    """Return a warning for each group that has every member on one host: no wave can spare it."""
     carrying: dict[GroupName, dict[HostName, int]] = {}
     for host, footprint in survey.footprints.items():
         for group, counts in footprint.counts.items():

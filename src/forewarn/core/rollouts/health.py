@@ -29,7 +29,7 @@ def silent(rollout: Rollout, orders: Iterable[Order], seen: Mapping[MachineId, d
 def unwell(
     rollout: Rollout, orders: Iterable[Order], quiet: Iterable[Step], *, now: datetime, policy: Policy
 ) -> dict[MachineId, Waiting]:
-    """Say which machines have not become healthy in time."""
+    """Return the machines that have not become healthy in time."""
     limit = rollout.terms.health
     span, work = format_span(limit), expected_work(rollout, policy)
     slow = {
@@ -50,7 +50,7 @@ def unwell(
 def look_at(
     rollout: Rollout, orders: Iterable[Order], quiet: Iterable[Step], *, now: datetime, policy: Policy
 ) -> datetime | None:
-    """Say when the next machine should be healthy: one that is worked on, or one that must poll again."""
+    """Return when the next machine should be healthy: one that is worked on, or one that must poll again."""
     begun = (step.begun_at for step in _steps(rollout, orders, StepState.RUNNING))
     over = (moment + expected_work(rollout, policy) for moment in begun if moment is not None)
     moments = (*over, *(step.ended_at for step in quiet if step.ended_at is not None))
@@ -59,7 +59,7 @@ def look_at(
 
 
 def expected_work(rollout: Rollout, policy: Policy) -> timedelta:
-    """Say how long a stage of a host is expected to take."""
+    """Return how long a stage of a host is expected to take."""
     return rollout.terms.expected or policy.expected_work
 
 

@@ -24,20 +24,20 @@ LOOK_FOR_POLLS = timedelta(seconds=5)
 
 
 def resting_until(rollout: Rollout) -> datetime | None:
-    """Say until when the gap after the last wave lasts."""
+    """Return when the gap after the last wave is over."""
     ended = [wave.ended_at for wave in rollout.begun if wave.ended_at is not None]
     return max(ended) + rollout.gap if ended else None
 
 
 def is_ready(rollout: Rollout, *, now: datetime) -> bool:
-    """Say whether the next wave may be chosen."""
+    """Return whether the next wave may be chosen."""
     going = rollout.open and rollout.state is RolloutState.RUNNING and not rollout.aborting
     resting = resting_until(rollout)
     return going and not unfinished(rollout) and bool(rollout.left) and (resting is None or resting <= now)
 
 
 def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, policy: Policy) -> Rollout:
-    """Say when to look again: after the gap, when a machine should be healthy, or when an order changes."""
+    """Set when to look again: after the gap, when a machine should be healthy, or when an order changes."""
     if rollout.state is not RolloutState.RUNNING or rollout.aborting:
         return replace(rollout, due_at=None)
     under_way = unfinished(rollout)
@@ -80,7 +80,7 @@ def next_wave(
 
 
 def dead_end(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
-    """Say why none of the hosts that are left will ever be done unless a person helps; "" if one may be."""
+    """Return why none of the hosts left will ever be done unless a person helps; "" if one may be."""
     candidates, ends = Candidates(rollout, survey, policy), []
     for host in rollout.left:
         stuck = [wait for wait in candidates.why_not(host, now=now) if wait.stuck]
@@ -91,7 +91,7 @@ def dead_end(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Pol
 
 
 def impossible(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
-    """Say why a rollout cannot go on as the fleet is now: its plan would be refused; "" if it can."""
+    """Return why a rollout cannot go on as the fleet is now: its plan would be refused; "" if it can."""
     rollout = _without_departed(rollout, survey)
     candidates = Candidates(rollout, survey, policy)
     for host in rollout.left:
@@ -145,7 +145,7 @@ def _conflicts(wave: Wave, after: Wave, survey: HostSurvey) -> tuple[Waiting, ..
 
 
 def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
-    """Say for everything that is not begun why it waits, in the order of the waves."""
+    """Return for everything that is not begun why it waits, in the order of the waves."""
     if not rollout.open or rollout.aborting:
         return rollout.waiting
     begun, under_way = len(rollout.begun), unfinished(rollout)

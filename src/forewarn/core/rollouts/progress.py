@@ -30,7 +30,7 @@ def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime
 
 
 def _finishing(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
-    """Say what is finished before an abort is complete."""
+    """Return what is finished before an abort is complete."""
     failed = (*trouble(rollout, orders), *stuck(rollout, orders))
     reason = "what has started is finished before the rollout is aborted"
     busy = (
@@ -64,7 +64,7 @@ def _started_at(mine: Sequence[Order]) -> datetime | None:
 
 
 def has_begun(order: Order) -> bool:
-    """Say whether an order has done anything yet; one that has is not withdrawn but finished."""
+    """Return whether an order has done anything yet; one that has is not withdrawn but finished."""
     begun = (StageState.STARTED, StageState.DONE)
     return any(stage.state in begun for stage in order.stages)
 
@@ -75,7 +75,7 @@ def unfinished(rollout: Rollout) -> tuple[Wave, ...]:
 
 
 def trouble(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
-    """Say what went wrong with its hosts that no person has settled yet."""
+    """Return what went wrong with its hosts that no person has settled yet."""
     found = []
     for wave in rollout.begun:
         for host, id_ in zip(wave.hosts, wave.orders, strict=True):
@@ -88,7 +88,7 @@ def trouble(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
 
 
 def stuck(rollout: Rollout, orders: Orders) -> tuple[Waiting, ...]:
-    """Say for which of its orders that are under way nobody but a person can do anything."""
+    """Return the reasons of its orders that only a person can do something about."""
     under_way = (orders[id_] for wave in unfinished(rollout) for id_ in wave.orders if orders[id_].open)
     return tuple(wait for order in under_way for wait in order.waiting if wait.stuck)
 
@@ -101,7 +101,7 @@ def _what_went_wrong(order: Order) -> str:
 
 
 def as_paused(rollout: Rollout, orders: Orders) -> Rollout:
-    """Say why a paused rollout waits, and for whom."""
+    """Return a paused rollout with its reasons."""
     why = Waiting(what=f"rollout {rollout.id}", reason=f"paused: {rollout.why}")
     return replace(rollout, waiting=(why, *trouble(rollout, orders)))
 

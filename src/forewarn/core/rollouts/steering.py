@@ -14,7 +14,7 @@ from forewarn.core.words import HostName, OrderState
 
 
 def check_open(rollout: Rollout, *, version: int | None = None) -> None:
-    """Refuse to change what is over or on its way there, or what has changed since somebody looked."""
+    """Refuse to change what is over or being aborted, or is not at the version the caller has seen."""
     if not rollout.open:
         # Who paused or resumed what is done is no answer to anything.
         said = _said(rollout) if rollout.state is RolloutState.ABORTED else ""
@@ -53,7 +53,7 @@ def paused(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Roll
 
 
 def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, policy: Policy) -> Rollout:
-    """Go on; a host whose order was abandoned is given up, a machine that is not healthy is excused."""
+    """Go on without the hosts whose orders were abandoned; machines that are not healthy are excused."""
     if rollout.state is not RolloutState.PAUSED:
         raise Conflict(f"rollout {rollout.id} is {rollout.state}, there is nothing to resume{_said(rollout)}")
     for problem in trouble(rollout, orders):
@@ -72,7 +72,7 @@ def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetim
 
 
 def aborted(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rollout:
-    """Give up what has not started; what has is finished first."""
+    """Drop what has not started; what has is finished first."""
     rollout = replace(_returned(rollout, orders, now=now), aborting=True, why=why)
     return replace(rollout, waves=rollout.begun, blocked=False, due_at=None)
 
