@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 from forewarn import AsyncGuestClient, Closed, Unavailable
-from forewarn.sdk.transport import addresses, connections
-from forewarn.sdk.transport.connections import HANGS_UP, LONGEST_HEAD
-from tests.guests import BOTH, awaited
+from forewarn.sdk.transport import addresses
+from forewarn.sdk.transport.asyncio_driver import AsyncioConnection
+from forewarn.sdk.transport.exchange import HANGS_UP, LONGEST_HEAD
+from forewarn.sdk.transport.messages import Reply
+from tests.guests import BOTH
 from tests.process import PATIENCE
 from tests.scripted import answer, scripted
 
@@ -114,8 +116,9 @@ def test_what_is_cut_short_is_no_answer(connect: Connect, said: bytes) -> None:
         client.events()
 
 
-def test_one_that_hangs_up_is_said_to() -> None:
-    with scripted(b"") as mute, awaited(mute.url, persistence=0) as client:
+@BOTH
+def test_one_that_hangs_up_is_said_to(connect: Connect) -> None:
+    with scripted(b"") as mute, connect(mute.url, persistence=0) as client:
         says = re.escape(f"no metadata endpoint answers at {mute.url}: {HANGS_UP}")
         with pytest.raises(Unavailable, match=f"{says}$"):
             client.events()
@@ -135,9 +138,10 @@ def test_a_connection_is_kept_and_closed_when_the_server_asks_for_that(connect: 
         assert len(azure.connections) == 2
 
 
-def test_what_comes_unasked_is_no_answer_to_what_is_asked_next() -> None:
+@BOTH
+def test_what_comes_unasked_is_no_answer_to_what_is_asked_next(connect: Connect) -> None:
     smuggled = answer(200, document(1)) + answer(200, document(666))
-    with scripted(smuggled, answer(200, document(2))) as azure, awaited(azure.url) as client:
+    with scripted(smuggled, answer(200, document(2))) as azure, connect(azure.url) as client:
         assert [client.events().incarnation for _ in range(2)] == [1, 2]
         assert len(azure.connections) == 2
 
@@ -179,13 +183,13 @@ def test_a_request_that_is_given_up_as_its_answer_comes_ends_its_connection(
         with scripted(answer(200, document(1))) as azure:
             async with AsyncGuestClient(azure.url) as client, asyncio.timeout(PATIENCE):
                 asking = asyncio.create_task(client.events())
-                finish = connections._Connection._finish
+                end_with = AsyncioConnection._end_with
 
-                def finish_too_late(self: connections._Connection) -> None:
-                    finish(self)
+                def end_too_late(self: AsyncioConnection, reply: Reply | None) -> None:
+                    end_with(self, reply)
                     asking.cancel()
 
-                monkeypatch.setattr(connections._Connection, "_finish", finish_too_late)
+                monkeypatch.setattr(AsyncioConnection, "_end_with", end_too_late)
                 with pytest.raises(asyncio.CancelledError):
                     await asking
                 while azure.connections[0].fileno() >= 0:  # noqa: ASYNC110 - as above
@@ -220,13 +224,13 @@ def test_what_is_answered_as_the_client_is_closed_leaves_no_connection(
     async def scene() -> None:
         with scripted(answer(200, document(1))) as azure:
             client = AsyncGuestClient(azure.url)
-            finish = connections._Connection._finish
+            end_with = AsyncioConnection._end_with
 
-            def finish_and_close(self: connections._Connection) -> None:
-                finish(self)
+            def end_and_close(self: AsyncioConnection, reply: Reply | None) -> None:
+                end_with(self, reply)
                 client._connections.close()
 
-            monkeypatch.setattr(connections._Connection, "_finish", finish_and_close)
+            monkeypatch.setattr(AsyncioConnection, "_end_with", end_and_close)
             async with asyncio.timeout(PATIENCE):
                 assert (await client.events()).incarnation == 1
                 while azure.connections[0].fileno() >= 0:  # noqa: ASYNC110 - as above
@@ -278,8 +282,9 @@ def test_an_endpoint_with_a_certificate_is_asked_if_that_is_trusted(
                 client.events()
 
 
-def test_the_client_with_a_loop_needs_no_httpx() -> None:
+def test_agent_and_clients_need_no_httpx() -> None:
     """It would be a third of an agent's memory."""
-    code = "import sys, forewarn.agent.daemon, forewarn.sdk.async_client; print('httpx' in sys.modules)"
+    loaded = "forewarn.agent.daemon, forewarn.sdk.async_client, forewarn.sdk.blocking_client"
+    code = f"import sys, {loaded}; print('httpx' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"

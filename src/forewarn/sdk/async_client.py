@@ -7,21 +7,20 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.sdk.calls import PERSISTENCE_SECONDS, WAIT_SECONDS, Ask, Reply, Talk, Trouble, Watching
-from forewarn.sdk.discovery import Discovery, looking
+from forewarn.sdk.calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, Trouble
+from forewarn.sdk.discovery import Discovery
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
-from forewarn.sdk.endpoint_client import Endpoint, ids_of
+from forewarn.sdk.endpoint_client import EndpointClient
 from forewarn.sdk.errors import Closed
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.replies import Answer
 from forewarn.sdk.surroundings import Surroundings, surroundings
-from forewarn.sdk.transport import addresses
-from forewarn.sdk.transport.connections import Connections
+from forewarn.sdk.transport import asyncio_driver
+from forewarn.sdk.transport.connections import Steps
 
 Result = TypeVar("Result")
 
 
-class AsyncGuestClient(Endpoint):
+class AsyncGuestClient(EndpointClient):
     """As `GuestClient`, awaited; whatever it is doing ends when its task is cancelled."""
 
     def __init__(
@@ -36,7 +35,6 @@ class AsyncGuestClient(Endpoint):
         """Take what `GuestClient` takes; `pause` is awaited."""
         super().__init__(url, api_version=api_version, persistence=persistence, monotonic=monotonic)
         self._pause = pause
-        self._connections = Connections(self.url)  # never through a proxy
 
     @classmethod
     def discover(
@@ -58,32 +56,29 @@ class AsyncGuestClient(Endpoint):
         return Discovering(discovered())
 
     async def look(self, around: Surroundings | None = None) -> Discovery:
-        """Look for an endpoint, and say what was found where."""
-        sight = surroundings if around is None else lambda: around
-        now = self._monotonic()
-        return await self._run(looking(self._conversation, sight, now=now, within=self._persistence))
+        """Look for an endpoint, and return what was found where."""
+        return await self._run(self._look(around))
 
     async def events(self) -> Document:
-        """Return what the machine is told now."""
-        return await self._run(self._conversation.events(now=self._monotonic(), within=self._persistence))
+        """Return the machine's document as it is now."""
+        return await self._run(self._events())
 
     async def approve(self, *events: Event | str) -> None:
         """Let events start before their time, by their ids; returns when that is saved."""
-        if ids := ids_of(events):
-            await self._run(self._conversation.approve(ids, now=self._monotonic(), within=self._persistence))
+        await self._run(self._approve(events))
 
     async def watch(
         self, *, wait: int = WAIT_SECONDS, trouble: Trouble | None = None
     ) -> AsyncIterator[Document]:
         """Yield the document now, and then each time it changes; see `GuestClient.watch`."""
-        watching = Watching(self._conversation, wait=wait, trouble=trouble)
+        documents = DocumentWatch(self._calls, wait=wait, trouble=trouble)
         with contextlib.suppress(Closed):
             while True:
-                yield await self._run(watching.next(now=self._monotonic()))
+                yield await self._run(self._steps(documents.next(now=self._monotonic())))
 
     async def instance(self) -> Instance:
         """Return who this machine is."""
-        return await self._run(self._conversation.instance(within=self._persistence))
+        return await self._run(self._instance())
 
     async def aclose(self) -> None:
         """Hang up, from any task of the loop: what is being asked ends with `Closed`, and a watch ends."""
@@ -97,25 +92,8 @@ class AsyncGuestClient(Endpoint):
     ) -> None:
         await self.aclose()
 
-    async def _run(self, talk: Talk[Result]) -> Result:
-        """Hold a talk."""
-        try:
-            ask = next(talk)
-            while True:
-                if ask.after:
-                    await self._pause(ask.after)
-                ask = talk.send(await self._send(ask))
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-
-    async def _send(self, ask: Ask) -> Reply:
-        sent = self._monotonic()
-        try:
-            status, headers, body = await self._connections.ask(ask)
-        except addresses.NoAnswer as error:
-            return addresses.silence(str(error), self.url, sent=sent, received=self._monotonic())
-        return Answer(status=status, headers=headers, body=body, sent=sent, received=self._monotonic())
+    async def _run(self, steps: Steps[Result]) -> Result:
+        return await asyncio_driver.run(steps, pause=self._pause)
 
 
 class Discovering(Coroutine[Any, Any, AsyncGuestClient]):

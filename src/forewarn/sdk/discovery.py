@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from forewarn.sdk.calls import Conversation, Talk
+from forewarn.sdk.calls import Call, GuestCalls
 from forewarn.sdk.errors import GuestError, NoEndpoint, Unavailable
 from forewarn.sdk.leases import LeaseSource, current
 from forewarn.sdk.replies import backoff
@@ -47,9 +47,9 @@ class Discovery:
         return self.found.url
 
 
-def looking(
-    conversation: Conversation, around: Callable[[], Surroundings], *, now: float, within: float = 0.0
-) -> Talk[Discovery]:
+def discover(
+    calls: GuestCalls, around: Callable[[], Surroundings], *, now: float, within: float = 0.0
+) -> Call[Discovery]:
     """Look for the endpoint, and again while that may help: a machine that boots is faster than its network.
 
     What is asked is asked of the usual address.
@@ -60,10 +60,10 @@ def looking(
         return Discovery(findings=named)
     failures, deadline, after = 0, now + within, 0.0
     while True:
-        reply = yield replace(conversation.poll(now=now), after=after)
+        reply = yield replace(calls.poll(now=now), after=after)
         now, seen = reply.received, around()
         try:
-            conversation.read_document(conversation.heard(reply))
+            calls.read_document(calls.heard(reply))
         except GuestError as error:
             usual, trouble = Finding(place=seen.default_url, found=str(error)), error
         else:

@@ -1,15 +1,24 @@
-"""An endpoint, as both clients know it: where it is, and what time it is there."""
+"""What both clients share: where the endpoint is, what time it is there, and how a call becomes steps."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from forewarn.clock import SystemClock
-from forewarn.sdk.calls import Conversation
-from forewarn.sdk.documents import Event
+from forewarn.sdk.calls import Call, GuestCalls
+from forewarn.sdk.discovery import Discovery, discover
+from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.instances import Instance
+from forewarn.sdk.surroundings import Surroundings, surroundings
 from forewarn.sdk.transport.addresses import base_url
+from forewarn.sdk.transport.connections import Connections, Pause, Steps
+from forewarn.sdk.transport.messages import GuestRequest, NoAnswer, Reply
+
+Result = TypeVar("Result")
 
 
-class Endpoint:
+class EndpointClient:
     """What a client has that does not depend on how it waits."""
 
     def __init__(
@@ -21,31 +30,62 @@ class Endpoint:
         monotonic: Callable[[], float],
     ) -> None:
         self.url = base_url(url)
-        self._conversation = Conversation(version=api_version)
+        self._calls = GuestCalls(version=api_version)
         self._persistence = persistence
         self._monotonic = monotonic
         self._clock = SystemClock()
+        self._connections = Connections(self.url, monotonic=monotonic)  # never through a proxy
 
     @property
     def last_answered(self) -> float | None:
         """When the endpoint last answered a poll, on the monotonic clock; None if it never did."""
-        return self._conversation.last_answered
+        return self._calls.last_answered
 
     def server_now(self) -> datetime:
         """Return the server's time; this machine's own before the first answer."""
-        time = self._conversation.server_time
+        time = self._calls.server_time
         return self._clock.now() if time is None else time.now(self._monotonic())
 
     def seconds_left(self, event: Event) -> float | None:
-        """Reckon by the server's time how long until an event may start; None if nobody said."""
+        """Reckon by the server's time how long until an event may start; None if the event does not say."""
         return event.seconds_left(self.server_now())
 
     def clock_skew(self) -> timedelta | None:
-        """Say how far this machine's clock is ahead of the server's; None before the first answer."""
-        time = self._conversation.server_time
+        """Return how far this machine's clock is ahead of the server's; None before the first answer."""
+        time = self._calls.server_time
         return None if time is None else self._clock.now() - time.now(self._monotonic())
 
+    def _look(self, around: Surroundings | None) -> Steps[Discovery]:
+        seen = surroundings if around is None else lambda: around
+        now = self._monotonic()
+        return self._steps(discover(self._calls, seen, now=now, within=self._persistence))
 
-def ids_of(events: tuple[Event | str, ...]) -> tuple[str, ...]:
-    """Take events, or their ids."""
-    return tuple(event.id if isinstance(event, Event) else event for event in events)
+    def _events(self) -> Steps[Document]:
+        return self._steps(self._calls.events(now=self._monotonic(), within=self._persistence))
+
+    def _approve(self, events: tuple[Event | str, ...]) -> Steps[None]:
+        ids = tuple(event.id if isinstance(event, Event) else event for event in events)
+        if ids:
+            yield from self._steps(self._calls.approve(ids, now=self._monotonic(), within=self._persistence))
+
+    def _instance(self) -> Steps[Instance]:
+        return self._steps(self._calls.instance(within=self._persistence))
+
+    def _steps(self, call: Call[Result]) -> Steps[Result]:
+        """Make a call: send its requests, each after its pause."""
+        try:
+            request = next(call)
+            while True:
+                if request.after:
+                    yield Pause(request.after)
+                request = call.send((yield from self._send(request)))
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+    def _send(self, request: GuestRequest) -> Steps[Reply]:
+        sent = self._monotonic()
+        reply = yield from self._connections.ask(request)
+        if isinstance(reply, NoAnswer):
+            reply = replace(reply, why=f"no metadata endpoint answers at {self.url}: {reply.why}")
+        return replace(reply, sent=sent, received=self._monotonic())

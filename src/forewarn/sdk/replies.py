@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from forewarn.sdk.documents import NEWEST_VERSION, Document, glimpse, parse_document
 from forewarn.sdk.errors import GuestError, Refused, Unavailable
-from forewarn.sdk.server_time import ServerTime, read_date
+from forewarn.sdk.transport.messages import HttpAnswer
 
 # The first request of a group may take two minutes, and so may the first after a day of silence.
 FIRST_ANSWER_SECONDS = 150.0
@@ -50,29 +50,7 @@ _PASSING: Mapping[int, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What came back; names of headers in lower case."""
-
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    sent: float = 0.0  # on the monotonic clock, as is
-    received: float = 0.0
-
-    @property
-    def server_time(self) -> ServerTime | None:
-        """The server's time, if it named it."""
-        return read_date(self.headers.get("date"), received=self.received)
-
-    @property
-    def waited(self) -> bool:
-        """Whether the server held the request, as it was asked to."""
-        preferences = self.headers.get("preference-applied", "").lower().split(",")
-        return any(each.strip().partition("=")[0].rstrip() == "wait" for each in preferences)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class NewDocument:
     """A document, and the tag by which the server knows it."""
 
     document: Document
@@ -84,27 +62,27 @@ class Unchanged:
     """The document is as it was."""
 
 
-def read_poll(answer: Answer, *, version: str = NEWEST_VERSION) -> News | Unchanged:
+def read_poll(answer: HttpAnswer, *, version: str = NEWEST_VERSION) -> NewDocument | Unchanged:
     """Read the answer to a poll; raises what stands against it."""
     if answer.status == HTTPStatus.NOT_MODIFIED:
         return Unchanged()
     check(answer)
-    return News(document=parse_document(answer.body, version=version), etag=_etag(answer))
+    return NewDocument(document=parse_document(answer.body, version=version), etag=_etag(answer))
 
 
-def _etag(answer: Answer) -> str | None:
+def _etag(answer: HttpAnswer) -> str | None:
     """Read the tag, if it is one that can be sent back."""
     etag = answer.headers.get("etag", "")
     return etag if etag and etag.isascii() and etag.isprintable() else None
 
 
-def check(answer: Answer) -> None:
+def check(answer: HttpAnswer) -> None:
     """Raise what an answer that is no success means."""
     if answer.status != HTTPStatus.OK:
         raise fault(answer)
 
 
-def fault(answer: Answer) -> GuestError:
+def fault(answer: HttpAnswer) -> GuestError:
     """Say what an answer that is no success means, and whether it passes."""
     own = _own_words(answer.body)
     said = f". It says: {own}" if own else ""
@@ -117,7 +95,7 @@ def fault(answer: Answer) -> GuestError:
     )
 
 
-def _never_found(answer: Answer, own: str) -> str | None:
+def _never_found(answer: HttpAnswer, own: str) -> str | None:
     """Say why a 404 will stay one, if it will."""
     if answer.status != HTTPStatus.NOT_FOUND:
         return None

@@ -1,218 +1,178 @@
-"""HTTP/1.1 for the client with an event loop: connections that are kept, on each one request at a time.
+"""How requests reach an endpoint: over a connection that was kept, or a new one; a stale one is replaced.
 
-An agent asks once a second for as long as its machine lives, and what httpx does for a request costs three
-times as much as this. So here is what a metadata endpoint needs, and no more; h11 knows the protocol.
+What this asks of the outside world are steps, as data. A driver takes them one by one, performs each, and
+sends back what became of it: `blocking_driver` with sockets, `asyncio_driver` in an event loop.
 """
 
-import asyncio
 import socket
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any, NamedTuple, cast
+import ssl
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import h11
 
-from forewarn.sdk.calls import Ask
 from forewarn.sdk.errors import Closed
 from forewarn.sdk.transport import addresses
-from forewarn.sdk.transport.addresses import NoAnswer
+from forewarn.sdk.transport.exchange import Exchange
+from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
 
-# Of status line and headers together.
-LONGEST_HEAD = 64 * 1024
+CONNECT_SECONDS = 5.0
+# Middleboxes forget connections without a word: one that was idle for longer is not used again.
+KEPT_SECONDS = 5.0
 
-HANGS_UP = "it hangs up"
+# Not through a compressing or caching thing, and known as what it is.
+HEADERS = {"Metadata": "true", "Accept-Encoding": "identity", "User-Agent": "forewarn"}
+
+TOO_LATE = NoAnswer(why="it takes too long to answer")
+
+Result = TypeVar("Result")
 
 
-class HungUp(NoAnswer):
-    """The connection ended before a byte of the answer had come."""
+class Connection(Protocol):
+    """A connection, as its driver holds it."""
+
+    @property
+    def exchange(self) -> Exchange:
+        """What was said over it."""
+        ...
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is open, and nothing came that was not asked for."""
+        ...
+
+    def hang_up(self) -> None:
+        """End what is under way, from any thread; whoever waits for it closes the connection."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
 
 
-class Response(NamedTuple):
-    """What came back; names of headers in lower case."""
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for so many seconds."""
 
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Open a connection: its `Connection`, or a `NoAnswer`, is to be sent back."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Send bytes over a connection, and let its exchange receive until there is a `Reply`."""
+
+    connection: Any  # a `Connection` of the driver's own
+    data: bytes
+    seconds: float
+
+
+Step: TypeAlias = Pause | Connect | Transfer
+Steps: TypeAlias = Generator[Step, Any, Result]
 
 
 class Connections:
     """All connections to one endpoint: one for each request that is under way, and those that are idle."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, monotonic: Callable[[], float]) -> None:
         """Take a URL as `base_url` makes it."""
         parts = urlsplit(url)
-        self._tls = addresses.trusted(url) if parts.scheme == "https" else None
+        self._tls = addresses.trusted(url)
         self._host, self._port = parts.hostname or "", parts.port or (443 if self._tls else 80)
         self._path = parts.path
-        self._headers = {"Host": parts.netloc, **addresses.HEADERS}
-        self._idle: list[_Connection] = []
-        self._busy: set[_Connection] = set()
+        self._headers = {"Host": parts.netloc, **HEADERS}
+        self._monotonic = monotonic
+        self._changing = threading.Lock()
+        self._idle: list[tuple[Connection, float]] = []  # and since when
+        self._busy: set[Connection] = set()
         self._closed = False
 
-    async def ask(self, ask: Ask) -> Response:
-        """Send a request, and wait for all of its answer; NoAnswer says why there is none."""
-        self._still_open()
-        request = self._request(ask)
+    def ask(self, request: GuestRequest) -> Steps[Reply]:
+        """Send a request, and return all of its answer."""
+        self._check_open()
         if kept := self._kept():
             # The server may have ended it just now, and never have read this. If it has, being asked twice
             # does no harm: reading changes nothing, and an approval counts once.
-            with suppress(HungUp):
-                return await self._answer(kept, request, ask)
-        return await self._answer(await self._made(), request, ask)
+            reply = yield from self._transfer(kept, request)
+            if not (isinstance(reply, NoAnswer) and reply.stale):
+                return reply
+        made = yield Connect(self._host, self._port, self._tls, CONNECT_SECONDS)
+        return made if isinstance(made, NoAnswer) else (yield from self._transfer(made, request))
 
     def close(self) -> None:
-        """Hang up for good: what is being asked ends with `Closed`."""
-        self._closed = True
-        for each in (*self._idle, *self._busy):
-            each.close()
-        self._idle.clear()
+        """Hang up for good, from any thread: what is being asked ends with `Closed`."""
+        with self._changing:
+            self._closed = True
+            busy, idle = tuple(self._busy), tuple(self._idle)
+            self._idle.clear()
+        for each in busy:
+            each.hang_up()
+        for connection, _ in idle:
+            connection.close()
 
-    async def _answer(self, connection: "_Connection", request: h11.Request, ask: Ask) -> Response:
+    def _transfer(self, connection: Connection, request: GuestRequest) -> Steps[Reply]:
         """Ask over a connection, which is idle again or closed afterwards, whatever happens."""
-        response: Response | None = None
-        self._busy.add(connection)
+        reply: Reply | None = None
+        with self._changing:
+            self._busy.add(connection)
         try:
-            self._still_open()
-            async with asyncio.timeout(ask.seconds):
-                response = await connection.exchange(request, ask.body)
-        except TimeoutError:
-            raise NoAnswer(addresses.TOO_LATE) from None
-        except NoAnswer:
-            self._still_open()
-            raise
+            self._check_open()
+            data = connection.exchange.send(self._head(request), request.body)
+            reply = yield Transfer(connection, data, request.seconds)
         finally:
+            self._release(connection, answered=isinstance(reply, HttpAnswer))
+        if isinstance(reply, NoAnswer):
+            self._check_open()
+        return reply
+
+    def _release(self, connection: Connection, *, answered: bool) -> None:
+        with self._changing:
             self._busy.remove(connection)
-            if response is not None and connection.is_idle:
-                self._idle.append(connection)
-            else:
-                connection.close()
-        return response
+            if answered and connection.exchange.is_idle and not self._closed:
+                self._idle.append((connection, self._monotonic()))
+                return
+        connection.close()
 
-    def _still_open(self) -> None:
-        if self._closed:
-            raise Closed(addresses.CLOSED)
-
-    def _kept(self) -> "_Connection | None":
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.is_idle:
+    def _kept(self) -> Connection | None:
+        """Take the connection that was used last, unless it has ended or is too old."""
+        while True:
+            with self._changing:
+                if not self._idle:
+                    return None
+                connection, since = self._idle.pop()
+            if connection.is_silent and self._monotonic() < since + KEPT_SECONDS:
                 return connection
-        return None
+            connection.close()
 
-    async def _made(self) -> "_Connection":
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(addresses.CONNECT_SECONDS):
-                _, made = await loop.create_connection(_Connection, self._host, self._port, ssl=self._tls)
-        except TimeoutError:
-            raise NoAnswer(addresses.nobody()) from None
-        except socket.gaierror as error:
-            raise NoAnswer(addresses.unknown_name(error.strerror or str(error))) from None
-        except OSError as error:
-            raise NoAnswer(addresses.nobody(error.strerror or str(error))) from None
-        return made
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("the client was closed")
 
-    def _request(self, ask: Ask) -> h11.Request:
-        query = f"?{urlencode(ask.query)}" if ask.query else ""
-        headers = {**self._headers, **ask.headers}
-        if ask.body is not None:
-            headers["Content-Length"] = str(len(ask.body))
+    def _head(self, request: GuestRequest) -> h11.Request:
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        headers = {**self._headers, **request.headers}
+        if request.body is not None:
+            headers["Content-Length"] = str(len(request.body))
         return h11.Request(
-            method=ask.method, target=self._path + ask.path + query, headers=[*headers.items()]
+            method=request.method, target=self._path + request.path + query, headers=[*headers.items()]
         )
 
 
-class _Connection(asyncio.Protocol):
-    """One connection."""
-
-    def __init__(self) -> None:
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
-        self._transport: asyncio.Transport | None = None
-        self._coming: asyncio.Future[Response] | None = None  # while an answer is awaited
-        self._head: h11.Response | None = None
-        self._body = bytearray()
-        self._heard = False  # any byte of the answer
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether another request can be sent."""
-        open_ = self._transport is not None and not self._transport.is_closing()
-        return open_ and self._http.our_state is h11.IDLE
-
-    async def exchange(self, request: h11.Request, body: bytes | None) -> Response:
-        """Send a request, and wait for its answer."""
-        if not self.is_idle:  # it has ended already, and nothing more would be heard of that
-            raise HungUp(HANGS_UP)
-        parts: list[Any] = [request, *([h11.Data(data=body)] if body else []), h11.EndOfMessage()]
-        written = b"".join(self._http.send(part) or b"" for part in parts)
-        self._head, self._body, self._heard = None, bytearray(), False
-        self._coming = asyncio.get_running_loop().create_future()
-        try:
-            cast("asyncio.Transport", self._transport).write(written)
-            return await self._coming
-        finally:
-            self._coming = None
-
-    def close(self) -> None:
-        """Hang up."""
-        if self._transport is not None:
-            self._transport.abort()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Read on; what comes unasked is no answer to whatever is asked next."""
-        if self._coming is None or self._coming.done():
-            self.close()
-        else:
-            self._heard = True
-            self._http.receive_data(data)
-            self._read()
-
-    def eof_received(self) -> None:
-        """Read to the end, which may be that of an answer."""
-        if self._coming is not None and not self._coming.done():
-            self._http.receive_data(b"")
-            self._read(ended=True)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """End."""
-        self._fail(HANGS_UP if error is None else f"{HANGS_UP} ({error})")
-
-    def _read(self, *, ended: bool = False) -> None:
-        try:
-            while (event := self._http.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
-                match event:
-                    case h11.Response():
-                        self._head = event
-                    case h11.Data():
-                        self._body += event.data
-                        if len(self._body) > addresses.LONGEST_BODY:
-                            return self._fail(addresses.ENDLESS)
-                    case h11.EndOfMessage():
-                        return self._finish()
-                    case h11.ConnectionClosed():
-                        return self._fail(HANGS_UP)
-                    case _:
-                        pass  # 100 and its like
-        except h11.RemoteProtocolError as error:
-            self._fail(HANGS_UP if ended else f"it does not speak HTTP: {error}")
-        return None
-
-    def _finish(self) -> None:
-        if self._head is None or self._coming is None:
-            return
-        headers: dict[str, str] = {}
-        for name, value in ((each.decode("latin-1") for each in pair) for pair in self._head.headers):
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        self._coming.set_result(Response(self._head.status_code, headers, bytes(self._body)))
-        unasked, _ = self._http.trailing_data
-        if self._http.their_state is h11.DONE and self._http.our_state is h11.DONE and not unasked:
-            self._http.start_next_cycle()
-
-    def _fail(self, why: str) -> None:
-        if self._coming is not None and not self._coming.done():
-            self._coming.set_exception(NoAnswer(why) if self._heard else HungUp(why))
+def unreachable(error: OSError) -> NoAnswer:
+    """Say in words why no connection could be made."""
+    why = error.strerror or str(error)
+    if isinstance(error, socket.gaierror):
+        return NoAnswer(why=f"no host of that name can be found ({why})")
+    return NoAnswer(why=f"nothing listens there ({why})" if why else "nothing listens there")

@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 from forewarn.sdk import replies
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Refused, Unavailable, Unreadable
-from forewarn.sdk.replies import Answer, News, Unchanged, backoff, patience, read_poll
+from forewarn.sdk.replies import NewDocument, Unchanged, backoff, patience, read_poll
 from forewarn.sdk.server_time import ServerTime, read_date
+from forewarn.sdk.transport.messages import HttpAnswer
 
 EMPTY = b'{"DocumentIncarnation":1,"Events":[]}'
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 NOON_HEADER = "Mon, 05 Jan 2026 12:00:00 GMT"
 
 
-def answer(status: int, body: bytes = b"", **headers: str) -> Answer:
+def answer(status: int, body: bytes = b"", **headers: str) -> HttpAnswer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(status=status, headers=named, body=body)
+    return HttpAnswer(status=status, headers=named, body=body)
 
 
 def failure(status: int, body: bytes = b"", **headers: str) -> GuestError:
@@ -31,11 +32,11 @@ def failure(status: int, body: bytes = b"", **headers: str) -> GuestError:
 
 def test_a_document_is_news() -> None:
     news = read_poll(answer(200, EMPTY, etag='"1-a"', content_type="text/plain"))
-    assert news == News(document=Document(incarnation=1), etag='"1-a"')
+    assert news == NewDocument(document=Document(incarnation=1), etag='"1-a"')
 
 
 def test_a_document_may_lack_a_tag() -> None:
-    assert read_poll(answer(200, EMPTY)) == News(document=Document(incarnation=1), etag=None)
+    assert read_poll(answer(200, EMPTY)) == NewDocument(document=Document(incarnation=1), etag=None)
 
 
 def test_not_modified_is_nothing_new() -> None:
@@ -99,9 +100,9 @@ def test_the_endpoint_may_say_when_to_come_again(header: str, seconds: float | N
     st.dictionaries(st.sampled_from(["etag", "retry-after", "date"]), st.text()),
 )
 def test_any_answer_means_something(status: int, body: bytes, headers: dict[str, str]) -> None:
-    whole = Answer(status=status, headers=headers, body=body)
+    whole = HttpAnswer(status=status, headers=headers, body=body)
     with suppress(GuestError):
-        assert isinstance(read_poll(whole), News | Unchanged)
+        assert isinstance(read_poll(whole), NewDocument | Unchanged)
     assert whole.server_time is None or whole.server_time.date.tzinfo is UTC
 
 

@@ -1,0 +1,80 @@
+"""HTTP/1.1 on one connection, without I/O: a request becomes bytes, and bytes become its answer.
+
+It does what a metadata endpoint needs, and no more; h11 knows the protocol.
+"""
+
+import h11
+
+from forewarn.sdk.transport.messages import HttpAnswer, NoAnswer, Reply
+
+# Of status line and headers together.
+LONGEST_HEAD = 64 * 1024
+# A document of a thousand events has less; what is longer is something else.
+LONGEST_BODY = 4 * 1024 * 1024
+
+HANGS_UP = "it hangs up"
+ENDLESS = "it answers without end"
+
+
+class Exchange:
+    """Requests and answers in turn, on a connection that may be kept between them."""
+
+    def __init__(self) -> None:
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
+        self._head: h11.Response | None = None
+        self._body = bytearray()
+        self._heard = False  # any byte of the answer
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether another request can be sent."""
+        return self._http.our_state is h11.IDLE
+
+    def send(self, request: h11.Request, body: bytes | None) -> bytes:
+        """Return the bytes of a request."""
+        self._head, self._body, self._heard = None, bytearray(), False
+        parts = [request, *([h11.Data(data=body)] if body else []), h11.EndOfMessage()]
+        return b"".join(self._http.send(part) or b"" for part in parts)
+
+    def receive(self, data: bytes) -> Reply | None:
+        """Take the bytes that came, none at the end of the connection; return the reply once it is whole."""
+        self._heard = self._heard or bool(data)
+        try:
+            self._http.receive_data(data)
+            return self._read()
+        except h11.RemoteProtocolError as error:
+            return self.failed(f"it does not speak HTTP: {error}" if data else HANGS_UP)
+
+    def lost(self, error: Exception | None = None) -> NoAnswer:
+        """Return why a connection that has ended brings no answer any more."""
+        return self.failed(HANGS_UP if error is None else f"{HANGS_UP} ({error})")
+
+    def failed(self, why: str) -> NoAnswer:
+        """Return why no answer comes over this connection."""
+        return NoAnswer(why=why, stale=not self._heard)
+
+    def _read(self) -> Reply | None:
+        while (event := self._http.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
+            match event:
+                case h11.Response():
+                    self._head = event
+                case h11.Data():
+                    self._body += event.data
+                    if len(self._body) > LONGEST_BODY:
+                        return self.failed(ENDLESS)
+                case h11.EndOfMessage() if self._head is not None:
+                    return self._finish(self._head)
+                case h11.ConnectionClosed():
+                    return self.failed(HANGS_UP)
+                case _:
+                    pass  # 100 and its like
+        return None
+
+    def _finish(self, head: h11.Response) -> HttpAnswer:
+        headers: dict[str, str] = {}
+        for name, value in ((each.decode("latin-1") for each in pair) for pair in head.headers):
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        unasked, _ = self._http.trailing_data
+        if self._http.their_state is h11.DONE and self._http.our_state is h11.DONE and not unasked:
+            self._http.start_next_cycle()
+        return HttpAnswer(status=head.status_code, headers=headers, body=bytes(self._body))

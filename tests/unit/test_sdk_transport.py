@@ -1,0 +1,183 @@
+"""HTTP/1.1 and the reuse of connections; without sockets and without a clock."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from forewarn.sdk.errors import Closed
+from forewarn.sdk.transport.connections import KEPT_SECONDS, Connect, Connections, Step, Steps, Transfer
+from forewarn.sdk.transport.exchange import ENDLESS, HANGS_UP, LONGEST_BODY, Exchange
+from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
+
+POLL = GuestRequest(path="/metadata/scheduledevents", query={"api-version": "2020-07-01"}, seconds=10.0)
+APPROVE = GuestRequest(path="/metadata/scheduledevents", method="POST", body=b"{}", seconds=10.0)
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class FakeConnection:
+    def __init__(self) -> None:
+        self.exchange = Exchange()
+        self.is_silent = True
+        self.hung_up = self.closed = False
+
+    def hang_up(self) -> None:
+        self.hung_up = True
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Driver:
+    """Performs steps: each transfer receives the next of what the server says, nothing where it hangs up."""
+
+    def __init__(self, *said: bytes) -> None:
+        self.said = list(said)
+        self.steps: list[Step] = []
+        self.made: list[FakeConnection] = []
+
+    def perform(self, step: Step) -> Any:
+        self.steps.append(step)
+        if isinstance(step, Connect):
+            self.made.append(FakeConnection())
+            return self.made[-1]
+        assert isinstance(step, Transfer)
+        return step.connection.exchange.receive(self.said.pop(0))
+
+    def run(self, steps: Steps[Reply]) -> Reply:
+        try:
+            step = next(steps)
+            while True:
+                step = steps.send(self.perform(step))
+        except StopIteration as end:
+            reply: Reply = end.value
+            return reply
+
+    def sent(self) -> list[bytes]:
+        return [step.data for step in self.steps if isinstance(step, Transfer)]
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def connections(url: str = "http://127.0.0.1:8169", time: Time | None = None) -> Connections:
+    return Connections(url, monotonic=time or Time())
+
+
+def received(exchange: Exchange, *parts: bytes) -> Sequence[Reply | None]:
+    return [exchange.receive(part) for part in parts]
+
+
+def asked() -> Exchange:
+    under_way = connections().ask(POLL)
+    next(under_way)
+    under_way.send(made := FakeConnection())
+    return made.exchange
+
+
+def test_a_request_says_where_it_goes_and_what_it_is() -> None:
+    driver = Driver(ANSWER)
+    driver.run(connections("http://[::1]:8169/here").ask(POLL))
+    head = driver.sent()[0].decode().lower()
+    assert head.startswith("get /here/metadata/scheduledevents?api-version=2020-07-01 http/1.1\r\n")
+    assert {"host: [::1]:8169", "metadata: true", "accept-encoding: identity"} <= set(head.split("\r\n"))
+    assert driver.steps[0] == Connect("::1", 8169, None, 5.0)
+
+
+def test_a_body_is_sent_with_its_length() -> None:
+    driver = Driver(ANSWER)
+    driver.run(connections().ask(APPROVE))
+    head, _, body = driver.sent()[0].partition(b"\r\n\r\n")
+    assert (b"content-length: 2" in head.lower(), body) == (True, b"{}")
+
+
+def test_an_answer_is_whole_when_its_last_byte_has_come() -> None:
+    replies = received(asked(), *(bytes([byte]) for byte in ANSWER))
+    assert replies[:-1] == [None] * (len(ANSWER) - 1)
+    assert replies[-1] == HttpAnswer(status=200, headers={"content-length": "2"}, body=b"{}")
+
+
+def test_the_end_of_a_connection_without_an_answer_is_stale_and_in_an_answer_is_not() -> None:
+    assert received(asked(), b"") == [NoAnswer(why=HANGS_UP, stale=True)]
+    assert received(asked(), ANSWER[:-1], b"") == [None, NoAnswer(why=HANGS_UP)]
+
+
+def test_a_body_without_end_is_given_up() -> None:
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    assert received(asked(), head, b"x" * LONGEST_BODY, b"x") == [None, None, NoAnswer(why=ENDLESS)]
+
+
+def test_a_connection_is_kept_for_the_next_request() -> None:
+    driver, kept = Driver(ANSWER, ANSWER), connections()
+    for _ in range(2):
+        assert isinstance(driver.run(kept.ask(POLL)), HttpAnswer)
+    assert len(driver.made) == 1
+
+
+@pytest.mark.parametrize("said", [CLOSING, ANSWER + b"more"])
+def test_a_connection_that_is_at_its_end_is_closed(said: bytes) -> None:
+    driver, kept = Driver(said, ANSWER), connections()
+    for _ in range(2):
+        assert isinstance(driver.run(kept.ask(POLL)), HttpAnswer)
+    assert [made.closed for made in driver.made] == [True, False]
+
+
+def test_a_connection_over_which_something_came_unasked_is_closed() -> None:
+    driver, kept = Driver(ANSWER, ANSWER), connections()
+    driver.run(kept.ask(POLL))
+    driver.made[0].is_silent = False
+    driver.run(kept.ask(POLL))
+    assert [made.closed for made in driver.made] == [True, False]
+
+
+def test_a_connection_that_was_idle_for_long_is_closed() -> None:
+    time, driver = Time(), Driver(ANSWER, ANSWER)
+    kept = connections(time=time)
+    driver.run(kept.ask(POLL))
+    time.now += KEPT_SECONDS
+    driver.run(kept.ask(POLL))
+    assert [made.closed for made in driver.made] == [True, False]
+
+
+def test_a_request_that_met_a_stale_connection_is_sent_once_more_over_a_new_one() -> None:
+    driver, kept = Driver(ANSWER, b"", b"", ANSWER), connections()
+    driver.run(kept.ask(POLL))
+    assert driver.run(kept.ask(APPROVE)) == NoAnswer(why=HANGS_UP, stale=True)
+    assert [data.split()[0] for data in driver.sent()] == [b"GET", b"POST", b"POST"]
+    assert [made.closed for made in driver.made] == [True, True]
+
+
+def test_a_request_that_was_answered_in_part_is_not_sent_again() -> None:
+    driver, kept = Driver(ANSWER, b"rubbish\r\n\r\n"), connections()
+    driver.run(kept.ask(POLL))
+    assert isinstance(driver.run(kept.ask(POLL)), NoAnswer)
+    assert len(driver.sent()) == 2
+
+
+def test_closing_hangs_up_what_is_under_way_and_closes_the_rest() -> None:
+    driver, kept = Driver(ANSWER), connections()
+    under_way = kept.ask(POLL)
+    next(under_way)
+    under_way.send(busy := FakeConnection())
+    driver.run(kept.ask(POLL))
+    kept.close()
+    assert (busy.hung_up, busy.closed, driver.made[0].closed) == (True, False, True)
+    with pytest.raises(Closed):
+        under_way.send(busy.exchange.receive(b""))
+    assert busy.closed
+    with pytest.raises(Closed):
+        next(kept.ask(POLL))
+
+
+def test_a_request_that_is_given_up_closes_its_connection() -> None:
+    under_way = connections().ask(POLL)
+    next(under_way)
+    under_way.send(busy := FakeConnection())
+    under_way.close()
+    assert busy.closed
