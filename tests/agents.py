@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent.agent_log import Voice
-from forewarn.agent.care.agent_context import Desk, Told
-from forewarn.agent.care.watcher import Agent
+from forewarn.agent.agent_log import AgentLog
+from forewarn.agent.care.agent_context import AgentContext, OnEndpointTrouble
+from forewarn.agent.care.watcher import EventWatcher
 from forewarn.agent.handling import Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Entry
 from forewarn.agent.journal.journal_file import Journal
-from forewarn.agent.programs.runs import Runs
-from forewarn.agent.setup.agent_config import Config, Settings
+from forewarn.agent.programs.runs import ProgramRuns
+from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import Handler
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Document, Event
@@ -49,12 +49,12 @@ class Endpoint:
         self.now = NOW
         self.fault: GuestError | None = None
         self._documents: asyncio.Queue[Document] = asyncio.Queue()
-        self.told: Told | None = None
+        self.told: OnEndpointTrouble | None = None
 
     def show(self, *events: Event, incarnation: int) -> None:
         self._documents.put_nowait(Document(incarnation=incarnation, events=events))
 
-    async def watch(self, *, trouble: Told | None = None) -> AsyncIterator[Document]:
+    async def watch(self, *, trouble: OnEndpointTrouble | None = None) -> AsyncIterator[Document]:
         self.told = trouble
         while True:
             yield await self._documents.get()
@@ -110,7 +110,7 @@ class Stage:
 
     def __init__(self, folder: Path, *handlers: Handler, **settings: Any) -> None:
         self.folder = folder
-        self.config = Config(agent=Settings(**settings), handlers=handlers)
+        self.config = Config(agent=AgentSettings(**settings), handlers=handlers)
         self.endpoint = Endpoint()
         self.machine = MACHINE
         self.now = NOW
@@ -125,18 +125,18 @@ class Stage:
     def start(self) -> None:
         """Start as a new process would, on the same journal."""
         self.journal = Journal(self.folder / "agent.journal", vm_id=VM_ID, warn=self.said.append)
-        self.desk = Desk(
+        self.context = AgentContext(
             config=self.config,
             machine=self.machine,
-            memory=_Noting(self.journal, self.entries, lambda: self.at_a_line()),
+            journal=_Noting(self.journal, self.entries, lambda: self.at_a_line()),
             endpoint=self.endpoint,
-            runs=Runs(self.folder / "runs"),
-            voice=_Ear(self.said, self.warned),
+            runs=ProgramRuns(self.folder / "runs"),
+            log=_Ear(self.said, self.warned),
             now=lambda: self.now,
             monotonic=lambda: self.monotonic,
         )
-        self.agent = Agent(self.desk, self.endpoint)
-        self._task = asyncio.create_task(self.agent.run())
+        self.watcher = EventWatcher(self.context, self.endpoint)
+        self._task = asyncio.create_task(self.watcher.run())
 
     async def stop(self) -> None:
         """End it; nothing is written any more."""
@@ -161,8 +161,8 @@ class _Noting:
         self._at_a_line = at_a_line
 
     @property
-    def cases(self) -> Any:
-        return self._journal.cases
+    def tracked_events(self) -> Any:
+        return self._journal.tracked_events
 
     def write(self, entry: Entry) -> None:
         self._at_a_line()
@@ -171,7 +171,7 @@ class _Noting:
         self._at_a_line()
 
 
-class _Ear(Voice):
+class _Ear(AgentLog):
     """Hears what is said."""
 
     def __init__(self, said: list[str], warned: list[str]) -> None:
@@ -179,10 +179,10 @@ class _Ear(Voice):
         self._said = said
         self._warned = warned
 
-    def about(self, **fields: Any) -> Voice:
+    def bind(self, **fields: Any) -> AgentLog:
         return self
 
-    def say(self, message: str, **fields: Any) -> None:
+    def info(self, message: str, **fields: Any) -> None:
         self._said.append(message)
 
     def warn(self, message: str, **fields: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import pytest
 
 from forewarn import AsyncGuestClient, Document, Event, GuestClient, Instance
-from forewarn.sdk.calls import Trouble
+from forewarn.sdk.calls import OnTrouble
 from forewarn.sdk.surroundings import Surroundings
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Client(Protocol):
 
     def instance(self) -> Instance: ...
 
-    def watch(self, *, wait: int = 60, trouble: Trouble | None = None) -> Iterator[Document]: ...
+    def watch(self, *, wait: int = 60, trouble: OnTrouble | None = None) -> Iterator[Document]: ...
 
     def seconds_left(self, event: Event) -> float | None: ...
 
@@ -67,7 +67,7 @@ class Awaited:
     def instance(self) -> Instance:
         return self._run(self._client.instance())  # type: ignore[no-any-return]
 
-    def watch(self, *, wait: int = 60, trouble: Trouble | None = None) -> Iterator[Document]:
+    def watch(self, *, wait: int = 60, trouble: OnTrouble | None = None) -> Iterator[Document]:
         documents = self._client.watch(wait=wait, trouble=trouble)
         while True:
             yield self._run(anext(documents))  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def play(scene: Coroutine[Any, Any, None]) -> None:
 async def over(stage: Stage) -> None:
     """Take the event off the list, and wait until all is undone."""
     await stage.show()
-    await awaited(lambda: not stage.journal.cases)
+    await awaited(lambda: not stage.journal.tracked_events)
     await stage.stop()
 
 
@@ -172,7 +172,7 @@ def test_a_failure_is_told_with_what_the_program_has_said_last(tmp_path: Path) -
         stage.start()
         await stage.show(event())
         await awaited(lambda: any("not approved" in line for line in stage.said))
-        attempt = stage.journal.cases["A"].attempt(Side.PREPARE, "drain")
+        attempt = stage.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
         assert attempt is not None
         assert attempt.why.startswith("exit code 1: cannot  reach ***: 000")
         assert len(attempt.why) < 250
@@ -300,7 +300,7 @@ def test_how_a_program_ended_meanwhile_is_known(tmp_path: Path) -> None:
         stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
         stage.start()
         await stage.show(event())
-        attempt = stage.journal.cases["A"].attempt(Side.PREPARE, "drain")
+        attempt = stage.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
         assert attempt is not None
         assert attempt.process is not None
         await stage.stop()
@@ -324,7 +324,7 @@ def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_pat
         stage.start()
         await stage.show(event())
         await awaited((tmp_path / "ran").exists)
-        attempt = stage.journal.cases["A"].attempt(Side.PREPARE, "drain")
+        attempt = stage.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
         await stage.stop()
         assert attempt is not None
         assert attempt.process is not None
@@ -349,7 +349,7 @@ def test_a_program_may_be_ended_and_run_again_instead(tmp_path: Path) -> None:
         stage.start()
         await stage.show(event())
         await awaited((tmp_path / "ran").exists)
-        attempt = stage.journal.cases["A"].attempt(Side.PREPARE, "drain")
+        attempt = stage.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
         await stage.stop()
         stage.start()
         await stage.show(event())

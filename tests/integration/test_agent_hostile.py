@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.agent.agent_log import Form, LogForm
+from forewarn.agent.agent_log import LogForm, LogFormatter
 from forewarn.agent.facts import LONGEST_VARIABLE, environment_of
 from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.agent.reporting.systemd import Systemd
@@ -102,7 +102,7 @@ def test_a_line_of_the_log_stays_one() -> None:
         record = logging.makeLogRecord(
             {"msg": "%s", "levelno": 20, "args": (WORST,), "said": {"event": WORST, "n": 1}}
         )
-        written = Form(form, ()).format(record)
+        written = LogFormatter(form, ()).format(record)
         assert len(written.splitlines()) == 1 or form is LogForm.JSON
         assert "\x1b" not in written
         assert "\n" not in written
@@ -159,8 +159,8 @@ def test_no_word_of_an_endpoint_becomes_a_label(tmp_path: Path) -> None:
         stage = Stage(tmp_path)
         stage.start()
         await stage.show(*(event(str(each), type=f"Odd{each}") for each in range(5)), event("R"))
-        assert stage.desk.meter.counted("events", "other") == 5
-        assert stage.desk.meter.counted("events", "Reboot") == 1
+        assert stage.context.metrics.counted("events", "other") == 5
+        assert stage.context.metrics.counted("events", "Reboot") == 1
         await stage.stop()
 
     asyncio.run(scene())

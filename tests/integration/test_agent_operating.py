@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from forewarn.agent.handling import Side
-from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Over, Running, TakenUp
+from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Over, ProgramRunning, TakenUp
 from forewarn.agent.journal.journal_file import Journal
 from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, port_of, serving
 from tests.agents import NOW, event
@@ -36,7 +36,7 @@ def test_probes_metrics_and_status_show_what_it_does(service: Program, tmp_path:
         url = f"http://{agent.out.wait_for('metrics and probes listen=')}"
         assert httpx.get(f"{url}/readyz").json() == {"status": "ready"}
         service.post("/v1/machines/web-0/restart")
-        agent.wait_for(Running)
+        agent.wait_for(ProgramRunning)
         ready = httpx.get(f"{url}/readyz")
         assert (ready.status_code, ready.json()) == (503, {"status": "draining", "events": ["Reboot"]})
         assert httpx.get(f"{url}/healthz").status_code == 200
@@ -66,7 +66,7 @@ def test_status_reads_the_journal_of_an_agent_that_does_not_listen(service: Prog
     (tmp_path / "hold").touch()
     with agent_of(service, "web-0", tmp_path) as agent:
         service.post("/v1/machines/web-0/restart")
-        agent.wait_for(Running)
+        agent.wait_for(ProgramRunning)
         ran = run(tmp_path, "agent", "status", "--config", agent.config)
         assert ran.returncode == 0, ran.stderr
         assert ran.stdout.startswith("The agent runs, but has no `listen` to be asked at; by its journal ")
@@ -90,7 +90,7 @@ def test_status_says_what_an_agent_that_was_killed_has_left_prepared(
     (tmp_path / "hold").touch()
     with agent_of(service, "web-0", tmp_path, more=f'listen = "127.0.0.1:{free_port()}"') as agent:
         service.post("/v1/machines/web-0/restart")
-        agent.wait_for(Running)
+        agent.wait_for(ProgramRunning)
         agent.kill()
         ran = run(tmp_path, "agent", "status", "--config", agent.config)
         assert ran.returncode == 3
@@ -234,7 +234,7 @@ def test_a_dry_run_leaves_the_programs_of_the_agent_beside_it_alone(service: Pro
     text = config(service, "web-0") + 'on-restart = "again"\n'
     with AgentProgram(tmp_path, text) as agent:
         service.post("/v1/machines/web-0/restart")
-        agent.wait_for(Running)
+        agent.wait_for(ProgramRunning)
         until(lambda: lines_of(tmp_path / "ran"), what="the hook to run")
         with AgentProgram(tmp_path, text, "--dry-run") as dry:
             dry.out.wait_for("would have approved the event")

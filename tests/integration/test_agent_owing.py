@@ -111,7 +111,7 @@ class World:
         await self._shown()
 
     def _is_owed(self, thing: str) -> bool:
-        return any(thing in case.owes("stop") for case in self.stage.journal.cases.values())
+        return any(thing in tracked.owes("stop") for tracked in self.stage.journal.tracked_events.values())
 
     async def _shown(self) -> None:
         await self.stage.show(*map(event, sorted(self.listed)))
@@ -126,7 +126,7 @@ class World:
         for _ in range(3):
             await self._shown()
             await settled()
-        assert self.stage.journal.cases == {}
+        assert self.stage.journal.tracked_events == {}
         assert self.machine.running == self.machine.wanted
         await self.stage.stop()
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from forewarn.agent.handling import Side
-from forewarn.agent.journal.entries import Approved, Changed, Ended, Left, Over, Owed, Running, TakenUp
+from forewarn.agent.journal.entries import Approved, Changed, Ended, Left, Over, Owed, ProgramRunning, TakenUp
 from forewarn.sdk import platform
 from tests.agent_program import NAMED, AgentProgram, agent_of, config, lines_of, port_of, serving
 from tests.process import Program, free_port, until
@@ -97,10 +97,10 @@ def test_killed_while_a_handler_runs_it_waits_for_it_and_runs_nothing_twice(
     (tmp_path / "hold").touch()
     with agent_of(service, "web-0", tmp_path) as agent:
         service.post("/v1/machines/web-0/restart")
-        running = agent.wait_for(Running)
+        running = agent.wait_for(ProgramRunning)
         until(lambda: lines_of(tmp_path / "ran"), what="the hook to run")
         agent.kill()
-        assert isinstance(running, Running)
+        assert isinstance(running, ProgramRunning)
         assert platform.process_started(running.pid) == running.started
         agent.start()
         (tmp_path / "go").touch()
@@ -131,7 +131,7 @@ def test_it_goes_on_coming_back_after_a_restart_while_the_endpoint_is_away(
         agent.wait_for(Approved)
         (tmp_path / "hold").touch()
         service.advance(900)
-        agent.wait_for(Running, side=Side.RECOVER)
+        agent.wait_for(ProgramRunning, side=Side.RECOVER)
         until(lambda: len(lines_of(tmp_path / "ran")) == 2, what="the hook to run")
         agent.kill()
         service.kill()
@@ -151,7 +151,7 @@ def test_after_a_restart_nothing_more_is_prepared_or_approved_before_the_endpoin
     agent.configure(config(service, "web-0") + last)
     with agent:
         service.post("/v1/machines/web-0/restart")
-        agent.wait_for(Running)
+        agent.wait_for(ProgramRunning)
         until(lambda: lines_of(tmp_path / "ran"), what="the hook to run")
         agent.kill()
         service.kill()

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.agent.approval import Approve, Approver
+from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.care.comparison import SETTLING_SECONDS
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Entry, Over, TakenUp, key
 from forewarn.agent.journal.journal_file import read_entries
-from forewarn.agent.setup.event_filter import When
+from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
@@ -78,7 +78,7 @@ class World:
     """What there is to be seen, and what the agent makes of it."""
 
     def __init__(
-        self, folder: Path, handlers: Sequence[Handler], approve: Approve, approver: Approver
+        self, folder: Path, handlers: Sequence[Handler], approve: ApprovePolicy, approver: Approver
     ) -> None:
         self.stage = Stage(folder, *handlers, approve=approve, approver=approver)
         self.handlers = handlers
@@ -136,10 +136,10 @@ class World:
             await settled()
 
     def _check_approval(self, id_: str) -> None:
-        case = self.stage.desk.case(key(id_))
+        tracked = self.stage.context.tracked(key(id_))
         for handler in self.handlers:
-            meant = handler.when.types is None or case.event.type in handler.when.types
-            attempt = case.attempt(Side.PREPARE, handler.name)
+            meant = handler.when.types is None or tracked.event.type in handler.when.types
+            attempt = tracked.attempt(Side.PREPARE, handler.name)
             if meant:
                 assert attempt is not None, f"{id_} approved before {handler.name} was run"
                 assert attempt.settled, f"{id_} approved while {handler.name} was not done"
@@ -201,7 +201,7 @@ def made(
                 name=f"h{number}",
                 kind="notify" if number == 1 else "test",  # which recovers beside the others
                 does=does,
-                when=When(types=types),
+                when=EventFilter(types=types),
                 retry=0.0,
                 on_failure=on_failure,
             )
@@ -210,11 +210,13 @@ def made(
 
 
 @settings(max_examples=150, deadline=None)
-@given(handlers=HANDLERS, steps=STEPS, approve=st.sampled_from(Approve), approver=st.sampled_from(Approver))
+@given(
+    handlers=HANDLERS, steps=STEPS, approve=st.sampled_from(ApprovePolicy), approver=st.sampled_from(Approver)
+)
 def test_every_event_is_come_back_from_once_and_approved_only_when_ready(
     handlers: list[tuple[list[str], OnFailure, tuple[EventType, ...] | None, bool]],
     steps: list[tuple[object, ...]],
-    approve: Approve,
+    approve: ApprovePolicy,
     approver: Approver,
 ) -> None:
     async def history(folder: Path) -> None:
@@ -223,11 +225,11 @@ def test_every_event_is_come_back_from_once_and_approved_only_when_ready(
         for step in steps:
             await world.step(step)
         await world.finish()
-        assert world.stage.journal.cases == {}
+        assert world.stage.journal.tracked_events == {}
         await world.stage.stop()
         check(world.stage.entries)
         assert all(isinstance(each.does, Doing) and each.does.most_at_once <= 1 for each in world.handlers)
-        if approve is Approve.NEVER:
+        if approve is ApprovePolicy.NEVER:
             assert world.stage.endpoint.approved == []
 
     with tempfile.TemporaryDirectory() as folder:
@@ -293,7 +295,7 @@ def test_killed_at_any_line_nothing_is_forgotten_and_nothing_done_twice(tmp_path
             await stage.show()
             for _ in range(5):
                 await settled()
-            assert stage.journal.cases == {}
+            assert stage.journal.tracked_events == {}
             await stage.stop()
             return stage.entries
 

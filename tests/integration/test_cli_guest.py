@@ -16,7 +16,7 @@ from forewarn.cli.guest_side import guest_view
 from forewarn.cli.main import app
 from forewarn.core.words import EventStatus, EventType
 from forewarn.sdk.blocking_client import GuestClient
-from forewarn.sdk.connected_processes import connections_to, neighbours
+from forewarn.sdk.connected_processes import connected_processes, connections_to
 from forewarn.sdk.errors import Unavailable
 from tests.integration.guest_face import START, Face, event, serving
 from tests.process import FOREWARN, PATIENCE, Output, ending, started
@@ -271,7 +271,7 @@ def test_a_process_that_is_connected_is_named(face: Face, tmp_path: Path) -> Non
         assert process.stdout is not None
         assert process.stderr is not None
         face.waiting(1)
-        found = neighbours(host, port)
+        found = connected_processes(host, port)
         process.kill()
         process.stdout.close()
         process.stderr.close()
@@ -290,5 +290,5 @@ def test_connections_are_read_as_linux_writes_them() -> None:
 
 
 def test_a_system_that_does_not_tell_is_no_error(tmp_path: Path) -> None:
-    assert neighbours("169.254.169.254", 80, proc=tmp_path) is None
-    assert neighbours("::1", 80) is None
+    assert connected_processes("169.254.169.254", 80, proc=tmp_path) is None
+    assert connected_processes("::1", 80) is None

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forewarn.agent.approval import Approve, Approver, Decision, No, Rule, Wait, Yes
+from forewarn.agent.approval import ApprovePolicy, Approver, Decision, No, Rule, Wait, Yes
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 
@@ -23,7 +23,7 @@ def event(*resources: str, source: Source | str = Source.PLATFORM, started: bool
 def decide(
     event_: Event,
     *,
-    approve: Approve = Approve.WHEN_READY,
+    approve: ApprovePolicy = ApprovePolicy.WHEN_READY,
     approver: Approver = Approver.SELF,
     machine: str = "web-0",
     ready_for: float = 0.0,
@@ -36,13 +36,15 @@ def test_an_event_of_this_machine_alone_is_approved() -> None:
 
 
 def test_never_is_never() -> None:
-    assert isinstance(decide(event(), approve=Approve.NEVER), No)
+    assert isinstance(decide(event(), approve=ApprovePolicy.NEVER), No)
 
 
 def test_user_events_are_those_that_a_user_has_raised() -> None:
-    assert decide(event(source=Source.USER), approve=Approve.USER_EVENTS) == Yes()
-    assert decide(event(), approve=Approve.USER_EVENTS) == No("its source is Platform, not User")
-    assert decide(event(source=""), approve=Approve.USER_EVENTS) == No("its source is unknown, not User")
+    assert decide(event(source=Source.USER), approve=ApprovePolicy.USER_EVENTS) == Yes()
+    assert decide(event(), approve=ApprovePolicy.USER_EVENTS) == No("its source is Platform, not User")
+    assert decide(event(source=""), approve=ApprovePolicy.USER_EVENTS) == No(
+        "its source is unknown, not User"
+    )
 
 
 def test_a_started_event_needs_no_approval() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.agent.approval import Approve, Approver
+from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handling import Side
 from forewarn.agent.setup import recipe
-from forewarn.agent.setup.agent_config import Config, Settings, load, load_settings, parse
+from forewarn.agent.setup.agent_config import AgentSettings, Config, load, load_settings, parse
 from forewarn.agent.setup.handler import OnFailure, OnRestart
 from forewarn.agent.setup.summary import explain, grouped, hurry
 from forewarn.agent.setup.toml_lines import line_of
@@ -46,7 +46,7 @@ def refusal(text: str, **environment: str) -> str:
 
 def test_the_config_of_the_design_is_read() -> None:
     config = read(FULL)
-    assert config.agent == Settings(listen=("127.0.0.1", 8171))
+    assert config.agent == AgentSettings(listen=("127.0.0.1", 8171))
     (drain,) = config.handlers
     assert (drain.name, drain.kind, drain.timeout) == ("drain", "exec", 300)
     assert (drain.on_failure, drain.on_restart, drain.drains) == (OnFailure.HOLD, OnRestart.WAIT, True)
@@ -60,8 +60,8 @@ def test_what_holds_nothing_is_no_config(text: str) -> None:
 
 
 def test_an_empty_table_is_a_config() -> None:
-    assert read("[agent]").agent == Settings(
-        approve=Approve.WHEN_READY, approver=Approver.SELF, journal=Path("agent.journal")
+    assert read("[agent]").agent == AgentSettings(
+        approve=ApprovePolicy.WHEN_READY, approver=Approver.SELF, journal=Path("agent.journal")
     )
 
 

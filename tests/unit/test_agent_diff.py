@@ -2,17 +2,17 @@
 
 from datetime import timedelta
 
-from forewarn.agent.care.comparison import SETTLING_SECONDS, Sight, compare, held_by_another, look
+from forewarn.agent.care.comparison import SETTLING_SECONDS, SeenIncarnation, compare, held_by_another, seen
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Begun, Left, TakenUp
-from forewarn.agent.journal.tracked_events import Case, replayed
+from forewarn.agent.journal.tracked_events import TrackedEvent, replay
 from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Document, Event
 from tests.agents import MACHINE, NOW, event, started
 
 
-def knowing(*events: Event) -> dict[str, Case]:
-    return replayed(TakenUp(event=each, at=NOW) for each in events)
+def knowing(*events: Event) -> dict[str, TrackedEvent]:
+    return replay(TakenUp(event=each, at=NOW) for each in events)
 
 
 def document(*events: Event, incarnation: int = 1) -> Document:
@@ -64,21 +64,21 @@ def test_an_event_that_no_longer_names_this_machine_is_left() -> None:
 
 
 def test_what_is_being_left_is_left_alone() -> None:
-    cases = replayed([TakenUp(event=event(), at=NOW), Left(event="A", at=NOW, why="")])
+    tracked_events = replay([TakenUp(event=event(), at=NOW), Left(event="A", at=NOW, why="")])
     for shown in (document(), document(event()), document(started())):
-        difference = compare(cases, shown, machine=MACHINE)
+        difference = compare(tracked_events, shown, machine=MACHINE)
         assert (difference.take_up, difference.change, difference.leave) == ((), (), {})
 
 
 def test_a_restarted_incarnation_does_not_mean_that_all_is_over() -> None:
-    sight = look(Sight(incarnation=7), document(incarnation=1), now=100.0)
+    sight = seen(SeenIncarnation(incarnation=7), document(incarnation=1), now=100.0)
     doubt = sight.doubted_for(100.0)
     difference = compare(knowing(event()), document(), machine=MACHINE, doubted_for=doubt)
     assert (difference.leave, difference.look_again_in) == ({}, SETTLING_SECONDS)
 
 
 def test_what_is_still_missing_after_a_while_is_over() -> None:
-    sight = look(Sight(incarnation=7), document(incarnation=1), now=100.0)
+    sight = seen(SeenIncarnation(incarnation=7), document(incarnation=1), now=100.0)
     assert sight.doubted_for(100.0 + SETTLING_SECONDS) == 0.0
 
 
@@ -89,21 +89,21 @@ def test_what_is_new_after_a_restart_is_taken_up_at_once() -> None:
 
 
 def test_incarnations_that_grow_are_not_doubted() -> None:
-    first = look(None, document(incarnation=5), now=1.0)
-    assert look(first, document(incarnation=6), now=2.0).doubted_for(2.0) == 0.0
+    first = seen(None, document(incarnation=5), now=1.0)
+    assert seen(first, document(incarnation=6), now=2.0).doubted_for(2.0) == 0.0
 
 
 def test_what_another_event_still_needs_is_left_to_it() -> None:
     begun = Begun(event="B", side=Side.PREPARE, handler="drain", attempt=1, at=NOW)
     taken = [TakenUp(event=event(each), at=NOW) for each in "AB"]
-    assert held_by_another(replayed(taken), "A", "drain") is None
-    assert held_by_another(replayed([*taken, begun]), "A", "drain") == "B"
-    assert held_by_another(replayed([*taken, begun]), "A", "stop") is None
+    assert held_by_another(replay(taken), "A", "drain") is None
+    assert held_by_another(replay([*taken, begun]), "A", "drain") == "B"
+    assert held_by_another(replay([*taken, begun]), "A", "stop") is None
     over = Left(event="B", at=NOW, why="")
-    assert held_by_another(replayed([*taken, begun, over]), "A", "drain") is None
+    assert held_by_another(replay([*taken, begun, over]), "A", "drain") is None
 
 
 def test_an_approval_is_remembered() -> None:
-    cases = replayed([TakenUp(event=event(), at=NOW), Approved(event="a", at=NOW)])
-    assert cases["A"].approved == NOW
-    assert cases["A"].event.status == EventStatus.SCHEDULED
+    tracked_events = replay([TakenUp(event=event(), at=NOW), Approved(event="a", at=NOW)])
+    assert tracked_events["A"].approved == NOW
+    assert tracked_events["A"].event.status == EventStatus.SCHEDULED

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from forewarn.agent.approval import Approve, Approver
+from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.care.agent_context import REFUSED_SECONDS
 from forewarn.agent.care.comparison import SETTLING_SECONDS
-from forewarn.agent.care.event_care import Errand
+from forewarn.agent.care.event_care import EventCare
 from forewarn.agent.care.launch import file_name
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Ended, Over
 from forewarn.agent.reporting.status import draining
-from forewarn.agent.setup.event_filter import When
+from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventType, Source
 from forewarn.sdk.documents import Event
@@ -54,7 +54,7 @@ def test_handlers_run_in_order_then_it_approves_and_comes_back_in_reverse(tmp_pa
         assert len(order) == 2
         await stage.show()
         assert order[2:] == [("stop", "recover"), ("drain", "recover")]
-        assert stage.journal.cases == {}
+        assert stage.journal.tracked_events == {}
         await stage.stop()
 
     play(scene())
@@ -187,7 +187,7 @@ def test_a_plug_in_that_fails_in_any_way_has_failed(tmp_path: Path) -> None:
             "drain: prepare failed: it failed: ZeroDivisionError: by nothing" in each for each in stage.said
         )
         await stage.show()
-        assert stage.journal.cases == {}
+        assert stage.journal.tracked_events == {}
         await stage.stop()
 
     play(scene())
@@ -221,7 +221,7 @@ def test_an_event_that_vanishes_ends_what_runs_and_is_come_back_from(tmp_path: P
         does.gate.set()
         await settled()
         assert later.calls == []
-        assert stage.journal.cases == {}
+        assert stage.journal.tracked_events == {}
         await stage.stop()
 
     play(scene())
@@ -285,10 +285,10 @@ def test_a_recovery_goes_on_before_the_first_document(tmp_path: Path) -> None:
         await stage.stop()
         does.gate.set()
         stage.start()
-        stage.agent.go_on()
+        stage.watcher.resume()
         await settled()
         assert does.calls == [(PREPARE, "A", 1), (RECOVER, "A", 1), (RECOVER, "A", 2)]
-        assert stage.journal.cases == {}
+        assert stage.journal.tracked_events == {}
         await stage.stop()
 
     play(scene())
@@ -304,7 +304,7 @@ def test_nothing_is_begun_or_approved_before_the_first_document(tmp_path: Path) 
         await stage.stop()
         does.gate.set()
         stage.start()
-        stage.agent.go_on()
+        stage.watcher.resume()
         await settled()
         assert does.calls == [(PREPARE, "A", 1)]
         assert stage.endpoint.approved == []
@@ -333,7 +333,7 @@ def test_an_approval_is_not_sent_again_after_a_restart(tmp_path: Path) -> None:
 def test_a_handler_that_is_too_early_waits_and_plans_anew_when_the_event_moves(tmp_path: Path) -> None:
     async def scene() -> None:
         does = Doing()
-        late = handler("drain", does, when=When(max_seconds_left=60))
+        late = handler("drain", does, when=EventFilter(max_seconds_left=60))
         stage = Stage(tmp_path, late)
         stage.start()
         await stage.show(event())
@@ -350,8 +350,8 @@ def test_a_handler_that_is_too_early_waits_and_plans_anew_when_the_event_moves(t
 def test_a_handler_that_had_no_time_gets_it_when_the_event_moves(tmp_path: Path) -> None:
     async def scene() -> None:
         does = Doing()
-        long = handler("copy", does, when=When(min_seconds_left=3600))
-        stage = Stage(tmp_path, long, approve=Approve.NEVER)
+        long = handler("copy", does, when=EventFilter(min_seconds_left=3600))
+        stage = Stage(tmp_path, long, approve=ApprovePolicy.NEVER)
         stage.start()
         await stage.show(event())
         assert does.calls == []
@@ -365,7 +365,7 @@ def test_a_handler_that_had_no_time_gets_it_when_the_event_moves(tmp_path: Path)
 def test_only_those_that_have_begun_are_undone(tmp_path: Path) -> None:
     async def scene() -> None:
         other = Doing()
-        stage = Stage(tmp_path, handler("evict", other, when=When(types=(EventType.PREEMPT,))))
+        stage = Stage(tmp_path, handler("evict", other, when=EventFilter(types=(EventType.PREEMPT,))))
         stage.start()
         await stage.show(event())
         await stage.show()
@@ -383,7 +383,7 @@ def test_what_another_event_needs_is_undone_once(tmp_path: Path) -> None:
         await stage.show(event("A"), event("B"))
         await stage.show(event("B"))
         assert [call for call in does.calls if call[0] is RECOVER] == []
-        assert list(stage.journal.cases) == ["B"]
+        assert list(stage.journal.tracked_events) == ["B"]
         await stage.show()
         assert [call for call in does.calls if call[0] is RECOVER] == [(RECOVER, "B", 1)]
         await stage.stop()
@@ -456,12 +456,12 @@ def test_a_handler_that_left_the_config_is_told_of(tmp_path: Path) -> None:
         stage = Stage(tmp_path, handler("drain", Doing()))
         stage.start()
         await stage.show(event())
-        stage.agent.reload(Stage(tmp_path).config)
+        stage.watcher.reload(Stage(tmp_path).config)
         await stage.show()
         assert any("drain: recover failed: it is no longer in the config" in line for line in stage.warned)
         assert "the event is done with, but drain could not recover" in stage.warned
         assert "recovered: the event is done with" not in stage.said
-        assert stage.journal.cases == {}
+        assert stage.journal.tracked_events == {}
         await stage.stop()
 
     play(scene())
@@ -470,10 +470,10 @@ def test_a_handler_that_left_the_config_is_told_of(tmp_path: Path) -> None:
 def test_a_handler_that_is_new_in_the_config_runs_for_an_event_that_is_listed(tmp_path: Path) -> None:
     async def scene() -> None:
         does = Doing()
-        stage = Stage(tmp_path, approve=Approve.NEVER)
+        stage = Stage(tmp_path, approve=ApprovePolicy.NEVER)
         stage.start()
         await stage.show(event())
-        stage.agent.reload(Stage(tmp_path, handler("drain", does)).config)
+        stage.watcher.reload(Stage(tmp_path, handler("drain", does)).config)
         await settled()
         assert does.calls == [(PREPARE, "A", 1)]
         await stage.stop()
@@ -498,7 +498,7 @@ def test_the_second_machine_speaks_when_the_first_is_silent(tmp_path: Path) -> N
 
 def test_user_events_alone(tmp_path: Path) -> None:
     async def scene() -> None:
-        stage = Stage(tmp_path, approve=Approve.USER_EVENTS)
+        stage = Stage(tmp_path, approve=ApprovePolicy.USER_EVENTS)
         stage.start()
         await stage.show(event("A"), event("B", source=Source.USER))
         assert stage.endpoint.approved == ["B"]
@@ -528,14 +528,14 @@ def test_an_approval_that_cannot_be_delivered_is_told_once_and_kept(
 def noted_pauses(monkeypatch: pytest.MonkeyPatch, *, longest: float) -> list[float]:
     """Note how long errands pause, and let those pass that are shorter."""
     pauses: list[float] = []
-    pause = Errand._pause
+    pause = EventCare._pause
 
-    async def noting(errand: Errand, seconds: float | None) -> None:
+    async def noting(errand: EventCare, seconds: float | None) -> None:
         if seconds is not None:
             pauses.append(seconds)
         await pause(errand, 0.0 if seconds is not None and seconds < longest else seconds)
 
-    monkeypatch.setattr(Errand, "_pause", noting)
+    monkeypatch.setattr(EventCare, "_pause", noting)
     return pauses
 
 
@@ -571,7 +571,7 @@ def test_a_recovery_is_tried_again_and_ever_more_seldom(
         await stage.show()
         # Real turns of the loop pass between, however short the pauses are.
         async with asyncio.timeout(60):
-            while stage.journal.cases:  # noqa: ASYNC110 - nobody announces it
+            while stage.journal.tracked_events:  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0)
         assert pauses == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
         await stage.stop()
@@ -590,11 +590,11 @@ def test_a_recovery_that_has_to_be_tried_again_keeps_no_other_from_coming_back(t
         assert mail.calls[-1] == (RECOVER, "A", 1)
         assert drain.calls[-1] == (RECOVER, "A", 1)
         assert "mail: recover will try again: nobody" in stage.warned
-        assert draining(stage.journal.cases, stage.config) == []
-        stage.agent.reload(stage.config)  # news wakes whoever waits
+        assert draining(stage.journal.tracked_events, stage.config) == []
+        stage.watcher.reload(stage.config)  # news wakes whoever waits
         await settled()
         assert mail.calls[-1] == (RECOVER, "A", 2)
-        assert stage.journal.cases == {}
+        assert stage.journal.tracked_events == {}
         assert "recovered: the event is done with" in stage.said
         await stage.stop()
 
@@ -610,10 +610,10 @@ def test_what_only_tells_keeps_nobody_from_coming_back_however_slow_it_is(tmp_pa
         mail.gate.clear()
         await stage.show()
         assert (mail.running, drain.calls[-1]) == (1, (RECOVER, "A", 1))
-        assert "A" in stage.journal.cases
+        assert "A" in stage.journal.tracked_events
         mail.gate.set()
         await settled()
-        assert stage.journal.cases == {}
+        assert stage.journal.tracked_events == {}
         await stage.stop()
 
     play(scene())
@@ -626,7 +626,7 @@ def test_what_is_not_back_yet_drains_still(tmp_path: Path) -> None:
         stage.start()
         await stage.show(event())
         await stage.show()
-        assert draining(stage.journal.cases, stage.config) != []
+        assert draining(stage.journal.tracked_events, stage.config) != []
         await stage.stop()
 
     play(scene())
@@ -645,16 +645,16 @@ def test_a_recovery_is_given_up_in_the_end_over_restarts_too(
         stage.now += timedelta(seconds=seconds - 2)
         await stage.stop()
         stage.start()
-        stage.agent.go_on()
+        stage.watcher.resume()
         await settled()
-        assert list(stage.journal.cases) == ["A"]
+        assert list(stage.journal.tracked_events) == ["A"]
         stage.now += timedelta(seconds=2)
-        stage.agent.reload(stage.config)
+        stage.watcher.reload(stage.config)
         await settled()
         assert f"drain: recover failed: away, and the {seconds} s for that are over" in " ".join(stage.warned)
         assert "the event is done with, but drain could not recover" in stage.warned
         assert "recovered: the event is done with" not in stage.said
-        assert stage.journal.cases == {}
+        assert stage.journal.tracked_events == {}
         await stage.stop()
 
     play(scene())
@@ -703,7 +703,7 @@ def test_whoever_leaves_before_its_turn_has_nothing_to_undo(tmp_path: Path) -> N
         stage.start()
         await stage.show(event("A"), event("B"))
         await stage.show(event("A"))
-        assert list(stage.journal.cases) == ["A"]
+        assert list(stage.journal.tracked_events) == ["A"]
         does.gate.set()
         await stage.show()
         assert does.calls == [(PREPARE, "A", 1), (RECOVER, "A", 1)]
@@ -735,7 +735,7 @@ def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
         does = Doing()
         stage = Stage(tmp_path, handler("drain", does))
         stage.start()
-        stage.desk.dry = True
+        stage.context.dry = True
         await stage.show(event())
         await stage.show()
         assert does.calls == []
@@ -751,7 +751,7 @@ def test_a_dry_run_removes_nothing_that_programs_of_another_agent_have_left(tmp_
     async def scene() -> None:
         stage = Stage(tmp_path, handler("drain", Doing()))
         stage.start()
-        stage.desk.dry = True
+        stage.context.dry = True
         left = tmp_path / "runs" / f"{file_name('A', 'drain', PREPARE)}.result"
         left.parent.mkdir()
         left.touch()
@@ -807,7 +807,7 @@ def test_a_handler_that_waits_to_be_tried_again_is_not_when_the_event_is_gone(tm
         assert any("drain: prepare will try again" in line for line in stage.said)
         await stage.show()
         assert does.calls == [(PREPARE, "A", 1), (RECOVER, "A", 1)]
-        assert stage.journal.cases == {}
+        assert stage.journal.tracked_events == {}
         await stage.stop()
 
     play(scene())

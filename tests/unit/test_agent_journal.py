@@ -20,13 +20,13 @@ from forewarn.agent.journal.entries import (
     Left,
     Over,
     Owed,
-    Running,
+    ProgramRunning,
     TakenUp,
     as_json,
     from_json,
 )
 from forewarn.agent.journal.journal_file import COMPACT_BYTES, Journal, read
-from forewarn.agent.journal.tracked_events import entries_of, replayed
+from forewarn.agent.journal.tracked_events import entries_of, replay
 from forewarn.core.errors import Invalid
 from tests.agents import NOW, VM_ID, event, started
 
@@ -35,7 +35,7 @@ BACK = {**SHARE, "side": Side.RECOVER}
 LIFE: Sequence[Entry] = (
     TakenUp(event=event("A", description='say "hello"\n—'), at=NOW),
     Begun(**SHARE, attempt=1, at=NOW),
-    Running(**SHARE, pid=77, started="boot:1234"),
+    ProgramRunning(**SHARE, pid=77, started="boot:1234"),
     Ended(**SHARE, ending=Ending.AGAIN, at=NOW, why="exit code 75"),
     Owed(event="A", handler="drain", thing="web/web-0 at /run/haproxy.sock"),
     Begun(**SHARE, attempt=2, at=NOW + timedelta(seconds=5)),
@@ -65,7 +65,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "agent.journal"
     written(path, LIFE[:-1])
     again = opened(path)
-    assert again.cases == replayed(LIFE[:-1])
+    assert again.tracked_events == replay(LIFE[:-1])
     again.close()
 
 
@@ -74,16 +74,16 @@ def test_torn_at_any_byte_it_knows_every_whole_line(tmp_path: Path) -> None:
     path = tmp_path / "torn"
     for cut in range(len(whole) + 1):
         lines = whole[:cut].count(b"\n")
-        expected = replayed(LIFE[: max(0, lines - 1)])
+        expected = replay(LIFE[: max(0, lines - 1)])
         assert read(whole[:cut])[1] == expected
         if cut % 7 == 0 or whole[cut - 1 : cut] == b"\n":
             path.write_bytes(whole[:cut])
             torn = opened(path)
-            assert torn.cases == expected
+            assert torn.tracked_events == expected
             # And goes on from there.
             torn.write(TakenUp(event=event("B"), at=NOW))
             torn.close()
-            assert read(path.read_bytes())[1] == replayed(
+            assert read(path.read_bytes())[1] == replay(
                 [*LIFE[: max(0, lines - 1)], TakenUp(event=event("B"), at=NOW)]
             )
 
@@ -111,8 +111,8 @@ def test_every_entry_survives_being_written() -> None:
     )
 )
 def test_compacting_forgets_nothing(entries: list[Entry]) -> None:
-    known = replayed(entries)
-    assert replayed(entries_of(known)) == known
+    known = replay(entries)
+    assert replay(entries_of(known)) == known
 
 
 def test_it_is_compacted_once_it_is_long_and_nothing_is_open(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_it_does_not_grow_without_end_while_something_is_open(tmp_path: Path) ->
         journal.write(Ended(**SHARE, ending=Ending.AGAIN, at=NOW, why=reason))
         assert path.stat().st_size < 2 * COMPACT_BYTES
     journal.close()
-    assert read(path.read_bytes())[1] == journal.cases
+    assert read(path.read_bytes())[1] == journal.tracked_events
 
 
 def test_the_journal_of_another_machine_is_set_aside(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_the_journal_of_another_machine_is_set_aside(tmp_path: Path) -> None:
     written(path, LIFE[:3])
     other = opened(path, vm_id="another", said=said)
     other.close()
-    assert other.cases == {}
+    assert other.tracked_events == {}
     assert "is of another machine" in said[0]
     kept = tmp_path / f"agent.journal.{VM_ID}"
     assert read(kept.read_bytes())[0] == VM_ID
@@ -157,7 +157,7 @@ def test_a_machine_that_is_not_told_its_id_keeps_what_it_finds(tmp_path: Path) -
     written(path, LIFE[:3])
     unnamed = opened(path, vm_id="")
     unnamed.close()
-    assert list(unnamed.cases) == ["A"]
+    assert list(unnamed.tracked_events) == ["A"]
     assert read(path.read_bytes())[0] == VM_ID
 
 
@@ -165,7 +165,7 @@ def test_a_reason_with_half_a_character_is_kept_too(tmp_path: Path) -> None:
     path = tmp_path / "agent.journal"
     odd = Ended(**SHARE, ending=Ending.NEVER, at=NOW, why="\ud800 is no character")
     written(path, [*LIFE[:2], odd])
-    assert read(path.read_bytes())[1] == replayed([*LIFE[:2], odd])
+    assert read(path.read_bytes())[1] == replay([*LIFE[:2], odd])
 
 
 def test_a_line_that_cannot_be_read_is_skipped_and_told(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_line_that_cannot_be_read_is_skipped_and_told(tmp_path: Path) -> None:
     path.write_bytes(b"".join([lines[0], lines[1], b"\0\0 rubbish\n", *lines[2:]]))
     journal = opened(path, said=said)
     journal.close()
-    assert journal.cases == replayed(LIFE[:3])
+    assert journal.tracked_events == replay(LIFE[:3])
     (told,) = said
     assert told.startswith(f"journal {path}: line 3 cannot be read")
     assert b"rubbish" in (tmp_path / "agent.journal.damaged").read_bytes()
@@ -189,8 +189,8 @@ def test_whichever_line_is_lost_what_was_begun_is_known(tmp_path: Path, lost: in
     path.write_bytes(b"".join(lines))
     journal = opened(path, said=said)
     journal.close()
-    (case,) = journal.cases.values()
-    assert case.touched() == replayed(entries)["A"].touched()
+    (tracked,) = journal.tracked_events.values()
+    assert tracked.touched() == replay(entries)["A"].touched()
     assert len(said) == 1
 
 
@@ -201,7 +201,7 @@ def test_an_agent_that_did_not_write_down_what_it_owes_owes_everything_it_has_be
     for _ in ("first", "again"):
         journal = opened(path)
         journal.close()
-        assert [journal.cases[id_].owed for id_ in "AB"] == [{"drain": (EVERYTHING,)}, {}]
+        assert [journal.tracked_events[id_].owed for id_ in "AB"] == [{"drain": (EVERYTHING,)}, {}]
 
 
 def test_a_journal_of_a_later_format_is_refused(tmp_path: Path) -> None:
@@ -231,4 +231,4 @@ def test_a_disk_that_fills_up_is_told_once_and_caught_up_with(tmp_path: Path) ->
     journal.write(LIFE[2])
     assert journal.trouble is None
     journal.close()
-    assert read((folder / "agent.journal").read_bytes())[1] == replayed(LIFE[:3])
+    assert read((folder / "agent.journal").read_bytes())[1] == replay(LIFE[:3])

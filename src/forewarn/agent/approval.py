@@ -1,4 +1,4 @@
-"""Whether this machine lets an event start: by what the policy says, and whose word it is."""
+"""Whether this machine approves an event: by its policy, and by which machine of the event approves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from typing import TypeAlias
 from forewarn.core.words import EventStatus, Source
 from forewarn.sdk.documents import Event
 
-# How long the first machine of an event may be silent before the next speaks for all of them.
+# How long the first machine of an event may be silent before the next approves for all of them.
 SUCCESSION_SECONDS = 30.0
 
 
-class Approve(StrEnum):
+class ApprovePolicy(StrEnum):
     """Which events are approved, once this machine is ready for them."""
 
     NEVER = "never"
@@ -21,7 +21,7 @@ class Approve(StrEnum):
 
 
 class Approver(StrEnum):
-    """Who of the machines that an event names approves it."""
+    """Which of the machines that an event names approves it."""
 
     SELF = "self"  # only events that name this machine alone
     FIRST = "first"  # the first; each next one 30 s later
@@ -55,7 +55,7 @@ Decision: TypeAlias = Yes | Wait | No
 class Rule:
     """How a machine approves."""
 
-    approve: Approve
+    approve: ApprovePolicy
     approver: Approver
     machine: str
 
@@ -63,9 +63,9 @@ class Rule:
         """Decide about an event that this machine has been ready for so many seconds."""
         if event.status != EventStatus.SCHEDULED:
             return No(f"it is {event.status}")
-        if self.approve is Approve.NEVER:
+        if self.approve is ApprovePolicy.NEVER:
             return No("the config says never")
-        if self.approve is Approve.USER_EVENTS and event.source != Source.USER:
+        if self.approve is ApprovePolicy.USER_EVENTS and event.source != Source.USER:
             return No(f"its source is {event.source or 'unknown'}, not User")
         return self._whose(event.resources, ready_for=ready_for)
 

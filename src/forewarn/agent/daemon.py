@@ -1,4 +1,4 @@
-"""The agent program: read the config, find out who this machine is, watch, and stop when told to."""
+"""The agent as a program: read the config, learn this machine's identity, watch until a signal."""
 
 import asyncio
 import contextlib
@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent.agent_log import Voice, speak
-from forewarn.agent.care.agent_context import Desk
+from forewarn.agent.agent_log import AgentLog, start_logging
+from forewarn.agent.care.agent_context import AgentContext
 from forewarn.agent.care.endpoints import Endpoints
 from forewarn.agent.care.launch import file_stem
-from forewarn.agent.care.watcher import Agent
-from forewarn.agent.journal.journal_file import Journal, Notebook, lock_of, machine_of, read
-from forewarn.agent.programs.runs import Runs
-from forewarn.agent.reporting.agent_state import Present
-from forewarn.agent.reporting.probe_server import Probes
+from forewarn.agent.care.watcher import EventWatcher
+from forewarn.agent.journal.journal_file import DryRunJournal, Journal, lock_of, machine_of, read
+from forewarn.agent.programs.runs import ProgramRuns
+from forewarn.agent.reporting.agent_state import AgentState
+from forewarn.agent.reporting.probe_server import ProbeServer
 from forewarn.agent.reporting.systemd import Systemd
 from forewarn.agent.setup.agent_config import Config
 from forewarn.agent.setup.options import Options
@@ -29,24 +29,24 @@ from forewarn.sdk.instances import Instance
 from forewarn.sdk.replies import backoff
 
 STATUS_SECONDS = 30.0
-# For the endpoint to say who this machine is, before what a journal says is believed to be about it.
-INTRODUCTION_SECONDS = 5.0
+# For the endpoint to name this machine, before a journal is believed to be of it.
+IDENTITY_SECONDS = 5.0
 
 
 def run(options: Options) -> None:
     """Run until SIGTERM or SIGINT."""
     config = options.load()
-    voice = speak(config.agent.log, secrets=config.secrets)
+    log = start_logging(config.agent.log, secrets=config.secrets)
     with contextlib.ExitStack() as stack:
         if not options.dry_run:
             stack.enter_context(_alone(config.agent.journal))
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(Program(options, config, voice).run())
+            asyncio.run(AgentDaemon(options, config, log).run())
 
 
 @contextlib.contextmanager
 def _alone(journal: Path) -> Any:
-    """Be the only agent on a journal."""
+    """Hold the lock of a journal: it takes one agent at a time."""
     try:
         journal.parent.mkdir(parents=True, exist_ok=True)
         held = platform.hold_file(lock_of(journal))
@@ -58,26 +58,26 @@ def _alone(journal: Path) -> Any:
         yield
 
 
-class Program:
+class AgentDaemon:
     """One run of the agent."""
 
-    def __init__(self, options: Options, config: Config, voice: Voice) -> None:
+    def __init__(self, options: Options, config: Config, log: AgentLog) -> None:
         self._options = options
-        self._voice = voice
+        self._log = log
         self._clock = SystemClock()
         self._systemd = Systemd(os.environ, pid=os.getpid())
         self._endpoints = Endpoints(config.agent.endpoint, speed=options.speed)
-        self._present = Present(
+        self._state = AgentState(
             config=config,
             endpoints=self._endpoints,
             now=self._clock.now,
             began=self._clock.now(),
             dry=options.dry_run,
         )
-        self._called = ""  # what this machine was when the journal was written
+        self._former_name = ""  # this machine's, when the journal was written
 
     async def run(self) -> None:
-        """Serve until told to stop."""
+        """Watch until SIGTERM or SIGINT; SIGHUP reloads the config."""
         stopping = asyncio.Event()
         platform.on_signal("SIGTERM", stopping.set)
         platform.on_signal("SIGINT", stopping.set)
@@ -94,110 +94,106 @@ class Program:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await self._endpoints.close()
-                self._present.memory.close()
+                self._state.journal.close()
             for task in done:
                 task.result()
-        self._voice.say("stopped; what is prepared stays so, and handlers that run go on")
+        self._log.info("stopped; what is prepared stays so, and handlers that run go on")
 
     async def _listen(self, stack: AsyncExitStack) -> None:
-        """Let others look."""
-        if self._present.config.agent.listen is None:
+        """Serve the pages for probes."""
+        if self._state.config.agent.listen is None:
             return
-        probes = Probes(self._present.pages())
-        host, port = self._present.config.agent.listen
+        probes = ProbeServer(self._state.pages())
+        host, port = self._state.config.agent.listen
         try:
             host, port = await probes.start(host, port)
         except OSError as error:
             raise Conflict(f"agent.listen: {host}:{port} cannot be opened: {error.strerror}") from None
         stack.push_async_callback(probes.stop)
-        self._voice.say("metrics and probes", listen=f"{host}:{port}")
+        self._log.info("metrics and probes", listen=f"{host}:{port}")
 
     async def _watch(self) -> None:
-        self._peek()
+        self._read_journal()
         dry = " (dry run: nothing is done)" if self._options.dry_run else ""
-        self._voice.say(
-            f"started{dry}", handlers=len(self._present.config.handlers), config=str(self._options.config)
+        self._log.info(
+            f"started{dry}", handlers=len(self._state.config.handlers), config=str(self._options.config)
         )
-        for problem in (*problems(self._present.config), *self._present.config.remarks):
-            self._voice.warn(problem)
-        introduction = asyncio.create_task(self._introduced())
+        for problem in (*problems(self._state.config), *self._state.config.remarks):
+            self._log.warn(problem)
+        identity = asyncio.create_task(self._identity())
         try:
             # A copy of a disk has another's journal; but an endpoint may be away for long.
-            await asyncio.wait([introduction], timeout=INTRODUCTION_SECONDS)
-            if not introduction.done():
-                self._go_on()
-            worker = await self._at_work_as(await introduction)
-            self._voice.say(
+            await asyncio.wait([identity], timeout=IDENTITY_SECONDS)
+            if not identity.done():
+                self._resume()
+            watcher = await self._watcher_of(await identity)
+            self._log.info(
                 "watching",
-                machine=worker.machine,
+                machine=watcher.machine,
                 endpoint=self._endpoints.url,
-                open=len(self._present.memory.cases),
+                open=len(self._state.journal.tracked_events),
             )
-            await worker.run()
+            await watcher.run()
         finally:
-            introduction.cancel()
-            await asyncio.gather(introduction, return_exceptions=True)
-            if self._present.agent is not None:
-                await self._present.agent.stop()
+            identity.cancel()
+            await asyncio.gather(identity, return_exceptions=True)
+            if self._state.watcher is not None:
+                await self._state.watcher.stop()
 
-    async def _introduced(self) -> Instance:
-        """Find the endpoint, and be told who this machine is."""
-        await self._endpoints.find(trouble=self._waits)
-        return await self._identity()
-
-    def _go_on(self) -> None:
-        """Go on with what a former agent has begun, by its journal alone."""
-        name = self._present.config.agent.machine or self._called
-        if name and self._present.memory.cases and not self._options.dry_run:
-            self._voice.say(
-                "going on with what was begun", machine=name, open=len(self._present.memory.cases)
+    def _resume(self) -> None:
+        """Resume what a former agent has begun, by its journal alone."""
+        name = self._state.config.agent.machine or self._former_name
+        if name and self._state.journal.tracked_events and not self._options.dry_run:
+            self._log.info(
+                "going on with what was begun", machine=name, open=len(self._state.journal.tracked_events)
             )
-            self._employ(Instance(name=name)).go_on()
+            self._new_watcher(Instance(name=name)).resume()
 
-    async def _at_work_as(self, instance: Instance) -> Agent:
-        """Know who this machine is; what was gone on with as another is let go of."""
-        memory, agent = self._present.memory, self._present.agent
-        if agent is not None and isinstance(memory, Journal):
-            if agent.machine == instance.name and memory.is_of(instance.vm_id):
-                return agent
-            await agent.stop()
-            memory.close()
-        return self._employ(instance)
+    async def _watcher_of(self, instance: Instance) -> EventWatcher:
+        """Return the watcher for this machine; one that was resumed as another machine's is stopped."""
+        journal, watcher = self._state.journal, self._state.watcher
+        if watcher is not None and isinstance(journal, Journal):
+            if watcher.machine == instance.name and journal.is_of(instance.vm_id):
+                return watcher
+            await watcher.stop()
+            journal.close()
+        return self._new_watcher(instance)
 
-    def _employ(self, instance: Instance) -> Agent:
-        """Open the journal, and let an agent work by it."""
-        path = self._present.config.agent.journal
-        runs = Runs(path.with_name(f"{path.name}.runs"))
+    def _new_watcher(self, instance: Instance) -> EventWatcher:
+        """Open the journal, and make a watcher that uses it."""
+        path = self._state.config.agent.journal
+        runs = ProgramRuns(path.with_name(f"{path.name}.runs"))
         if self._options.dry_run:
             # The journal, and the programs that it names, are those of the agent that really runs.
-            self._present.memory = Notebook()
+            self._state.journal = DryRunJournal()
         else:
-            self._present.memory = Journal(
-                path, vm_id=instance.vm_id, machine=instance.name, warn=self._voice.warn
+            self._state.journal = Journal(
+                path, vm_id=instance.vm_id, machine=instance.name, warn=self._log.warn
             )
-            kept = {file_stem(id_) for id_ in self._present.memory.cases}
+            kept = {file_stem(id_) for id_ in self._state.journal.tracked_events}
             runs.forget(lambda name: name.partition(".")[0] not in kept)
-        desk = Desk(
-            config=self._present.config,
+        context = AgentContext(
+            config=self._state.config,
             machine=instance.name,
-            memory=self._present.memory,
+            journal=self._state.journal,
             endpoint=self._endpoints,
             runs=runs,
-            voice=self._voice,
+            log=self._log,
             now=self._clock.now,
-            meter=self._present.meter,
+            metrics=self._state.metrics,
             dry=self._options.dry_run,
             speed=self._options.speed,
         )
-        agent = self._present.agent = Agent(desk, self._endpoints)
-        return agent
+        watcher = self._state.watcher = EventWatcher(context, self._endpoints)
+        return watcher
 
     async def _identity(self) -> Instance:
-        """Find out who this machine is; one that was given a name needs no more, if nobody tells."""
-        name, failures = self._present.config.agent.machine, 0
+        """Find the endpoint, and ask it for this machine's identity; a name in the config can do for it."""
+        await self._endpoints.find(trouble=self._waits)
+        name, failures = self._state.config.agent.machine, 0
         while True:
             try:
-                instance = await self._told_who(name)
+                instance = await self._instance(name)
             except GuestError as error:
                 failures += 1
                 self._waits(error)
@@ -206,35 +202,35 @@ class Program:
                 self._waits(None)
                 return instance if name is None else replace(instance, name=name)
 
-    async def _told_who(self, name: str | None) -> Instance:
+    async def _instance(self, name: str | None) -> Instance:
         try:
             return await self._endpoints.instance()
         except GuestError as error:
             if name is None:
                 raise
-            await self._endpoints.hear()
-            self._voice.warn(f"this machine's id is not known, the journal is not bound to it: {error}")
+            await self._endpoints.check()
+            self._log.warn(f"this machine's id is not known, the journal is not bound to it: {error}")
             return Instance(name=name)
 
     def _waits(self, error: GuestError | None) -> None:
-        """Say once what is awaited before it can watch."""
-        if error is not None and self._present.awaited is None:
-            self._voice.warn(f"waiting: {error}")
-        self._present.awaited = None if error is None else str(error)
+        """Log once what is awaited before the agent can watch."""
+        if error is not None and self._state.awaited is None:
+            self._log.warn(f"waiting: {error}")
+        self._state.awaited = None if error is None else str(error)
 
-    def _peek(self) -> None:
-        """Know what was prepared before the endpoint answers: a load balancer asks before that."""
+    def _read_journal(self) -> None:
+        """Read what was prepared before the endpoint answers: a load balancer asks before that."""
         with contextlib.suppress(OSError):
-            whole = self._present.config.agent.journal.read_bytes()
-            self._present.memory.cases = read(whole)[1]
-            self._called = machine_of(whole)
+            whole = self._state.config.agent.journal.read_bytes()
+            self._state.journal.tracked_events = read(whole)[1]
+            self._former_name = machine_of(whole)
 
     async def _report(self) -> None:
-        """Tell systemd that the loop goes on, and what it does."""
+        """Notify systemd that the loop runs, and what it does."""
         seconds = self._systemd.watchdog_seconds or STATUS_SECONDS
         while True:
             self._systemd.alive()
-            self._systemd.status(self._present.in_words())
+            self._systemd.status(self._state.in_words())
             await asyncio.sleep(seconds)
 
     def _reload(self) -> None:
@@ -243,32 +239,32 @@ class Program:
         try:
             config = self._options.load()
         except Invalid as refusal:
-            self._voice.warn(f"the config stays as it was: {refusal}")
+            self._log.warn(f"the config stays as it was: {refusal}")
         else:
             self._take_if_complete(config)
-        self._systemd.ready(self._present.in_words())
+        self._systemd.ready(self._state.in_words())
 
     def _take_if_complete(self, config: Config) -> None:
-        """Take a config, unless somebody is missing in it who has to undo what it has prepared."""
-        for case in self._present.memory.cases.values():
-            for name in case.touched():
-                if config.handler(name) is None and not case.recovered(name):
-                    self._voice.warn(
+        """Take a config, unless a handler is missing in it that has to undo what it has prepared."""
+        for tracked in self._state.journal.tracked_events.values():
+            for name in tracked.touched():
+                if config.handler(name) is None and not tracked.recovered(name):
+                    self._log.warn(
                         f"the config stays as it was: the new one has no handler {name!r}, which has "
-                        f"prepared for a {case.event.type} and has to recover; reload once that is over"
+                        f"prepared for a {tracked.event.type} and has to recover; reload once that is over"
                     )
                     return
         self._take(config)
 
     def _take(self, config: Config) -> None:
-        old, new = self._present.config.agent, config.agent
+        old, new = self._state.config.agent, config.agent
         for name in ("endpoint", "machine", "journal", "listen"):
             if getattr(old, name) != getattr(new, name):
-                self._voice.warn(f"agent.{name} takes effect when the agent is started again")
-        self._present.config = config
-        self._voice = speak(new.log, secrets=config.secrets)
-        if self._present.agent is not None:
-            self._present.agent.reload(config)
-        self._voice.say("the config was read again", handlers=len(config.handlers))
+                self._log.warn(f"agent.{name} takes effect when the agent is started again")
+        self._state.config = config
+        self._log = start_logging(new.log, secrets=config.secrets)
+        if self._state.watcher is not None:
+            self._state.watcher.reload(config)
+        self._log.info("the config was read again", handlers=len(config.handlers))
         for problem in (*problems(config), *config.remarks):
-            self._voice.warn(problem)
+            self._log.warn(problem)

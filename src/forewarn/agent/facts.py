@@ -1,4 +1,4 @@
-"""An event as handlers are told of it: as JSON, in the environment of a program, filled into templates."""
+"""An event as handlers get it: as JSON, in the environment of a program, filled into templates."""
 
 import json
 import re
@@ -40,12 +40,12 @@ def from_wire(said: Mapping[str, Any]) -> Event:
 
 
 def duration_of(event: Event) -> int:
-    """Say how many seconds the interruption is, as the contract does: -1 if that is unknown."""
+    """Return how many seconds the interruption is, as the contract does: -1 if that is unknown."""
     return UNKNOWN_DURATION if event.duration is None else round(event.duration.total_seconds())
 
 
 def facts_of(task: Task) -> dict[str, str]:
-    """Tell all that is known of a task, by the names that templates have for it."""
+    """Return all that is known of a task, by the names that templates have for it."""
     event, left = task.event, task.seconds_left()
     return {
         "id": event.id,
@@ -72,7 +72,7 @@ _OF_THE_EVENT = NAMES[:8]
 
 
 def environment_of(task: Task) -> dict[str, str]:
-    """Tell a program all that is known of a task."""
+    """Return a task as variables of a program's environment."""
     facts = facts_of(task)
     facts.pop("event")
     return {
@@ -82,7 +82,7 @@ def environment_of(task: Task) -> dict[str, str]:
 
 
 def _fit(value: str) -> str:
-    """Make a text one that an environment can hold: an endpoint may say anything."""
+    """Shorten a text to what an environment can hold: an endpoint may say anything."""
     return value.replace("\0", "").encode()[:LONGEST_VARIABLE].decode(errors="ignore")
 
 

@@ -1,4 +1,4 @@
-"""What a handler is asked, and what it may answer. Plug-ins rely on this module."""
+"""What a handler is given to do, and what it may return. Plug-ins rely on this module."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,14 +61,14 @@ class Task:
     event: Event  # as it was when the task began
     machine: str
     attempt: int = 1  # from 1; counts on over restarts of the agent
-    seconds_left: Callable[[], float | None]  # until the event may start; None if nobody knows
+    seconds_left: Callable[[], float | None]  # until the event may start; None if that is unknown
     run: Callable[[Command], Awaitable[Outcome]]  # run a program, or wait for the one a former agent started
     say: Callable[[str], None]  # for the log
     owe: Callable[[str], None]  # write down, before it is changed, what recovery is to put back
     owed: Sequence[str] = ()  # what was written down so, by any attempt and any agent
 
     def owes(self, thing: str) -> bool:
-        """Say whether recovery is to put a thing back."""
+        """Check whether recovery is to put a thing back."""
         return thing in self.owed or EVERYTHING in self.owed
 
 
@@ -78,7 +78,7 @@ class Handling(Protocol):
     Either may be asked a second time for one event, if the agent was killed in the middle: it should do no
     harm. A task is cancelled when its time is over or its event has left.
 
-    Somebody may have stopped on purpose what a handler is about to stop, and recovery must not start it
+    People may have stopped on purpose what a handler is about to stop, and recovery must not start it
     then. So a handler that changes something looks first. What is as it wants it already it leaves alone;
     anything else it names with `owe`, and then changes it. Recovery puts back what it `owes` and nothing
     else. That holds however often the agent is killed, and when events overlap: what one of them owes is
@@ -94,9 +94,9 @@ class Handling(Protocol):
         ...
 
     def describe(self, side: Side, /) -> str:
-        """Say in words what it would do; empty if that is nothing."""
+        """Describe what it would do; empty if that is nothing."""
         ...
 
     def problems(self) -> Sequence[str]:
-        """Say what stands in its way in this machine, as far as can be told beforehand."""
+        """Return what stands in its way in this machine, as far as can be seen beforehand."""
         ...

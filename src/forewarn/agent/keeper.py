@@ -1,10 +1,10 @@
-"""Stays with a program that a handler runs: a process of its own, so that both outlive the agent.
+"""Supervises a program that a handler runs, as a process of its own, so that both outlive the agent.
 
 It is started as a script, by its path, and imports nothing of forewarn: it must be quick. It waits for its
-order on stdin, which comes when the agent has written down that it is there; without one it ends, and
-nothing was run. What the program says it forgets whenever that is much, but for the last line. When the
-program is over it leaves its exit code in a file, for this agent or the next, and ends with that code
-itself: on a disk that takes no file, this agent still knows.
+order on stdin, which comes when the agent has written its process to the journal; without one it ends, and
+nothing was run. Of much output it keeps the last line alone. When the program is over it leaves its exit code
+in a file, for this agent or the next, and ends with that code itself: on a disk that takes no file, this
+agent still knows.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ def main() -> None:
     if not line.endswith(b"\n"):
         sys.exit("no order came, nothing was run")
     order = json.loads(line)
-    # Whoever ends the program sends the signal to both; the one that reports comes after. A handler, unlike
-    # ignoring, is not passed on to the program.
+    # A signal that ends the program is sent to both; the one that reports must end after it. A handler of
+    # signals, unlike ignoring them, is not inherited by the program.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     result = _run(order)
@@ -55,7 +55,7 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _emptied() -> tuple[int, bytes]:
-    """Forget what was said, if that is much; returns how much it was, and its last line."""
+    """Drop the output so far, if that is much; returns how much it was, and its last line."""
     try:
         size = os.fstat(OUTPUT).st_size
         if size <= MOST_BYTES or not hasattr(os, "pread"):
@@ -68,7 +68,7 @@ def _emptied() -> tuple[int, bytes]:
 
 
 def _exit_code(result: dict[str, Any]) -> int:
-    """Say it as shells do: a program that was not run, and one that a signal ended, have codes too."""
+    """Return a code as shells do: a program that was not run, and one that a signal ended, have codes too."""
     code = result.get("code", 127)
     return int(code if code >= 0 else 128 - code)
 

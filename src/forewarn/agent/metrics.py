@@ -29,7 +29,7 @@ _GAUGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Meter:
+class AgentMetrics:
     """Counts that only grow."""
 
     _counts: dict[str, Counts] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
@@ -39,12 +39,12 @@ class Meter:
         self._counts[what][labels] += by
 
     def counted(self, what: str, *labels: str) -> float:
-        """Say how often something happened."""
+        """Return how often something happened."""
         return self._counts[what].get(labels, 0.0)
 
     def text(self, present: Mapping[str, float]) -> bytes:
-        """Write all of it, with what is so at present."""
-        # Loaded when somebody first asks: most agents are never measured.
+        """Return all metrics as text, with the present values of gauges."""
+        # Loaded at the first request: most agents are never measured.
         from prometheus_client import CollectorRegistry, ProcessCollector
         from prometheus_client.exposition import generate_latest
 
@@ -59,7 +59,7 @@ class _Collected:
 
     def __init__(self, counts: Mapping[str, Counts], present: Mapping[str, float]) -> None:
         self._counts = counts
-        self._present = present
+        self._state = present
 
     def describe(self) -> "Iterator[Metric]":
         return iter(())
@@ -68,7 +68,7 @@ class _Collected:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         for name, said in _GAUGES.items():
-            yield GaugeMetricFamily(PREFIX + name, said, value=self._present[name])
+            yield GaugeMetricFamily(PREFIX + name, said, value=self._state[name])
         for name, (said, labels) in _COUNTERS.items():
             family = CounterMetricFamily(PREFIX + name, said, labels=labels)
             counts = self._counts.get(name) or ({} if labels else {(): 0.0})

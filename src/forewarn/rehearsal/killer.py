@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from forewarn.agent.journal.entries import Begun, Entry, Running
+from forewarn.agent.journal.entries import Begun, Entry, ProgramRunning
 from forewarn.agent.journal.journal_file import read_entries
 from forewarn.clock import SystemClock, monotonic
 
@@ -66,7 +66,7 @@ class _HalfWay:
         if self._begun is None and any(isinstance(entry, Begun) for entry in entries):
             self._begun = monotonic()
         waited = self._begun is not None and monotonic() - self._begun > A_MOMENT
-        return waited or any(isinstance(entry, Running) for entry in entries)
+        return waited or any(isinstance(entry, ProgramRunning) for entry in entries)
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from forewarn.agent.agent_log import hidden
+from forewarn.agent.agent_log import redacted
 from forewarn.agent.care.attempts import GONE
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import (
@@ -20,11 +20,11 @@ from forewarn.agent.journal.entries import (
     Left,
     Over,
     Owed,
-    Running,
+    ProgramRunning,
     TakenUp,
     key,
 )
-from forewarn.agent.journal.tracked_events import replayed
+from forewarn.agent.journal.tracked_events import replay
 from forewarn.agent.setup.agent_config import Config, load
 from forewarn.clock import clock_of
 from forewarn.control.rehearsals.ledger import Account
@@ -81,7 +81,7 @@ class _AgentObserver:
 
     def satisfied(self) -> bool:
         """Wait until nothing is prepared any more."""
-        return not any(replayed(killer.entries_of(journal)) for journal in self._journals.values())
+        return not any(replay(killer.entries_of(journal)) for journal in self._journals.values())
 
 
 def rehearse_agent(
@@ -146,10 +146,10 @@ def failures_of(entries: Sequence[Entry], config: Config) -> Iterator[str]:
         if isinstance(entry, Ended) and entry.ending is Ending.NEVER and entry.why != GONE:
             undo = f". Undo it by hand{_recovery(config, entry.handler)}" * (entry.side is Side.RECOVER)
             yield f"{entry.handler} could not {entry.side}: {entry.why}{undo}"
-    for case in replayed(entries).values():
-        yield f"it has not come back from the {case.event.type}"
-        for name in case.touched():
-            if not case.recovered(name):
+    for tracked in replay(entries).values():
+        yield f"it has not come back from the {tracked.event.type}"
+        for name in tracked.touched():
+            if not tracked.recovered(name):
                 yield f"{name} has prepared and not recovered. Undo it by hand{_recovery(config, name)}"
 
 
@@ -157,7 +157,7 @@ def _recovery(config: Config, name: str) -> str:
     """Return what a handler would have done to recover, in words."""
     handler = config.handler(name)
     does = handler.does.describe(Side.RECOVER) if handler else ""
-    return hidden(f": its recovery {does}" if does else "", config.secrets)
+    return redacted(f": its recovery {does}" if does else "", config.secrets)
 
 
 def remarks(entries: Sequence[Entry], sight: GuestEvent, speed: float) -> Iterator[str]:
@@ -191,7 +191,7 @@ def _moments(
             yield Moment(
                 at=sight.approved, what=_in_words(entry)
             )  # as the service heard it, before it acted on it
-        elif not isinstance(entry, Changed | Running | Owed):
+        elif not isinstance(entry, Changed | ProgramRunning | Owed):
             yield moment(entry.at, _in_words(entry))
     if sight.started is not None:  # after the approval, which may be of the same moment
         yield Moment(at=sight.started, what="the event starts")

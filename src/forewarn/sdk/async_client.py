@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.sdk.calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, Trouble
+from forewarn.sdk.calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, OnTrouble
 from forewarn.sdk.discovery import Discovery
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint_client import EndpointClient
@@ -68,7 +68,7 @@ class AsyncGuestClient(EndpointClient):
         await self._run(self._approve(events))
 
     async def watch(
-        self, *, wait: int = WAIT_SECONDS, trouble: Trouble | None = None
+        self, *, wait: int = WAIT_SECONDS, trouble: OnTrouble | None = None
     ) -> AsyncIterator[Document]:
         """Yield the document now, and then each time it changes; see `GuestClient.watch`."""
         documents = DocumentWatch(self._calls, wait=wait, trouble=trouble)
@@ -97,7 +97,7 @@ class AsyncGuestClient(EndpointClient):
 
 
 class Discovering(Coroutine[Any, Any, AsyncGuestClient]):
-    """A client to be awaited, or entered at once: whoever knows `GuestClient.discover` expects the latter."""
+    """A client to be awaited, or entered at once, as users of `GuestClient.discover` expect."""
 
     def __init__(self, discovered: Coroutine[Any, Any, AsyncGuestClient]) -> None:
         self._discovered = discovered

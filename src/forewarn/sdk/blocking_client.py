@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.sdk.calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, Trouble
+from forewarn.sdk.calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, OnTrouble
 from forewarn.sdk.discovery import Discovery
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint_client import EndpointClient
@@ -76,7 +76,7 @@ class GuestClient(EndpointClient):
         """Let events start before their time, by their ids; returns when that is saved."""
         self._run(self._approve(events))
 
-    def watch(self, *, wait: int = WAIT_SECONDS, trouble: Trouble | None = None) -> Iterator[Document]:
+    def watch(self, *, wait: int = WAIT_SECONDS, trouble: OnTrouble | None = None) -> Iterator[Document]:
         """Yield the document now, and then each time it changes, until the client is closed.
 
         The endpoint may be away for as long as it likes: `trouble` is called with the reason when that

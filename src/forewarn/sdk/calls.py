@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 Call: TypeAlias = Generator[GuestRequest, Reply, Result]
-Trouble: TypeAlias = Callable[[Unavailable | None], None]
+OnTrouble: TypeAlias = Callable[[Unavailable | None], None]
 
 
 class GuestCalls:
@@ -122,7 +122,7 @@ class DocumentWatch:
     """
 
     def __init__(
-        self, calls: GuestCalls, *, wait: int = WAIT_SECONDS, trouble: Trouble | None = None
+        self, calls: GuestCalls, *, wait: int = WAIT_SECONDS, trouble: OnTrouble | None = None
     ) -> None:
         self._calls = calls
         self._wait = wait

@@ -1,4 +1,4 @@
-"""Who else in this machine talks to the endpoint, as Linux tells it in `/proc`."""
+"""Which other processes of this machine are connected to the endpoint, as Linux shows in `/proc`."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ REMOTE, INODE = 2, 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbour:
+class ConnectedProcess:
     """A process that has a connection to the endpoint."""
 
     pid: int
@@ -20,15 +20,15 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
-    """All that have one, and how many connections are nobody's: their process is gone, or another user's."""
+class ConnectedProcesses:
+    """All of them, and how many connections have no known process: it is gone, or another user's."""
 
-    known: tuple[Neighbour, ...] = ()
+    known: tuple[ConnectedProcess, ...] = ()
     unknown: int = 0
 
 
-def neighbours(host: str, port: int, *, proc: Path = PROC) -> Neighbours | None:
-    """Say who has a connection to an address, but for this process; None if this system does not tell."""
+def connected_processes(host: str, port: int, *, proc: Path = PROC) -> ConnectedProcesses | None:
+    """Return the processes connected to an address, but for this one; None if the system does not show."""
     try:
         table = (proc / "net/tcp").read_text()
         inodes = set(connections_to(table, host, port))
@@ -37,8 +37,10 @@ def neighbours(host: str, port: int, *, proc: Path = PROC) -> Neighbours | None:
     owners = _owners(proc)
     own = str(os.getpid())
     pids = {owners[inode] for inode in inodes if inode in owners}
-    known = (Neighbour(pid=int(pid), command=_command(proc / pid)) for pid in sorted(pids - {own}, key=int))
-    return Neighbours(
+    known = (
+        ConnectedProcess(pid=int(pid), command=_command(proc / pid)) for pid in sorted(pids - {own}, key=int)
+    )
+    return ConnectedProcesses(
         known=tuple(known), unknown=sum(inode not in owners for inode in inodes if inode != "0")
     )
 
@@ -53,7 +55,7 @@ def connections_to(table: str, host: str, port: int) -> Iterator[str]:
 
 
 def _owners(proc: Path) -> Mapping[str, str]:
-    """Say which process has which socket, as far as this user may know."""
+    """Return the process of each socket, as far as this user may know."""
     found = {}
     for pid in (entry.name for entry in proc.iterdir() if entry.name.isdigit()):
         try:

@@ -1,8 +1,8 @@
-"""What a guest is told: documents of every api-version, read leniently.
+"""Documents of every api-version, read leniently.
 
 An answer may come from any version, from Azure or from here, and may say more next year than it does today.
-Whatever cannot be read is an `Unreadable`, never a document with less in it than there is: somebody would
-take an event for over.
+Whatever cannot be read is an `Unreadable`, never a document with less in it than there is: an event would be
+taken for over.
 """
 
 import json
@@ -52,15 +52,15 @@ class Event:
         return self.status == EventStatus.STARTED
 
     def names(self, machine: str) -> bool:
-        """Say whether a machine is named in it, in whatever case."""
+        """Check whether a machine is named in it, in whatever case."""
         return machine.casefold() in (name.casefold() for name in self.resources)
 
     def has_id(self, id_: str) -> bool:
-        """Say whether this is the event's id, in whatever case."""
+        """Check whether this is the event's id, in whatever case."""
         return self.id.casefold() == id_.casefold()
 
     def seconds_left(self, now: datetime) -> float | None:
-        """Reckon how long until it may start: 0 once it has, None if nobody said."""
+        """Return the seconds until it may start: 0 once it has, None if the document does not say."""
         if self.started:
             return 0.0
         return None if self.not_before is None else max(0.0, (self.not_before - now).total_seconds())
@@ -77,7 +77,7 @@ class Document:
     events: tuple[Event, ...] = ()
 
     def event(self, id_: str) -> Event | None:
-        """Find an event by its id."""
+        """Return the event with an id."""
         return next((event for event in self.events if event.has_id(id_)), None)
 
     def naming(self, machine: str) -> tuple[Event, ...]:
@@ -100,7 +100,7 @@ def parse_document(body: bytes, *, version: str = NEWEST_VERSION) -> Document:
 
 
 def glimpse(body: bytes, *, length: int = GLIMPSE) -> str:
-    """Show the beginning of an answer to a person."""
+    """Return the beginning of an answer, for people to read."""
     text = body[: length * 4].decode(errors="replace")
     shown = on_one_line(text).strip()
     return shown if len(shown) <= length else f"{shown[:length]}…"
@@ -165,7 +165,7 @@ def _text(said: Mapping[str, Any], name: str) -> str:
 
 
 def _whole(text: str, name: str) -> str:
-    """Refuse half a character, which JSON can say, and which nobody can write down or pass on."""
+    """Refuse half a character, which JSON can express, and which can be neither encoded nor passed on."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -10,7 +10,7 @@ class GuestError(ForewarnError):
 
 
 class Unavailable(GuestError):
-    """It may pass: nobody answers, or what answers cannot now. Ask again, as the client does by itself."""
+    """It may pass: there is no answer, or none that helps now. Ask again, as the client does by itself."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class Unreadable(Unavailable):
 
 
 class Refused(GuestError):
-    """Asking again will not help before somebody changes something; the message says what."""
+    """Asking again will not help before something is changed; the message says what."""
 
 
 class Closed(GuestError):

@@ -1,4 +1,4 @@
-"""What a machine is told about itself."""
+"""What a machine can learn about itself: instance metadata."""
 
 import json
 from collections.abc import Mapping

@@ -36,7 +36,7 @@ class Lease:
     expires: datetime | None = None  # None: it does not, or it does not say
 
     def holds(self, now: datetime) -> bool:
-        """Say whether it still counts."""
+        """Check whether it still counts."""
         return self.expires is None or now < self.expires
 
 
@@ -114,5 +114,5 @@ def _expiry(block: str) -> datetime | None:
             return datetime.fromtimestamp(int(words[1]), UTC)
         return datetime.strptime(f"{words[1]} {words[2]}", "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC)
     except (ValueError, IndexError, OverflowError, OSError):
-        # When it ends cannot be told; that it names the endpoint is worth a try.
+        # When it ends is unknown; that it names the endpoint is worth a try.
         return None

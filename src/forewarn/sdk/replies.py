@@ -1,4 +1,4 @@
-"""What an answer means: news, nothing new, come again, or never. Both clients ask here."""
+"""What an answer means: a new document, nothing new, ask again later, or never."""
 
 import json
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ def check(answer: HttpAnswer) -> None:
 
 
 def fault(answer: HttpAnswer) -> GuestError:
-    """Say what an answer that is no success means, and whether it passes."""
+    """Return the error that an answer other than a success means, which says whether it passes."""
     own = _own_words(answer.body)
     said = f". It says: {own}" if own else ""
     if why := _PERMANENT.get(answer.status) or _never_found(answer, own):
@@ -96,7 +96,7 @@ def fault(answer: HttpAnswer) -> GuestError:
 
 
 def _never_found(answer: HttpAnswer, own: str) -> str | None:
-    """Say why a 404 will stay one, if it will."""
+    """Return why a 404 will stay one, if it will."""
     if answer.status != HTTPStatus.NOT_FOUND:
         return None
     if VERSION_UNKNOWN in own.lower():
@@ -130,13 +130,13 @@ def retry_after(header: str | None) -> float | None:
 
 
 def backoff(failures: int, *, named: float | None = None) -> float:
-    """Say how long to wait after so many failures in a row: never shorter than the endpoint asked for."""
+    """Return how long to wait after so many failures in a row: never shorter than the endpoint asked for."""
     doubled: float = FIRST_BACKOFF_SECONDS * 2 ** min(max(failures - 1, 0), 16)
     return max(min(doubled, LONGEST_BACKOFF_SECONDS), named or 0.0)
 
 
 def patience(last_answered: float | None, *, now: float) -> float:
-    """Say how long an answer may take, given when the endpoint answered last."""
+    """Return how long an answer may take, given when the endpoint answered last."""
     if last_answered is None or now - last_answered > FORGOTTEN_AFTER_SECONDS:
         return FIRST_ANSWER_SECONDS
     return ANSWER_SECONDS

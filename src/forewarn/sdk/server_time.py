@@ -1,4 +1,4 @@
-"""What time it is for the server: its `Date`, carried on by the monotonic clock.
+"""The server's time: its `Date`, carried on by the monotonic clock.
 
 NotBefore is the server's time. A machine's own clock may be wrong, and jumps when it is put right.
 """
@@ -17,7 +17,7 @@ class ServerTime:
     received: float
 
     def now(self, monotonic: float) -> datetime:
-        """Say what time it is for the server."""
+        """Return the server's time."""
         try:
             return self.date + timedelta(seconds=max(0.0, monotonic - self.received))
         except OverflowError:  # a server whose clock is at the end of all time

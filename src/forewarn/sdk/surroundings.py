@@ -1,4 +1,4 @@
-"""All that a machine knows about where its endpoint is."""
+"""Where a machine can see where its endpoint is: its environment and its DHCP leases."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,40 +1,40 @@
-"""What all errands share: the config, the journal, the endpoint, and where programs run."""
+"""What the care for all events shares: the config, the journal, the endpoint, and where programs run."""
 
+import asyncio
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from forewarn.agent.agent_log import Voice
+from forewarn.agent.agent_log import AgentLog
 from forewarn.agent.approval import Rule
-from forewarn.agent.care.handler_locks import Turns
 from forewarn.agent.journal.entries import Entry
-from forewarn.agent.journal.tracked_events import Case, Cases
-from forewarn.agent.metrics import Meter
-from forewarn.agent.programs.runs import Runs
+from forewarn.agent.journal.tracked_events import TrackedEvent, TrackedEvents
+from forewarn.agent.metrics import AgentMetrics
+from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.setup.agent_config import Config
 from forewarn.clock import monotonic
 from forewarn.sdk.documents import Event
 from forewarn.sdk.errors import GuestError
 
-# For the agent alone: a program that told systemd that it is ready would speak for the agent.
+# For the agent alone: a program that notified systemd would do so in the agent's name.
 _OWN = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 )
-# Every program may need these, and nobody keeps a secret in them.
+# Every program may need these, and they hold no secrets.
 _COMMON = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "HOSTNAME"})
 
-# Before an endpoint is asked again that has said that asking again will not help: somebody may have mended
-# it.
+# Before an endpoint is asked again that has refused: it may have been repaired.
 REFUSED_SECONDS = 30.0
 
-# Told once why the endpoint gives no document, and once, with None, that it does again.
-Told: TypeAlias = Callable[[GuestError | None], None]
+# Called once with why the endpoint gives no document, and once, with None, when it does again.
+OnEndpointTrouble: TypeAlias = Callable[[GuestError | None], None]
 
 
 class Endpoint(Protocol):
-    """What errands ask of the metadata endpoint."""
+    """What the care for an event needs of the metadata endpoint."""
 
     async def approve(self, *events: Event | str) -> None:
         """Let events start."""
@@ -45,11 +45,11 @@ class Endpoint(Protocol):
         ...
 
 
-class Memory(Protocol):
+class EventJournal(Protocol):
     """Where entries are kept."""
 
     @property
-    def cases(self) -> Cases:
+    def tracked_events(self) -> TrackedEvents:
         """What is known."""
         ...
 
@@ -59,22 +59,24 @@ class Memory(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Desk:
-    """What all errands share."""
+class AgentContext:
+    """What the care for all events shares."""
 
     config: Config  # another after a reload
     machine: str
-    memory: Memory
+    journal: EventJournal
     endpoint: Endpoint
-    runs: Runs
-    voice: Voice
+    runs: ProgramRuns
+    log: AgentLog
     now: Callable[[], datetime]
     monotonic: Callable[[], float] = monotonic
     speed: float = 1.0  # how fast the endpoint's time runs; another in rehearsals only
     inherited: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    turns: Turns = field(default_factory=Turns)
-    meter: Meter = field(default_factory=Meter)
-    dry: bool = False  # only say what would be done
+    # A handler does one thing at a time, for whichever event, in the order it is asked: its programs may hold
+    # a lock of their own, and what it did last must be what holds.
+    handler_locks: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    metrics: AgentMetrics = field(default_factory=AgentMetrics)
+    dry: bool = False  # only log what would be done
     leaving: bool = False  # programs that run are left running
 
     @property
@@ -89,6 +91,6 @@ class Desk:
         agent = self.config.agent
         return Rule(approve=agent.approve, approver=agent.approver, machine=self.machine)
 
-    def case(self, id_: str) -> Case:
-        """Return what is known of an event that was taken up."""
-        return self.memory.cases[id_]
+    def tracked(self, id_: str) -> TrackedEvent:
+        """Return an event that was taken up."""
+        return self.journal.tracked_events[id_]

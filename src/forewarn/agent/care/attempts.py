@@ -1,47 +1,47 @@
-"""One handler at work for one event: each attempt is written down before it is made and after."""
+"""Attempts of handlers for one event: each is written to the journal before it is made and after."""
 
 import asyncio
 
-from forewarn.agent.agent_log import Voice
-from forewarn.agent.care.agent_context import Desk
+from forewarn.agent.agent_log import AgentLog
+from forewarn.agent.care.agent_context import AgentContext
 from forewarn.agent.care.launch import Launch, resumable
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Begun, Ended, Ending
 from forewarn.agent.setup.handler import Handler
 
-# For a program of a former agent to be heard out, although its time was over while nobody was there.
+# For a program of a former agent to end, although its time was over while no agent ran.
 LEAST_SECONDS = 1.0
 GONE = "the event has left"
 
 
-class Work:
-    """What handlers do about one event."""
+class Attempts:
+    """Makes attempts of handlers for one event, and writes down how they end."""
 
-    def __init__(self, id_: str, desk: Desk, voice: Voice) -> None:
+    def __init__(self, id_: str, context: AgentContext, log: AgentLog) -> None:
         self._id = id_
-        self._desk = desk
-        self._voice = voice
+        self._context = context
+        self._log = log
 
     async def attempt(self, handler: Handler, side: Side, seconds: float) -> Outcome:
-        """Run a handler whose turn it is, or wait for what a former agent has started.
+        """Run a handler whose lock is held, or wait for what a former agent has started.
 
-        How it `end`s is for the caller to say.
+        The caller says with `end` what it counts as.
         """
-        case = self._desk.case(self._id)
-        found = await resumable(self._desk, case, handler, side)
-        known = case.attempt(side, handler.name)
+        tracked = self._context.tracked(self._id)
+        found = await resumable(self._context, tracked, handler, side)
+        known = tracked.attempt(side, handler.name)
         if found is None or known is None:
             number = self._begin(handler.name, side)
         else:
             number = known.number
-            passed = (self._desk.now() - known.begun).total_seconds()
+            passed = (self._context.now() - known.begun).total_seconds()
             seconds = max(LEAST_SECONDS, min(seconds, seconds - passed))
-        launch = Launch(self._desk, self._id, handler, side=side, attempt=number, found=found)
-        return await self._within(handler, launch.task(self._desk.case(self._id).event), seconds)
+        launch = Launch(self._context, self._id, handler, side=side, attempt=number, found=found)
+        return await self._within(handler, launch.task(self._context.tracked(self._id).event), seconds)
 
     async def _within(self, handler: Handler, task: Task, seconds: float) -> Outcome:
         """Run one attempt; whatever happens in a handler is its failure, not the agent's."""
-        if self._desk.dry:
+        if self._context.dry:
             return Ready(f"would have: {handler.does.describe(task.side) or 'nothing'}")
         act = handler.does.prepare if task.side is Side.PREPARE else handler.does.recover
         try:
@@ -54,34 +54,34 @@ class Work:
 
     def _begin(self, name: str, side: Side) -> int:
         """Write down that another attempt is made; returns which."""
-        known = self._desk.case(self._id).attempt(side, name)
+        known = self._context.tracked(self._id).attempt(side, name)
         number = 1 if known is None else known.number + 1
-        self._desk.memory.write(
-            Begun(event=self._id, side=side, handler=name, attempt=number, at=self._desk.now())
+        self._context.journal.write(
+            Begun(event=self._id, side=side, handler=name, attempt=number, at=self._context.now())
         )
         again = f", attempt {number}" if number > 1 else ""
-        self._voice.say(f"{name}: {side} begins{again}", handler=name, side=side.value, attempt=number)
+        self._log.info(f"{name}: {side} begins{again}", handler=name, side=side.value, attempt=number)
         return number
 
     def end(self, name: str, side: Side, outcome: Outcome) -> None:
         """Write down how an attempt has ended."""
-        ending, why = _told(outcome)
-        known = self._desk.case(self._id).attempt(side, name)
-        now = self._desk.now()
-        self._desk.memory.write(
+        ending, why = _ending(outcome)
+        known = self._context.tracked(self._id).attempt(side, name)
+        now = self._context.now()
+        self._context.journal.write(
             Ended(event=self._id, side=side, handler=name, ending=ending, at=now, why=why)
         )
         took = 0.0 if known is None else max(0.0, (now - known.begun).total_seconds())
-        self._desk.meter.count("handlers", name, side.value, ending.value)
-        self._desk.meter.count("handler_seconds", name, side.value, by=took)
+        self._context.metrics.count("handlers", name, side.value, ending.value)
+        self._context.metrics.count("handler_seconds", name, side.value, by=took)
         first = known is None or known.number == 1
         # A machine that does not come back at once does less than it should: that is worth a warning, once.
         held_up = ending is Ending.AGAIN and side is Side.RECOVER and first
         failed = ending is Ending.NEVER and why != GONE
-        speak = self._voice.warn if failed or held_up else self._voice.say
+        start_logging = self._log.warn if failed or held_up else self._log.info
         told = f": {why}" if why else ""
         word = {Ending.READY: "ready", Ending.AGAIN: "will try again", Ending.NEVER: "failed"}[ending]
-        speak(f"{name}: {side} {word}{told}", handler=name, side=side.value, ending=ending.value)
+        start_logging(f"{name}: {side} {word}{told}", handler=name, side=side.value, ending=ending.value)
 
     def close(self, name: str, outcome: Outcome) -> None:
         """Write a recovery down as ended that is not made."""
@@ -89,7 +89,7 @@ class Work:
         self.end(name, Side.RECOVER, outcome)
 
 
-def _told(outcome: Outcome) -> tuple[Ending, str]:
+def _ending(outcome: Outcome) -> tuple[Ending, str]:
     match outcome:
         case Ready(said):
             return Ending.READY, said

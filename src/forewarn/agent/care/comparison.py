@@ -1,11 +1,11 @@
-"""What it knew against what it sees: which events to take up, which to follow, which to come back from."""
+"""A document against the journal: which events to take up, which have changed, which are over."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import key
-from forewarn.agent.journal.tracked_events import Case, Cases
+from forewarn.agent.journal.tracked_events import TrackedEvent, TrackedEvents
 from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Document, Event
 
@@ -15,56 +15,60 @@ SETTLING_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class SeenIncarnation:
     """The incarnation that was seen last, and when incarnations last began anew, by the monotonic clock."""
 
     incarnation: int
     restarted: float | None = None
 
     def doubted_for(self, now: float) -> float:
-        """Say how many seconds longer a missing event is not taken for over."""
+        """Return for how many seconds more a missing event is not taken for over."""
         return 0.0 if self.restarted is None else max(0.0, self.restarted + SETTLING_SECONDS - now)
 
 
-def look(before: Sight | None, document: Document, *, now: float) -> Sight:
-    """Take a document in."""
+def seen(before: SeenIncarnation | None, document: Document, *, now: float) -> SeenIncarnation:
+    """Return what is seen of incarnations after a document."""
     if before is None:
-        return Sight(incarnation=document.incarnation)
+        return SeenIncarnation(incarnation=document.incarnation)
     restarted = now if document.incarnation < before.incarnation else before.restarted
-    return Sight(incarnation=document.incarnation, restarted=restarted)
+    return SeenIncarnation(incarnation=document.incarnation, restarted=restarted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class DocumentDifference:
     """What is to be done about a document."""
 
     take_up: tuple[Event, ...] = ()
     change: tuple[Event, ...] = ()
-    leave: Mapping[str, str]  # the keys of cases, with the reason
+    leave: Mapping[str, str]  # keys of tracked events, with the reason
     look_again_in: float | None = None
 
 
-def compare(cases: Cases, document: Document, *, machine: str, doubted_for: float = 0.0) -> Difference:
-    """Compare what is known with a document.
+def compare(
+    tracked_events: TrackedEvents, document: Document, *, machine: str, doubted_for: float = 0.0
+) -> DocumentDifference:
+    """Compare the tracked events with a document.
 
-    A case that is being left stays so: should its event be listed again it is taken up anew once that is
-    done.
+    An event that is being recovered from stays so: should it be listed again, it is taken up anew once that
+    is done.
     """
     mine = {key(event): event for event in document.naming(machine) if _counts(event)}
-    gone = {id_: case for id_, case in cases.items() if case.left is None and id_ not in mine}
+    gone = {
+        id_: tracked for id_, tracked in tracked_events.items() if tracked.left is None and id_ not in mine
+    }
     doubtful = bool(gone) and doubted_for > 0
-    return Difference(
-        take_up=tuple(event for id_, event in mine.items() if id_ not in cases),
-        change=tuple(event for id_, event in mine.items() if _changed(cases.get(id_), event)),
-        leave={} if doubtful else {id_: _why(document, case, machine) for id_, case in gone.items()},
+    return DocumentDifference(
+        take_up=tuple(event for id_, event in mine.items() if id_ not in tracked_events),
+        change=tuple(event for id_, event in mine.items() if _changed(tracked_events.get(id_), event)),
+        leave={} if doubtful else {id_: _why(document, tracked, machine) for id_, tracked in gone.items()},
         look_again_in=doubted_for if doubtful else None,
     )
 
 
-def held_by_another(cases: Cases, id_: str, handler: str) -> str | None:
+def held_by_another(tracked_events: TrackedEvents, id_: str, handler: str) -> str | None:
     """Find an event that still needs what a handler has prepared: its recovery is left to that one."""
-    for other, case in cases.items():
-        if other != id_ and case.left is None and case.attempt(Side.PREPARE, handler) is not None:
+    for other, tracked in tracked_events.items():
+        if other != id_ and tracked.left is None and tracked.attempt(Side.PREPARE, handler) is not None:
             return other
     return None
 
@@ -73,11 +77,11 @@ def _counts(event: Event) -> bool:
     return event.status in (EventStatus.SCHEDULED, EventStatus.STARTED)
 
 
-def _changed(case: Case | None, event: Event) -> bool:
-    return case is not None and case.left is None and case.event != event
+def _changed(tracked: TrackedEvent | None, event: Event) -> bool:
+    return tracked is not None and tracked.left is None and tracked.event != event
 
 
-def _why(document: Document, case: Case, machine: str) -> str:
-    if document.event(case.event.id) is not None:
+def _why(document: Document, tracked: TrackedEvent, machine: str) -> str:
+    if document.event(tracked.event.id) is not None:
         return f"{machine} is no longer named in it"
-    return "it is over" if case.event.started else "it is no longer listed"
+    return "it is over" if tracked.event.started else "it is no longer listed"

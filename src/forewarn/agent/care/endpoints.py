@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from forewarn.agent.care.agent_context import Told
+from forewarn.agent.care.agent_context import OnEndpointTrouble
 from forewarn.clock import monotonic
 from forewarn.sdk.async_client import AsyncGuestClient
 from forewarn.sdk.documents import Document, Event
@@ -11,14 +11,14 @@ from forewarn.sdk.errors import GuestError, Unavailable
 from forewarn.sdk.instances import Instance
 from forewarn.sdk.replies import backoff
 
-# One that has been silent so long is given up for another, of several or as this machine says by now.
+# One that has been silent so long is abandoned for another, of several or as discovery finds by now.
 SWITCH_SECONDS = 30.0
-# Whatever is asked is asked again by whoever needs it, so that what is in the way is told at once.
+# Callers ask again themselves, so that they can report trouble at once.
 ONE_TRY = 0.0
 
 
 class Endpoints:
-    """The endpoint, as the agent knows it."""
+    """The endpoint, of those that there may be, that the agent talks to."""
 
     def __init__(
         self,
@@ -31,13 +31,13 @@ class Endpoints:
         self._urls = urls
         self._speed = speed
         self._pause = pause
-        self._client: AsyncGuestClient | None = None  # kept, for the time it told, until another is found
-        self._given_up = False
+        self._client: AsyncGuestClient | None = None  # kept, for the server's time, until another is found
+        self._abandoned = False
         self._silent_since: float | None = None
 
     @property
     def url(self) -> str | None:
-        """Where it is, once that is known."""
+        """The URL of the endpoint, once it is found."""
         return None if self._client is None else self._client.url
 
     def seconds_left(self, event: Event) -> float | None:
@@ -60,13 +60,13 @@ class Endpoints:
             raise Unavailable("no endpoint is known yet")
         return await self._client.instance()
 
-    async def hear(self) -> None:
-        """Find out whether it answers at all."""
+    async def check(self) -> None:
+        """Check that it answers at all."""
         if self._client is None:
             raise Unavailable("no endpoint is known yet")
         await self._client.events()
 
-    async def watch(self, *, trouble: Told | None = None) -> AsyncIterator[Document]:
+    async def watch(self, *, trouble: OnEndpointTrouble | None = None) -> AsyncIterator[Document]:
         """Yield documents as they change, from whichever endpoint answers."""
         while True:
             await self.find(trouble=trouble)
@@ -74,16 +74,16 @@ class Endpoints:
                 async for document in self._watched(trouble):
                     yield document
             finally:
-                self._given_up = self._has_others
+                self._abandoned = self._has_others
 
-    async def find(self, *, trouble: Told | None = None) -> None:
-        """Look for an endpoint until there is one; says once that there is none."""
+    async def find(self, *, trouble: OnEndpointTrouble | None = None) -> None:
+        """Look for an endpoint until there is one; `trouble` is called once if there is none."""
         failures = 0
-        while self._client is None or self._given_up:
+        while self._client is None or self._abandoned:
             try:
                 found = await self._found()
                 await self.close()
-                self._client, self._given_up = found, False
+                self._client, self._abandoned = found, False
             except GuestError as error:
                 failures += 1
                 if failures == 1 and trouble is not None:
@@ -110,18 +110,18 @@ class Endpoints:
             return AsyncGuestClient(self._urls[0], persistence=ONE_TRY)
         return await _first_to_answer(self._urls)
 
-    async def _watched(self, trouble: Told | None) -> AsyncIterator[Document]:
+    async def _watched(self, trouble: OnEndpointTrouble | None) -> AsyncIterator[Document]:
         """Watch the one that was found, until it has been silent for too long and there may be others."""
         if self._client is None:
             return
         self._silent_since = None
 
-        def told(error: Unavailable | None) -> None:
+        def on_trouble(error: Unavailable | None) -> None:
             self._silent_since = None if error is None else monotonic()
             if trouble is not None:
                 trouble(error)
 
-        documents = self._client.watch(trouble=told)
+        documents = self._client.watch(trouble=on_trouble)
         while (document := await self._next(documents)) is not None:
             yield document
 
@@ -130,21 +130,21 @@ class Endpoints:
         try:
             while not coming.done():
                 await asyncio.wait({coming}, timeout=SWITCH_SECONDS / 2 if self._has_others else None)
-                if not coming.done() and self._is_given_up():
+                if not coming.done() and self._is_silent_for_long():
                     return None
             return coming.result()
         finally:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
 
-    def _is_given_up(self) -> bool:
+    def _is_silent_for_long(self) -> bool:
         return self._silent_since is not None and monotonic() - self._silent_since > SWITCH_SECONDS
 
 
 async def _first_to_answer(urls: Sequence[str]) -> AsyncGuestClient:
     """Ask all at once, and stay with the first that gives a document."""
     clients = [AsyncGuestClient(url, persistence=ONE_TRY) for url in urls]
-    asked = {asyncio.create_task(_heard(client)): client for client in clients}
+    asked = {asyncio.create_task(_answering(client)): client for client in clients}
     chosen: str | None = None
     errors: list[GuestError] = []
     try:
@@ -165,6 +165,6 @@ async def _first_to_answer(urls: Sequence[str]) -> AsyncGuestClient:
     return AsyncGuestClient(chosen, persistence=ONE_TRY)
 
 
-async def _heard(client: AsyncGuestClient) -> str:
+async def _answering(client: AsyncGuestClient) -> str:
     await client.events()
     return client.url

@@ -1,62 +1,69 @@
-"""How one attempt of a handler reaches the system: what it is told, and the program it may run."""
+"""One attempt of a handler: the task that it is given, and the program that it may run."""
 
 import asyncio
 import json
 from hashlib import sha256
 
-from forewarn.agent.agent_log import hidden
-from forewarn.agent.care.agent_context import Desk
+from forewarn.agent.agent_log import redacted
+from forewarn.agent.care.agent_context import AgentContext
 from forewarn.agent.facts import as_wire, environment_of
 from forewarn.agent.handling import Again, Command, Never, Outcome, Ready, Side, Task
-from forewarn.agent.journal.entries import Owed, Running
-from forewarn.agent.journal.tracked_events import Case, ProcessId
-from forewarn.agent.programs.runs import Exited, Lost, NotRun, Order, Run
+from forewarn.agent.journal.entries import Owed, ProgramRunning
+from forewarn.agent.journal.tracked_events import ProcessId, TrackedEvent
+from forewarn.agent.programs.runs import Exited, Invocation, Lost, NotRun, ProgramRun
 from forewarn.agent.setup.handler import Handler, OnRestart
 from forewarn.sdk import platform
 from forewarn.sdk.documents import Event
 
 # EX_TEMPFAIL of sysexits.h: the caller is invited to try again.
 TRY_AGAIN = 75
-# As much of what a program has said last as is worth being told as the reason of its failure.
+# As much of a program's last line as is worth showing as the reason of its failure.
 LONGEST_REASON = 200
 
 
 class Launch:
-    """One attempt."""
+    """One attempt of a handler for an event."""
 
     def __init__(
-        self, desk: Desk, id_: str, handler: Handler, *, side: Side, attempt: int, found: Run | None
+        self,
+        context: AgentContext,
+        id_: str,
+        handler: Handler,
+        *,
+        side: Side,
+        attempt: int,
+        found: ProgramRun | None,
     ) -> None:
-        """Take what all attempts have; `found` is what a former agent has started."""
-        self._desk = desk
+        """Take the number of the attempt, and the program that a former agent has started for it."""
+        self._context = context
         self._id = id_
         self._handler = handler
         self._side = side
         self._attempt = attempt
         self._found = found
-        self._voice = desk.voice.about(event=id_, handler=handler.name)
+        self._log = context.log.bind(event=id_, handler=handler.name)
 
     def task(self, event: Event) -> Task:
-        """Make what the handler is asked."""
+        """Make the task that the handler is given."""
         task = Task(
             side=self._side,
             event=event,
-            machine=self._desk.machine,
+            machine=self._context.machine,
             attempt=self._attempt,
             seconds_left=self._seconds_left,
             run=lambda command: self._run(command, task),
-            say=self._voice.say,
+            say=self._log.info,
             owe=self._owe,
-            owed=self._desk.case(self._id).owes(self._handler.name),
+            owed=self._context.tracked(self._id).owes(self._handler.name),
         )
         return task
 
     def _owe(self, thing: str) -> None:
-        self._desk.memory.write(Owed(event=self._id, handler=self._handler.name, thing=thing))
+        self._context.journal.write(Owed(event=self._id, handler=self._handler.name, thing=thing))
 
     def _seconds_left(self) -> float | None:
-        case = self._desk.memory.cases.get(self._id)
-        return 0.0 if case is None or case.left else self._desk.endpoint.seconds_left(case.event)
+        tracked = self._context.journal.tracked_events.get(self._id)
+        return 0.0 if tracked is None or tracked.left else self._context.endpoint.seconds_left(tracked.event)
 
     async def _run(self, command: Command, task: Task) -> Outcome:
         """Run a program, or wait for the one that runs already."""
@@ -68,34 +75,34 @@ class Launch:
         try:
             result = await run.wait(self._heard)
         except asyncio.CancelledError:
-            if self._desk.leaving:
+            if self._context.leaving:
                 run.leave()
             else:
                 await run.end(self._heard)
             raise
-        return _outcome(result, hidden(run.last_line, self._desk.config.secrets)[:LONGEST_REASON])
+        return _outcome(result, redacted(run.last_line, self._context.config.secrets)[:LONGEST_REASON])
 
-    def _started(self, command: Command, task: Task) -> Run:
-        order = Order(
+    def _started(self, command: Command, task: Task) -> ProgramRun:
+        order = Invocation(
             words=command.words,
-            environment={**self._desk.environment, **command.environment, **environment_of(task)},
+            environment={**self._context.environment, **command.environment, **environment_of(task)},
             identity={} if command.user is None else platform.identity_of(command.user),
             input=json.dumps(as_wire(task.event)),
         )
 
         def written_down(process: ProcessId) -> None:
             share = {"event": self._id, "side": self._side, "handler": self._handler.name}
-            self._desk.memory.write(Running(**share, pid=process.pid, started=process.started))  # type: ignore[arg-type]
+            self._context.journal.write(ProgramRunning(**share, pid=process.pid, started=process.started))  # type: ignore[arg-type]
 
-        run = self._desk.runs.start(
+        run = self._context.runs.start(
             file_name(self._id, self._handler.name, self._side), order, written_down=written_down
         )
         if not run.is_heard:
-            self._voice.warn(f"{self._handler.name}: the disk cannot be written, what it says is not kept")
+            self._log.warn(f"{self._handler.name}: the disk cannot be written, what it says is not kept")
         return run
 
     def _heard(self, line: str) -> None:
-        self._voice.say(f"{self._handler.name} | {line}")
+        self._log.info(f"{self._handler.name} | {line}")
 
 
 def _outcome(result: Exited | NotRun | Lost, last_line: str) -> Outcome:
@@ -113,15 +120,17 @@ def _outcome(result: Exited | NotRun | Lost, last_line: str) -> Outcome:
             return Again("its process is gone, nobody knows how it ended")
 
 
-async def resumable(desk: Desk, case: Case, handler: Handler, side: Side) -> Run | None:
-    """Find the program that a former agent has started for a handler, if it can be waited for.
+async def resumable(
+    context: AgentContext, tracked: TrackedEvent, handler: Handler, side: Side
+) -> ProgramRun | None:
+    """Return the program that a former agent has started for a handler, if it can be waited for.
 
     A dry run finds none: it would be one of the agent that really runs.
     """
-    known = case.attempt(side, handler.name)
-    if desk.dry or known is None or known.process is None or known.ending is not None:
+    known = tracked.attempt(side, handler.name)
+    if context.dry or known is None or known.process is None or known.ending is not None:
         return None
-    run = desk.runs.find(file_name(case.event.id.upper(), handler.name, side), known.process)
+    run = context.runs.find(file_name(tracked.event.id.upper(), handler.name, side), known.process)
     if handler.on_restart is OnRestart.AGAIN and run.runs:
         await run.end()
         return None

@@ -1,4 +1,4 @@
-"""The agent's loop: see a document, compare, send errands. It never stops watching while they run."""
+"""The agent's loop: compare each document with the journal, and take care of each event beside the watch."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.agent.care import comparison
-from forewarn.agent.care.agent_context import REFUSED_SECONDS, Desk, Endpoint, Told
-from forewarn.agent.care.comparison import Sight
-from forewarn.agent.care.event_care import Errand
+from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext, Endpoint, OnEndpointTrouble
+from forewarn.agent.care.comparison import SeenIncarnation
+from forewarn.agent.care.event_care import EventCare
 from forewarn.agent.care.launch import file_stem
 from forewarn.agent.journal.entries import Changed, Left, TakenUp, key
 from forewarn.agent.setup.agent_config import Config
@@ -17,24 +17,24 @@ from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
 
 
-class Watched(Endpoint, Protocol):
+class WatchedEndpoint(Endpoint, Protocol):
     """The metadata endpoint."""
 
-    def watch(self, *, trouble: Told | None = ...) -> AsyncIterator[Document]:
+    def watch(self, *, trouble: OnEndpointTrouble | None = ...) -> AsyncIterator[Document]:
         """Yield documents as they change."""
         ...
 
 
-class Agent:
-    """Watches, and takes care of what concerns this machine."""
+class EventWatcher:
+    """Watches documents, and has each event that names this machine taken care of."""
 
-    def __init__(self, desk: Desk, endpoint: Watched) -> None:
-        self._desk = desk
+    def __init__(self, context: AgentContext, endpoint: WatchedEndpoint) -> None:
+        self._context = context
         self._endpoint = endpoint
-        self._errands: dict[str, Errand] = {}
+        self._cares: dict[str, EventCare] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._document: Document | None = None
-        self._sight: Sight | None = None
+        self._seen: SeenIncarnation | None = None
         self._again: asyncio.TimerHandle | None = None
         self._fault: str | None = None  # why the present document could not be followed
         self.trouble: str | None = None  # why the endpoint does not answer
@@ -42,8 +42,8 @@ class Agent:
 
     @property
     def machine(self) -> str:
-        """Whom it works for."""
-        return self._desk.machine
+        """The machine whose events it takes care of."""
+        return self._context.machine
 
     async def run(self) -> None:
         """Watch until cancelled; programs of handlers are left running then."""
@@ -58,23 +58,23 @@ class Agent:
         finally:
             await self.stop()
 
-    def go_on(self) -> None:
-        """Go on with what needs no document: coming back, and waiting for programs that run already."""
+    def resume(self) -> None:
+        """Resume what needs no document: recovery, and waiting for programs that run already."""
         for id_ in self._in_order():
             self._care_for(id_, listed=False)
 
     def reload(self, config: Config) -> None:
-        """Go on by another config."""
-        self._desk.config = config
-        for errand in self._errands.values():
-            errand.changed()
+        """Continue with another config."""
+        self._context.config = config
+        for care in self._cares.values():
+            care.changed()
 
     def _see(self, document: Document) -> None:
         if self.trouble is not None:
             self._troubled(None)
-        self._desk.meter.count("documents")
+        self._context.metrics.count("documents")
         self._document = document
-        self._sight = comparison.look(self._sight, document, now=self._desk.monotonic())
+        self._seen = comparison.seen(self._seen, document, now=self._context.monotonic())
         self._compare()
 
     def _compare(self) -> None:
@@ -84,7 +84,7 @@ class Agent:
         except Exception as error:  # noqa: BLE001 - whatever it is, the next document may be another
             fault = f"{type(error).__name__}: {error}"
             if fault != self._fault:
-                self._desk.voice.warn(f"a document could not be followed, and is looked at again: {fault}")
+                self._context.log.warn(f"a document could not be followed, and is looked at again: {fault}")
             self._fault = fault
             self._look_again(REFUSED_SECONDS)
         else:
@@ -92,13 +92,13 @@ class Agent:
 
     def _follow(self) -> None:
         """Do what the present document asks for; doing it twice changes nothing."""
-        if self._document is None or self._sight is None or self._desk.leaving:
+        if self._document is None or self._seen is None or self._context.leaving:
             return
         difference = comparison.compare(
-            self._desk.memory.cases,
+            self._context.journal.tracked_events,
             self._document,
-            machine=self._desk.machine,
-            doubted_for=self._sight.doubted_for(self._desk.monotonic()),
+            machine=self._context.machine,
+            doubted_for=self._seen.doubted_for(self._context.monotonic()),
         )
         for event in difference.take_up:
             self._take_up(event)
@@ -111,10 +111,10 @@ class Agent:
         self._look_again(difference.look_again_in)
 
     def _take_up(self, event: Event) -> None:
-        self._desk.memory.write(TakenUp(event=event, at=self._desk.now()))
+        self._context.journal.write(TakenUp(event=event, at=self._context.now()))
         # A label for each word that an endpoint may think of would be one too many.
-        self._desk.meter.count("events", str(event.type) if event.type in set(EventType) else "other")
-        self._desk.voice.say(
+        self._context.metrics.count("events", str(event.type) if event.type in set(EventType) else "other")
+        self._context.log.info(
             f"{event.type} is {event.status}",
             event=key(event),
             type=str(event.type),
@@ -125,51 +125,51 @@ class Agent:
         )
 
     def _change(self, event: Event) -> None:
-        before = self._desk.case(key(event)).event
-        self._desk.memory.write(Changed(event=event))
+        before = self._context.tracked(key(event)).event
+        self._context.journal.write(Changed(event=event))
         if before.status != event.status:
-            self._desk.voice.say(f"{event.type} is {event.status}", event=key(event), type=str(event.type))
+            self._context.log.info(f"{event.type} is {event.status}", event=key(event), type=str(event.type))
         elif before.not_before != event.not_before:
             left = _whole(self._endpoint.seconds_left(event))
-            self._desk.voice.say(
+            self._context.log.info(
                 f"{event.type} has moved", event=key(event), type=str(event.type), seconds_left=left
             )
-        if errand := self._errands.get(key(event)):
-            errand.changed()
+        if care := self._cares.get(key(event)):
+            care.changed()
 
     def _leave(self, id_: str, why: str) -> None:
-        self._desk.memory.write(Left(event=id_, at=self._desk.now(), why=why))
-        event = self._desk.case(id_).event
-        self._desk.voice.say(f"{event.type} has left: {why}", event=id_, type=str(event.type))
-        if errand := self._errands.get(id_):
-            errand.left()
+        self._context.journal.write(Left(event=id_, at=self._context.now(), why=why))
+        event = self._context.tracked(id_).event
+        self._context.log.info(f"{event.type} has left: {why}", event=id_, type=str(event.type))
+        if care := self._cares.get(id_):
+            care.left()
 
     def _in_order(self) -> list[str]:
-        """Name all events, first those whose handlers were at work under a former agent: it is their turn."""
-        cases = self._desk.memory.cases
-        return sorted(cases, key=lambda id_: not cases[id_].at_work())
+        """Return all events, first those whose handlers were at work under a former agent: they go first."""
+        tracked_events = self._context.journal.tracked_events
+        return sorted(tracked_events, key=lambda id_: not tracked_events[id_].at_work())
 
     def _care_for(self, id_: str, *, listed: bool = True) -> None:
-        if known := self._errands.get(id_):
+        if known := self._cares.get(id_):
             known.listed()
             return
-        errand = self._errands[id_] = Errand(id_, self._desk, listed=listed)
-        task = self._tasks[id_] = asyncio.create_task(errand.run(), name=f"event {id_}")
+        care = self._cares[id_] = EventCare(id_, self._context, listed=listed)
+        task = self._tasks[id_] = asyncio.create_task(care.run(), name=f"event {id_}")
         task.add_done_callback(lambda done: self._done(id_, done))
 
     def _done(self, id_: str, task: "asyncio.Task[None]") -> None:
-        del self._errands[id_], self._tasks[id_]
+        del self._cares[id_], self._tasks[id_]
         if task.cancelled():
             return
         if error := task.exception():
             # A fault of ours. What was begun is in the journal, and is taken up again at the next comparison.
-            self._desk.voice.warn(
+            self._context.log.warn(
                 f"the care for an event has failed: {type(error).__name__}: {error}", event=id_
             )
             self._look_again(REFUSED_SECONDS)
             return
-        if not self._desk.dry:
-            self._desk.runs.forget(lambda name: name.startswith(file_stem(id_)))
+        if not self._context.dry:
+            self._context.runs.forget(lambda name: name.startswith(file_stem(id_)))
         self._compare()
 
     def _look_again(self, seconds: float | None) -> None:
@@ -180,20 +180,20 @@ class Agent:
             self._again = asyncio.get_running_loop().call_later(seconds, self._compare)
 
     def _troubled(self, error: GuestError | None) -> None:
-        """Say once that the endpoint does not answer, and once that it does again."""
+        """Log once that the endpoint does not answer, and once that it does again."""
         if error is None:
-            self._desk.voice.say("the endpoint answers again")
+            self._context.log.info("the endpoint answers again")
             self.trouble = self.trouble_since = None
             return
         if self.trouble is None:
-            self.trouble, self.trouble_since = str(error), self._desk.now()
-            self._desk.meter.count("troubles")
+            self.trouble, self.trouble_since = str(error), self._context.now()
+            self._context.metrics.count("troubles")
             passing = "; what is prepared stays so meanwhile" if isinstance(error, Unavailable) else ""
-            self._desk.voice.warn(f"the endpoint gives no document: {error}{passing}")
+            self._context.log.warn(f"the endpoint gives no document: {error}{passing}")
 
     async def stop(self) -> None:
-        """Let go of everything; programs that run are left running."""
-        self._desk.leaving = True
+        """Stop all care; programs that run are left running."""
+        self._context.leaving = True
         self._look_again(None)
         tasks = list(self._tasks.values())
         for task in tasks:

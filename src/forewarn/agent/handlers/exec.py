@@ -18,7 +18,7 @@ from forewarn.core.errors import Invalid
 from forewarn.sdk import platform
 from forewarn.wire import fields
 
-# What editors and package managers leave beside a program, and nobody wants to be run.
+# What editors and package managers leave beside a program, which is not meant to be run.
 _COPY = re.compile(r"~$|^#|\.(bak|old|orig|rej|save|swp|tmp|dpkg-[a-z]+|ucf-[a-z]+|rpm[a-z]+)$")
 
 
@@ -86,7 +86,7 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
 
 
 def _hooks(folder: Path) -> tuple[list[Path], list[str]]:
-    """List the programs of a folder by name, and say what else is there."""
+    """Return the programs of a folder by name, and why the other files are left out."""
     try:
         files = sorted(folder.iterdir())
     except OSError as error:
@@ -95,13 +95,13 @@ def _hooks(folder: Path) -> tuple[list[Path], list[str]]:
     left_out = [f"{path} is left out: {why}" for path, why in faults.items() if why]
     hooks = [path for path, why in faults.items() if why is None]
     if not hooks:
-        told = "; ".join(left_out) or "it is empty"
-        raise Invalid(f"hooks: expected programs in {folder}, but there is none: {told}")
+        why = "; ".join(left_out) or "it is empty"
+        raise Invalid(f"hooks: expected programs in {folder}, but there is none: {why}")
     return hooks, left_out
 
 
 def _no_hook(path: Path) -> str | None:
-    """Say why a file is not one of the programs that a folder is for."""
+    """Return why a file is not one of the programs that a folder is for."""
     if path.name.startswith("."):
         return "it is hidden"
     if _COPY.search(path.name):
@@ -138,14 +138,14 @@ class Exec:
         return await task.run(Command(words=words, environment=self.environment, user=self.user))
 
     def describe(self, side: Side) -> str:
-        """Say which program it would run."""
+        """Describe the program that it would run."""
         words = self.commands.get(side)
         if words is None:
             return ""
         return f"runs {' '.join(words)}" + (f" as {self.user}" if self.user else "")
 
     def problems(self) -> Sequence[str]:
-        """Say which programs would be refused, and whether they can be run as they should."""
+        """Return which programs would be refused, and why they cannot be run as their user."""
         found = [refused(words[0]) for words in self.commands.values()]
         if self.user is not None and (why := platform.cannot_become(self.user)):
             found.append(f"user: {why}")
@@ -153,7 +153,7 @@ class Exec:
 
 
 def refused(program: str) -> str | None:
-    """Say why a program is not run."""
+    """Return why a program is not run."""
     path = shutil.which(program)
     if path is None:
         exists = os.path.exists(program)

@@ -98,14 +98,14 @@ class Haproxy:
         return await _all(_make_ready(socket, servers) for socket, servers in owed.items()) or Ready()
 
     def describe(self, side: Side) -> str:
-        """Say what it would ask for."""
+        """Describe what it would ask HAProxy for."""
         what = f"{', '.join(self.servers)} in HAProxy at {', '.join(self.sockets)}"
         if side is Side.RECOVER:
             return f"makes {what} ready, where it has drained them"
         return f"drains {what}" + (" and waits for sessions to end, while there is time" * self.waits)
 
     def problems(self) -> Sequence[str]:
-        """Say which sockets are not there."""
+        """Return which sockets are missing."""
         missing = [each for each in self.sockets if each.startswith("/") and not Path(each).exists()]
         return [
             f"{each} does not exist: `stats socket {each} level admin` in haproxy.cfg" for each in missing
@@ -141,13 +141,13 @@ async def _all(asked: Iterable[Awaitable[Outcome | None]]) -> Outcome | None:
 async def _drain(socket: str, servers: Sequence[str], owe: Callable[[str], None]) -> Outcome | None:
     """Drain servers in one balancer; returns what stands against the first that cannot be.
 
-    One that somebody has taken out gets no sessions, and stays as it is.
+    One that people have taken out gets no sessions, and stays as it is.
     """
     return await _put(socket, servers, "drain", unless=MAINTENANCE | DRAINED, owe=owe)
 
 
 async def _make_ready(socket: str, servers: Sequence[str]) -> Outcome | None:
-    """Make servers ready in one balancer, but for those that somebody has put in maintenance meanwhile."""
+    """Make servers ready in one balancer, but for those that people have put in maintenance meanwhile."""
     return await _put(socket, servers, "ready", unless=MAINTENANCE)
 
 
@@ -174,7 +174,7 @@ async def _put(
 
 
 async def _admin_states(socket: str) -> dict[str, int]:
-    """Tell what was ordered of all servers, by BACKEND/SERVER."""
+    """Return the administrative states of all servers, by BACKEND/SERVER."""
     _, _, table = (await _ask(socket, "show servers state")).partition("# ")
     rows = csv.DictReader(table.splitlines(), delimiter=" ")
     return {f"{row['be_name']}/{row['srv_name']}": int(row["srv_admin_state"]) for row in rows}

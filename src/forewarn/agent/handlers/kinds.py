@@ -13,7 +13,7 @@ from forewarn.wire.fields import Readers
 ENTRY_POINTS = "forewarn.handlers"
 # Each loaded when a config asks for it: an agent that sends no mail needs no mail client in its memory.
 BUILT_IN = ("exec", "webhook", "haproxy", "process", "notify", "log")
-# These only tell: a machine whose event was logged can go on working.
+# These only notify: a machine whose event was logged can continue to work.
 QUIET = ("notify", "log")
 
 
@@ -27,7 +27,7 @@ class Declared:
 
 
 def known() -> list[str]:
-    """Name all kinds."""
+    """Return the names of all kinds."""
     return [*BUILT_IN, *(each.name for each in _plug_ins() if each.name not in BUILT_IN)]
 
 

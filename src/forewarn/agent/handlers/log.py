@@ -1,4 +1,4 @@
-"""`log`: a line for each event, for whoever reads the log later."""
+"""`log`: a line for each event in the agent's log."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,15 +33,15 @@ class Log:
     on_recover: str
 
     async def prepare(self, task: Task) -> Outcome:
-        """Say what is coming."""
+        """Log what is coming."""
         return self._say(task, self.on_prepare)
 
     async def recover(self, task: Task) -> Outcome:
-        """Say that it is over."""
+        """Log that the event is over."""
         return self._say(task, self.on_recover)
 
     def describe(self, side: Side) -> str:
-        """Say what it would do."""
+        """Describe the line that it would log."""
         template = self.on_prepare if side is Side.PREPARE else self.on_recover
         return f"logs a line: {template}" if template else ""
 

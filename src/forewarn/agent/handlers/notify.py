@@ -1,4 +1,4 @@
-"""`notify`: tell people, by mail or in a chat that takes webhooks."""
+"""`notify`: messages to people, by mail or in a chat that takes webhooks."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from forewarn.agent.facts import checked_template, facts_of, filled
 from forewarn.agent.handlers.kinds import Declared
-from forewarn.agent.handlers.webhook import Template, Webhook, url_template
+from forewarn.agent.handlers.webhook import Template, WebhookHandler, url_template
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
@@ -88,13 +88,13 @@ def _texts(options: Mapping[str, Any], name: str, default: Mapping[Side, str]) -
     return {side: given[side] or default[side] for side in sides}
 
 
-def _chat(options: Mapping[str, Any]) -> Webhook:
+def _chat(options: Mapping[str, Any]) -> WebhookHandler:
     field = options.get("chat_field", "text")
     texts = _texts(options, "text", TEXT)
     requests = {
         side: Template(method="POST", url=options["url"], body={field: text}) for side, text in texts.items()
     }
-    return Webhook(requests=requests, wording="writes to the chat at {host}")
+    return WebhookHandler(requests=requests, wording="writes to the chat at {host}")
 
 
 def _mail(options: Mapping[str, Any]) -> "Mail":
@@ -124,11 +124,11 @@ class Mail:
     texts: Mapping[Side, str]
 
     async def prepare(self, task: Task) -> Outcome:
-        """Tell what is coming."""
+        """Write what is coming."""
         return await self._send(task)
 
     async def recover(self, task: Task) -> Outcome:
-        """Tell that it is over."""
+        """Write that the event is over."""
         return await self._send(task)
 
     async def _send(self, task: Task) -> Outcome:
@@ -163,7 +163,7 @@ class Mail:
         return Ready(f"mail to {', '.join(self.to)}")
 
     def describe(self, side: Side) -> str:
-        """Say whom it would write to."""
+        """Describe the addresses that it would write to."""
         return f"sends mail to {', '.join(self.to)} by {self.server[0]}" if side in self.texts else ""
 
     def problems(self) -> Sequence[str]:

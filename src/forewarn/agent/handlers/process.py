@@ -24,11 +24,11 @@ SYSTEMCTL = "systemctl"
 DOWN = ("inactive", "failed")
 # It will be down, or, if it is being restarted, not.
 GOING_DOWN = "deactivating"
-# How systemd calls a unit that it cannot run. One that is masked somebody wants to be down: that is no fault.
+# How systemd calls a unit that it cannot run. One that is masked is meant to be down: that is no fault.
 NOT_FOUND = "not-found"
 BROKEN = ("bad-setting", "error")
-# For systemd to tell that, when an agent is looked over.
-TELL_SECONDS = 5.0
+# For systemd to answer, when a config is checked.
+SHOW_SECONDS = 5.0
 
 NOT_RUNNING = Ready("it does not run")
 LEFT_DOWN = Ready("it did not run before the event, and stays so")
@@ -98,24 +98,24 @@ class Unit:
         return await task.run(Command(words=(SYSTEMCTL, "start", "--", self.name)))
 
     def describe(self, side: Side) -> str:
-        """Say what it would do."""
+        """Describe what it would do."""
         if side is Side.PREPARE:
             return f"stops the unit {self.name}"
         return f"starts the unit {self.name}, if it ran before"
 
     def problems(self) -> Sequence[str]:
-        """Say whether there is no systemd, or none that can run it."""
+        """Return whether there is no systemd, or why it cannot run the unit."""
         if shutil.which(SYSTEMCTL) is None:
             return (f"{SYSTEMCTL} does not exist: use pid-file instead of unit",)
         try:
-            asked = subprocess.run(self._show, capture_output=True, check=False, timeout=TELL_SECONDS)  # noqa: S603 - its job
+            asked = subprocess.run(self._show, capture_output=True, check=False, timeout=SHOW_SECONDS)  # noqa: S603 - its job
         except (OSError, subprocess.TimeoutExpired):
             return ()
         fault = self._fault(_properties(asked.stdout))
         return (fault,) if fault else ()
 
     def _fault(self, state: Mapping[str, str]) -> str | None:
-        """Say why systemd cannot run it: it takes what it does not know for a unit that is down."""
+        """Return why systemd cannot run it: it takes what it does not know for a unit that is down."""
         load = state.get("LoadState")
         if load == NOT_FOUND:
             return f"systemd knows no unit {self.name}: it is misspelt, or not installed"
@@ -124,7 +124,7 @@ class Unit:
         return None
 
     async def _settled(self) -> Mapping[str, str]:
-        """Tell its state, once it is neither up nor down for a moment only."""
+        """Return its state, once it is neither up nor down for a moment only."""
         while (state := await self._state()).get("ActiveState") == GOING_DOWN:  # noqa: ASYNC110 - nobody announces it
             await asyncio.sleep(LOOK_EVERY)
         return state
@@ -179,7 +179,7 @@ class PidFile:
         return Ready(f"process {pid} has ended")
 
     async def recover(self, task: Task) -> Outcome:
-        """Start it, if it was ended here and nobody else has started it."""
+        """Start it, if it was ended here and does not run already."""
         if not task.owes(str(self.path)):
             return LEFT_DOWN
         pid = self._pid()
@@ -190,13 +190,13 @@ class PidFile:
         return await task.run(Command(words=self.start))
 
     def describe(self, side: Side) -> str:
-        """Say what it would do."""
+        """Describe what it would do."""
         if side is Side.PREPARE:
             return f"ends the process of {self.path} with {signal.Signals(self.signal).name}"
         return f"runs {' '.join(self.start)}, if it ran before" if self.start else ""
 
     def problems(self) -> Sequence[str]:
-        """Say whether nobody can write the file, or the program that starts it would be refused."""
+        """Return whether the file cannot be written, or the program that starts it would be refused."""
         folder = self.path.parent
         found = (
             None if folder.is_dir() else f"pid-file: the folder {folder} does not exist",

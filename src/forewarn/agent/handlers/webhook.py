@@ -1,4 +1,4 @@
-"""`webhook`: a request to somebody who should know, or who does the work."""
+"""`webhook`: an HTTP request to what should know of an event, or does the work."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from forewarn.wire import fields
 from forewarn.wire.text import on_one_line
 
 METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
-# Whoever does not answer within this is tried again.
+# A server that does not answer within this is tried again.
 ANSWER_SECONDS = 10.0
 FIRST_REDIRECT, FIRST_ERROR = 300, 400
 # Refusals that pass: not now, too many, too early, and all that begin with 5.
@@ -68,7 +68,7 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
     urls = {Side.PREPARE: options["url"], Side.RECOVER: options.get("recover_url", options["url"])}
     prepare_body = options.get("body")
     bodies = {Side.PREPARE: prepare_body, Side.RECOVER: options.get("recover_body", prepare_body)}
-    made = Webhook(
+    made = WebhookHandler(
         requests={
             side: Template(
                 method=options.get("method", "POST"),
@@ -111,12 +111,12 @@ class Template:
 
     @property
     def host(self) -> str:
-        """Whom it goes to, which can be told."""
+        """The host that it goes to, which is no secret."""
         return str(urlsplit(self.url).hostname)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
+class WebhookHandler:
     """Sends a request."""
 
     requests: Mapping[Side, Template]
@@ -135,12 +135,12 @@ class Webhook:
         return Ready() if request is None else await request.send(task)
 
     def describe(self, side: Side) -> str:
-        """Say to whom it would send what."""
+        """Describe the request and its host."""
         request = self.requests.get(side)
         return "" if request is None else self.wording.format(method=request.method, host=request.host)
 
     def problems(self) -> Sequence[str]:
-        """Find nothing in its way: who is away now may be back when it matters."""
+        """Find nothing in its way: a server that is away now may be back when it matters."""
         return ()
 
 
@@ -159,10 +159,10 @@ def _content(template: Any, facts: Mapping[str, str]) -> tuple[bytes, str]:
     if isinstance(template, str):
         return str(filled(template, facts)).encode(), "text/plain; charset=utf-8"
     if template is None:
-        told = {**filled(DEFAULT_BODY, facts), "event": json.loads(facts["event"])}
+        content = {**filled(DEFAULT_BODY, facts), "event": json.loads(facts["event"])}
     else:
-        told = filled(template, facts)
-    return json.dumps(told, ensure_ascii=False).encode(), "application/json"
+        content = filled(template, facts)
+    return json.dumps(content, ensure_ascii=False).encode(), "application/json"
 
 
 def _outcome(status: int, retry_after: str | None, host: str) -> Outcome:

@@ -1,4 +1,4 @@
-"""What the journal says: an entry for each thing that was seen, begun or done."""
+"""The entries of the journal: one for each thing that was seen, begun or done."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -30,7 +30,7 @@ class TakenUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """An event that was taken up is told differently."""
+    """A document shows an event that was taken up differently."""
 
     event: Event
 
@@ -47,7 +47,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class ProgramRunning:
     """It runs as a process of its own, which waits for this to be written."""
 
     event: str
@@ -80,7 +80,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved:
-    """The endpoint was told that the event may start."""
+    """The event was approved at the endpoint."""
 
     event: str
     at: datetime
@@ -103,13 +103,13 @@ class Over:
     at: datetime
 
 
-Entry: TypeAlias = TakenUp | Changed | Begun | Running | Owed | Ended | Approved | Left | Over
+Entry: TypeAlias = TakenUp | Changed | Begun | ProgramRunning | Owed | Ended | Approved | Left | Over
 
 _KINDS: Mapping[str, type[Entry]] = {
     "taken-up": TakenUp,
     "changed": Changed,
     "begun": Begun,
-    "running": Running,
+    "running": ProgramRunning,
     "owed": Owed,
     "ended": Ended,
     "approved": Approved,
@@ -125,7 +125,7 @@ def key(event: Event | str) -> str:
 
 
 def as_json(entry: Entry) -> dict[str, Any]:
-    """Write an entry."""
+    """Return an entry as JSON."""
     written: dict[str, Any] = {"entry": _NAMES[type(entry)]}
     for each in fields(entry):
         value = getattr(entry, each.name)

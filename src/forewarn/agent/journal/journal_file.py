@@ -1,8 +1,8 @@
-"""The journal: what the agent has done and begun, on disk before and after it does it.
+"""The journal on disk: what the agent has done and begun, written before and after it does it.
 
 A line for each entry, fsynced. The first names the machine, so that a copy of its disk is not taken for
 it, and says that what is owed is written down, which the first agents did not do. A last line that was torn
-by a crash counts as not written; what cannot be read elsewhere is skipped and told.
+by a crash counts as not written; what cannot be read elsewhere is skipped with a warning.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from forewarn.agent.journal.entries import Entry, as_json, from_json
-from forewarn.agent.journal.tracked_events import Cases, after, entries_of, replayed, unsaid
+from forewarn.agent.journal.tracked_events import TrackedEvents, after, entries_of, replay, unwritten_debts
 from forewarn.core.errors import Invalid
 from forewarn.sdk import platform
 
@@ -23,7 +23,7 @@ COMPACT_BYTES = 64 * 1024
 
 
 class Journal:
-    """What is known, and the file that it can be read from again."""
+    """The tracked events, and the file that they can be read from again."""
 
     def __init__(self, path: Path, *, vm_id: str, warn: Callable[[str], None], machine: str = "") -> None:
         """Open a journal, or begin one; one of another machine is set aside."""
@@ -32,28 +32,28 @@ class Journal:
         self._machine = machine
         self._warn = warn
         self.trouble: str | None = None  # why it cannot be written
-        self.cases: Cases = {}
+        self.tracked_events: TrackedEvents = {}
         self._file: IO[bytes] | None = None
         self._size = 0
-        self._kept = 0  # of that, what was known when it was last rewritten
+        self._kept = 0  # of that, what was left when it was last rewritten
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
-                self.cases = self._known(path)
+                self.tracked_events = self._loaded(path)
             self._rewrite()
         except OSError as error:
             raise Invalid(f"journal {path} cannot be written: {error.strerror}") from None
 
     def write(self, entry: Entry) -> None:
-        """Put an entry on disk, and know it.
+        """Write an entry to disk, and apply it.
 
-        A disk that cannot be written to keeps nobody from getting ready: it is told, and the agent goes on
-        with what it knows.
+        A disk that cannot be written to does not keep the agent from getting ready: it warns, and goes on
+        with what it has in memory.
         """
-        self.cases = after(self.cases, entry)
+        self.tracked_events = after(self.tracked_events, entry)
         try:
             self._append(as_json(entry))
-            if self._size > max(COMPACT_BYTES, 2 * self._kept if self.cases else 0):
+            if self._size > max(COMPACT_BYTES, 2 * self._kept if self.tracked_events else 0):
                 self._rewrite()
         except OSError as error:
             if self.trouble is None:
@@ -61,11 +61,11 @@ class Journal:
             self.trouble = str(error.strerror)
 
     def is_of(self, vm_id: str) -> bool:
-        """Say whether it is a machine's; one that is not told its id keeps what it finds."""
+        """Check whether it is a machine's; any journal counts as that of a machine without an id."""
         return vm_id in ("", self._vm_id)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
@@ -81,11 +81,11 @@ class Journal:
         self._size = self._file.tell()
 
     def _rewrite(self) -> None:
-        """Write all that is known to a new file, and put it in the place of the old one."""
+        """Write all tracked events to a new file, and replace the old one with it."""
         part = self.path.with_name(f"{self.path.name}.part")
         head = {"journal": FORMAT, "vm_id": self._vm_id, "machine": self._machine, "owes": True}
         with part.open("wb") as file:
-            file.writelines(_line(said) for said in (head, *map(as_json, entries_of(self.cases))))
+            file.writelines(_line(said) for said in (head, *map(as_json, entries_of(self.tracked_events))))
             file.flush()
             os.fsync(file.fileno())
         part.replace(self.path)
@@ -94,19 +94,19 @@ class Journal:
         self._file = self.path.open("ab", buffering=0)
         self._size = self._kept = self._file.tell()
 
-    def _known(self, path: Path) -> Cases:
+    def _loaded(self, path: Path) -> TrackedEvents:
         whole = path.read_bytes()
         faults: list[str] = []
-        vm_id, cases = read(whole, warn=faults.append)
+        vm_id, tracked_events = read(whole, warn=faults.append)
         if faults:
             damaged = path.with_name(f"{path.name}.damaged")
             damaged.write_bytes(whole)
             for fault in faults:
                 self._warn(f"journal {path}: {fault}; the file as it was is kept as {damaged}")
-        # A machine that is not told its id cannot be told from another: it keeps what it finds.
+        # A machine without an id cannot be told from another: it keeps what it finds.
         self._vm_id = self._vm_id or vm_id or ""
         if vm_id in (None, "", self._vm_id):
-            return cases
+            return tracked_events
         aside = path.with_name(f"{path.name}.{_safe(vm_id)}")
         path.replace(aside)
         self._warn(f"journal {path} is of another machine ({vm_id}); it is kept as {aside}")
@@ -114,33 +114,33 @@ class Journal:
 
 
 def lock_of(path: Path) -> Path:
-    """Name the file that an agent holds for as long as it works by a journal."""
+    """Return the file that an agent locks for as long as it uses a journal."""
     return path.with_name(f"{path.name}.lock")
 
 
-class Notebook:
-    """Memory for a dry run: nothing is kept."""
+class DryRunJournal:
+    """The journal of a dry run, in memory."""
 
     def __init__(self) -> None:
-        self.cases: Cases = {}
+        self.tracked_events: TrackedEvents = {}
         self.trouble: str | None = None
 
     def write(self, entry: Entry) -> None:
-        """Know an entry."""
-        self.cases = after(self.cases, entry)
+        """Apply an entry."""
+        self.tracked_events = after(self.tracked_events, entry)
 
     def close(self) -> None:
-        """Forget all."""
+        """Do nothing: there is no file."""
 
 
-def read(whole: bytes, *, warn: Callable[[str], None] = lambda _: None) -> tuple[str | None, Cases]:
-    """Read a journal: whose it is (None if it does not say), and what it knows."""
+def read(whole: bytes, *, warn: Callable[[str], None] = lambda _: None) -> tuple[str | None, TrackedEvents]:
+    """Read a journal: whose it is (None if it does not say), and its tracked events."""
     vm_id, entries = read_entries(whole, warn=warn)
-    return vm_id, replayed(entries)
+    return vm_id, replay(entries)
 
 
 def machine_of(whole: bytes) -> str:
-    """Read what the machine was called that a journal is of; empty if it does not say."""
+    """Read the name of the machine that a journal is of; empty if it does not say."""
     try:
         said = json.loads(whole.partition(b"\n")[0])
         return str(said.get("machine", ""))
@@ -151,7 +151,7 @@ def machine_of(whole: bytes) -> str:
 def read_entries(
     whole: bytes, *, warn: Callable[[str], None] = lambda _: None
 ) -> tuple[str | None, list[Entry]]:
-    """Read a journal: whose it is, and all that it says."""
+    """Read a journal: whose it is, and its entries."""
     lines = whole.split(b"\n")
     lines.pop()  # what follows the last line: nothing, or what a crash has torn
     vm_id: str | None = None
@@ -166,7 +166,7 @@ def read_entries(
                 entries.append(from_json(said))
         except ValueError:
             warn(f"line {number} cannot be read: what the others say is believed, what it said is lost")
-    return vm_id, entries if owes else [*entries, *unsaid(replayed(entries))]
+    return vm_id, entries if owes else [*entries, *unwritten_debts(replay(entries))]
 
 
 def _head(said: Any) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""What the agent knows: each event it has taken up, and how far each handler is with it.
+"""Each event that the agent has taken up, and how far each handler is with it.
 
 All of it follows from the entries of the journal, one after the other; nothing else changes it.
 """
@@ -19,14 +19,14 @@ from forewarn.agent.journal.entries import (
     Left,
     Over,
     Owed,
-    Running,
+    ProgramRunning,
     TakenUp,
     key,
 )
 from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Event
 
-# What stands in the place of what a journal does not tell any more.
+# In the place of what a journal does not say any more.
 UNKNOWN = "Unknown"
 LONG_AGO = datetime.fromtimestamp(0, UTC)
 
@@ -64,7 +64,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class TrackedEvent:
     """An event that was taken up."""
 
     event: Event
@@ -76,105 +76,109 @@ class Case:
     why: str = ""  # it left
 
     def attempt(self, side: Side, handler: str) -> Attempt | None:
-        """Return how far a handler is."""
+        """Return a handler's last attempt."""
         return self.attempts.get(Share(side, handler))
 
     def recovered(self, handler: str) -> bool:
-        """Say whether nothing of what a handler has prepared is left to be undone."""
+        """Check whether nothing of what a handler has prepared is left to be undone."""
         known = self.attempt(Side.RECOVER, handler)
         return known is not None and known.settled
 
     def owes(self, handler: str) -> tuple[str, ...]:
-        """Name the things that a handler has to put back."""
+        """Return the things that a handler has to put back."""
         return self.owed.get(handler, ())
 
     def at_work(self) -> bool:
-        """Say whether a handler has begun with it and is not known to have ended."""
+        """Check whether a handler has begun with it and is not known to have ended."""
         return any(attempt.ending is None for attempt in self.attempts.values())
 
     def touched(self) -> list[str]:
-        """Name the handlers that have begun to prepare, as they did."""
+        """Return the handlers that have begun to prepare, in that order."""
         begun = (share.handler for share in self.attempts if share.side is Side.PREPARE)
         return list(dict.fromkeys((*begun, *self.owed)))
 
 
-Cases: TypeAlias = Mapping[str, Case]
+TrackedEvents: TypeAlias = Mapping[str, TrackedEvent]
 
 
-def after(cases: Cases, entry: Entry) -> dict[str, Case]:
-    """Return what is known after an entry.
+def after(tracked_events: TrackedEvents, entry: Entry) -> dict[str, TrackedEvent]:
+    """Apply an entry.
 
     Some may be lost of a journal: what the others say is believed without them.
     """
-    changed = dict(cases)
+    changed = dict(tracked_events)
     id_ = key(entry.event)
     match entry:
         case TakenUp():
-            changed[id_] = Case(event=entry.event, since=entry.at)
+            changed[id_] = TrackedEvent(event=entry.event, since=entry.at)
         case Over():
             changed.pop(id_, None)
         case _:
-            changed[id_] = _case_after(changed.get(id_) or _unknown(entry), entry)
+            changed[id_] = _tracked_after(changed.get(id_) or _unknown(entry), entry)
     return changed
 
 
-def _unknown(entry: Entry) -> Case:
-    """Make a case of an event whose first line is lost: what was prepared for it is undone all the same."""
+def _unknown(entry: Entry) -> TrackedEvent:
+    """Track an event whose first line is lost: what was prepared for it is undone all the same."""
     event = entry.event
     if isinstance(event, str):
         event = Event(id=event, type=UNKNOWN, status=EventStatus.SCHEDULED, resources=())
-    return Case(event=event, since=getattr(entry, "at", LONG_AGO))
+    return TrackedEvent(event=event, since=getattr(entry, "at", LONG_AGO))
 
 
-def _case_after(case: Case, entry: Changed | Begun | Running | Owed | Ended | Approved | Left) -> Case:
+def _tracked_after(
+    tracked: TrackedEvent, entry: Changed | Begun | ProgramRunning | Owed | Ended | Approved | Left
+) -> TrackedEvent:
     match entry:
         case Changed():
-            return replace(case, event=entry.event)
+            return replace(tracked, event=entry.event)
         case Approved():
-            return replace(case, approved=entry.at)
+            return replace(tracked, approved=entry.at)
         case Left():
-            return replace(case, left=entry.at, why=entry.why)
+            return replace(tracked, left=entry.at, why=entry.why)
         case Owed():
-            things = dict.fromkeys((*case.owes(entry.handler), entry.thing))
-            return replace(case, owed={**case.owed, entry.handler: tuple(things)})
-        case Begun() | Running() | Ended():
+            things = dict.fromkeys((*tracked.owes(entry.handler), entry.thing))
+            return replace(tracked, owed={**tracked.owed, entry.handler: tuple(things)})
+        case Begun() | ProgramRunning() | Ended():
             share = Share(entry.side, entry.handler)
-            attempt = _attempt_after(case.attempts.get(share), entry, since=case.since)
-            return replace(case, attempts={**case.attempts, share: attempt})
+            attempt = _attempt_after(tracked.attempts.get(share), entry, since=tracked.since)
+            return replace(tracked, attempts={**tracked.attempts, share: attempt})
 
 
-def _attempt_after(known: Attempt | None, entry: Begun | Running | Ended, *, since: datetime) -> Attempt:
+def _attempt_after(
+    known: Attempt | None, entry: Begun | ProgramRunning | Ended, *, since: datetime
+) -> Attempt:
     if isinstance(entry, Begun):
         first = entry.at if known is None else known.first
         return Attempt(number=entry.attempt, begun=entry.at, first=first)
     known = known or Attempt(number=1, begun=since, first=since)
     match entry:
-        case Running():
+        case ProgramRunning():
             return replace(known, process=ProcessId(entry.pid, entry.started))
         case Ended():
             return replace(known, ending=entry.ending, ended=entry.at, why=entry.why)
 
 
-def entries_of(cases: Cases) -> Iterator[Entry]:
-    """Give the fewest entries that tell all that is known."""
-    for id_, case in cases.items():
-        yield TakenUp(event=case.event, at=case.since)
-        for share, attempt in case.attempts.items():
+def entries_of(tracked_events: TrackedEvents) -> Iterator[Entry]:
+    """Yield the fewest entries that the tracked events follow from."""
+    for id_, tracked in tracked_events.items():
+        yield TakenUp(event=tracked.event, at=tracked.since)
+        for share, attempt in tracked.attempts.items():
             yield from _attempt_entries(id_, share, attempt)
-        for handler, things in case.owed.items():
+        for handler, things in tracked.owed.items():
             for thing in things:
                 yield Owed(event=id_, handler=handler, thing=thing)
-        if case.approved is not None:
-            yield Approved(event=id_, at=case.approved)
-        if case.left is not None:
-            yield Left(event=id_, at=case.left, why=case.why)
+        if tracked.approved is not None:
+            yield Approved(event=id_, at=tracked.approved)
+        if tracked.left is not None:
+            yield Left(event=id_, at=tracked.left, why=tracked.why)
 
 
-def unsaid(cases: Cases) -> Iterator[Entry]:
-    """Give what an agent owes that did not yet write that down: whatever its handlers have begun with."""
-    for id_, case in cases.items():
-        for handler in case.touched():
-            if not case.owes(handler):
+def unwritten_debts(tracked_events: TrackedEvents) -> Iterator[Entry]:
+    """Yield what an agent owes that did not yet write that down: whatever its handlers have begun with."""
+    for id_, tracked in tracked_events.items():
+        for handler in tracked.touched():
+            if not tracked.owes(handler):
                 yield Owed(event=id_, handler=handler, thing=EVERYTHING)
 
 
@@ -185,14 +189,14 @@ def _attempt_entries(id_: str, share: Share, attempt: Attempt) -> Iterator[Entry
     yield Begun(**whose, attempt=attempt.number, at=attempt.begun)  # type: ignore[arg-type]
     if attempt.process is not None:
         pid, started = attempt.process
-        yield Running(**whose, pid=pid, started=started)  # type: ignore[arg-type]
+        yield ProgramRunning(**whose, pid=pid, started=started)  # type: ignore[arg-type]
     if attempt.ending is not None and attempt.ended is not None:
         yield Ended(**whose, ending=attempt.ending, at=attempt.ended, why=attempt.why)  # type: ignore[arg-type]
 
 
-def replayed(entries: Iterable[Entry]) -> dict[str, Case]:
-    """Return what is known after all entries."""
-    cases: dict[str, Case] = {}
+def replay(entries: Iterable[Entry]) -> dict[str, TrackedEvent]:
+    """Return the tracked events after all entries."""
+    tracked_events: dict[str, TrackedEvent] = {}
     for entry in entries:
-        cases = after(cases, entry)
-    return cases
+        tracked_events = after(tracked_events, entry)
+    return tracked_events

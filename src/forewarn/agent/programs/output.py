@@ -8,11 +8,11 @@ from typing import IO
 
 from forewarn.wire.text import on_one_line
 
-# Whoever says more than this wants a file of its own for it.
+# A program that prints more than this wants a file of its own for it.
 MOST_LINES = 1000
 # As much of a line as is worth a log entry.
 LONGEST_LINE = 2000
-# Read at once: nobody waits for so little.
+# Read at once: so little takes no time.
 PIECE = 64 * 1024
 
 

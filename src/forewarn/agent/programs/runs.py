@@ -1,4 +1,4 @@
-"""Programs that handlers run: they outlive the agent, the next one finds them, and they are ended whole."""
+"""Programs that handlers run: they outlive the agent, and the next one finds them."""
 
 import asyncio
 import contextlib
@@ -16,19 +16,19 @@ from forewarn.sdk import platform
 
 # Its path stays: an agent that runs on while its package is replaced starts programs by it.
 KEEPER = Path(__file__).parent.with_name("keeper.py")
-# How often a program is looked at. It may be another agent's child, of whose end nobody is told.
+# How often a program is looked at. It may be another agent's child, whose end is not signalled here.
 LOOK_EVERY = 0.05
 # For a program to end when it is asked to.
 GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What is to be run."""
+class Invocation:
+    """The program to be run, and how."""
 
     words: Sequence[str]
     environment: Mapping[str, str]
-    identity: Mapping[str, Any] = field(default_factory=dict)  # as whom, as `platform.identity_of` says
+    identity: Mapping[str, Any] = field(default_factory=dict)  # its user, as `platform.identity_of` returns
     input: str
 
 
@@ -48,10 +48,10 @@ class NotRun:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """It is gone, and nobody knows how it ended."""
+    """It is gone, and how it ended is unknown."""
 
 
-class Run:
+class ProgramRun:
     """A program that runs."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Run:
         process: ProcessId,
         child: "subprocess.Popen[bytes] | None" = None,
     ) -> None:
-        """Take where it leaves what it says and how it ended; None if it can leave nothing."""
+        """Take where its output and its result are left; None if the disk takes nothing."""
         self.process = process
         self._base = base
         self._child = child
@@ -68,12 +68,12 @@ class Run:
 
     @property
     def is_heard(self) -> bool:
-        """Whether what it says is kept."""
+        """Whether its output is kept."""
         return self._base is not None
 
     @property
     def last_line(self) -> str:
-        """What it has said last, as far as it was waited for."""
+        """The last line of its output, as far as it was waited for."""
         return "" if self._output is None else self._output.last_line
 
     @property
@@ -111,9 +111,9 @@ class Run:
             self._child.wait()
 
     def leave(self) -> None:
-        """Let it run on without this agent."""
+        """Leave it running without this agent."""
         if self._child is not None:
-            self._child.returncode = 0  # so that nobody complains that its end was not awaited
+            self._child.returncode = 0  # else Python warns that its end was not awaited
 
     def _result(self) -> Exited | NotRun | Lost:
         match self._left_behind():
@@ -125,7 +125,7 @@ class Run:
                 return self._seen()
 
     def _left_behind(self) -> Mapping[str, Any]:
-        """Read what the process that stays with it has left: how it ended, and what it has cut."""
+        """Read what the keeper has left: how the program ended, and what was cut of its output."""
         if self._base is None:
             return {}
         try:
@@ -135,21 +135,21 @@ class Run:
         return result
 
     def _seen(self) -> Exited | Lost:
-        """Go by how the process ended that stays with it, unless that was ended itself."""
+        """Return how the keeper ended, which is how the program did, unless the keeper was ended itself."""
         code = None if self._child is None else self._child.returncode
         return Lost() if code is None or code < 0 else Exited(code)
 
 
-class Runs:
-    """All programs, and the folder with what they say."""
+class ProgramRuns:
+    """All programs, and the folder with their output."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def start(self, name: str, order: Order, *, written_down: Callable[[ProcessId], None]) -> Run:
-        """Start a program: it begins when the process that stays with it is written down.
+    def start(self, name: str, order: Invocation, *, written_down: Callable[[ProcessId], None]) -> ProgramRun:
+        """Start a program by its keeper, which begins once it is written down.
 
-        On a disk that cannot be written to it runs all the same, unheard.
+        On a disk that cannot be written to it runs all the same, its output lost.
         """
         base: Path | None = self._folder / name
         with contextlib.ExitStack() as stack:
@@ -167,29 +167,29 @@ class Runs:
         process = ProcessId(child.pid, platform.process_started(child.pid) or "")
         written_down(process)
         _send(child, {**_plain(order), "result": None if base is None else str(_file(base, "result"))})
-        return Run(base, process, child)
+        return ProgramRun(base, process, child)
 
     def _emptied(self, name: str) -> IO[bytes]:
-        """Remove what an earlier attempt has left, and open a file for what this one says."""
+        """Remove what an earlier attempt has left, and open a file for the output of this one."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         base = self._folder / name
         _remove(base)
-        # To be appended to: what others cut off leaves no hole.
+        # To be appended to: what the keeper cuts off leaves no hole.
         return _file(base, "output").open("a+b")
 
-    def find(self, name: str, process: ProcessId) -> Run:
-        """Find a program again that another agent has started; its output was told up to no line."""
-        return Run(self._folder / name, process)
+    def find(self, name: str, process: ProcessId) -> ProgramRun:
+        """Return a program that another agent has started; none of its output counts as passed on."""
+        return ProgramRun(self._folder / name, process)
 
     def forget(self, wanted: Callable[[str], bool] = lambda _: True) -> None:
-        """Remove what programs have left."""
+        """Remove the files of programs."""
         with contextlib.suppress(OSError):
             for file in self._folder.iterdir():
                 if wanted(file.name):
                     file.unlink(missing_ok=True)
 
 
-def _plain(order: Order) -> dict[str, Any]:
+def _plain(order: Invocation) -> dict[str, Any]:
     own = order.identity.get("env", {})
     return {
         "words": list(order.words),

@@ -1,4 +1,4 @@
-"""What is so at present in a running agent, and how others see it: pages for probes, a line for systemd."""
+"""The state of a running agent, and how others see it: pages for probes, a line for systemd."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -8,33 +8,33 @@ from http import HTTPStatus
 from typing import Any
 
 from forewarn.agent.care.endpoints import Endpoints
-from forewarn.agent.care.watcher import Agent
-from forewarn.agent.journal.journal_file import Journal, Notebook
-from forewarn.agent.journal.tracked_events import Case
-from forewarn.agent.metrics import Meter
+from forewarn.agent.care.watcher import EventWatcher
+from forewarn.agent.journal.journal_file import DryRunJournal, Journal
+from forewarn.agent.journal.tracked_events import TrackedEvent
+from forewarn.agent.metrics import AgentMetrics
 from forewarn.agent.reporting import status
-from forewarn.agent.reporting.probe_server import Page, as_json
+from forewarn.agent.reporting.probe_server import ProbePage, as_json
 from forewarn.agent.setup.agent_config import Config
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(slots=True, kw_only=True)
-class Present:
-    """What is so at present; the program keeps it up to date, and others look at it."""
+class AgentState:
+    """The state of a running agent, which the daemon keeps up to date."""
 
     config: Config
     endpoints: Endpoints
     now: Callable[[], datetime]
     began: datetime
     dry: bool
-    memory: Journal | Notebook = field(default_factory=Notebook)
-    meter: Meter = field(default_factory=Meter)
-    agent: Agent | None = None
+    journal: Journal | DryRunJournal = field(default_factory=DryRunJournal)
+    metrics: AgentMetrics = field(default_factory=AgentMetrics)
+    watcher: EventWatcher | None = None
     awaited: str | None = None  # what stands in the way before it can watch
 
-    def pages(self) -> Mapping[str, Callable[[], Page]]:
-        """Return what is served, by path."""
+    def pages(self) -> Mapping[str, Callable[[], ProbePage]]:
+        """Return the pages that are served, by path."""
         return {
             "/healthz": self._healthz,
             "/readyz": self._readyz,
@@ -43,39 +43,44 @@ class Present:
         }
 
     def in_words(self) -> str:
-        """Say in a line what it does."""
+        """Return in a line what the agent does."""
         if trouble := self._trouble():
             return f"the endpoint gives no document: {trouble}"
-        cases = self.memory.cases.values()
-        return ", ".join(f"{case.event.type}: {status.doing(case)}" for case in cases) or "watching"
+        tracked_events = self.journal.tracked_events.values()
+        return (
+            ", ".join(f"{tracked.event.type}: {status.doing(tracked)}" for tracked in tracked_events)
+            or "watching"
+        )
 
-    def _healthz(self) -> Page:
-        if trouble := self.memory.trouble:
+    def _healthz(self) -> ProbePage:
+        if trouble := self.journal.trouble:
             return as_json(
                 {"status": f"the journal cannot be written: {trouble}"}, HTTPStatus.SERVICE_UNAVAILABLE
             )
         return as_json({"status": "ok"})
 
-    def _readyz(self) -> Page:
+    def _readyz(self) -> ProbePage:
         draining = self._draining()
         if not draining:
             return as_json({"status": "ready"})
-        said = {"status": "draining", "events": [str(case.event.type) for case in draining]}
+        said = {"status": "draining", "events": [str(tracked.event.type) for tracked in draining]}
         return as_json(said, HTTPStatus.SERVICE_UNAVAILABLE)
 
-    def _metrics(self) -> Page:
-        present = {
-            "open_events": len(self.memory.cases),
+    def _metrics(self) -> ProbePage:
+        gauges = {
+            "open_events": len(self.journal.tracked_events),
             "draining": bool(self._draining()),
             "endpoint_answers": self._trouble() is None,
-            "journal_writable": self.memory.trouble is None,
+            "journal_writable": self.journal.trouble is None,
         }
-        return Page(HTTPStatus.OK, self.meter.text({k: float(v) for k, v in present.items()}), METRICS)
+        return ProbePage(
+            HTTPStatus.OK, self.metrics.text({name: float(value) for name, value in gauges.items()}), METRICS
+        )
 
     def _status(self) -> dict[str, Any]:
         now = self.now()
         return {
-            "machine": None if self.agent is None else self.agent.machine,
+            "machine": None if self.watcher is None else self.watcher.machine,
             "endpoint": self.endpoints.url,
             "trouble": self._trouble(),
             "draining": bool(self._draining()),
@@ -83,13 +88,15 @@ class Present:
             "pid": os.getpid(),
             "since": self.began.isoformat(),
             "for_seconds": round((now - self.began).total_seconds(), 1),
-            "events": status.of_cases(self.memory.cases, now=now, seconds_left=self.endpoints.seconds_left),
+            "events": status.of_events(
+                self.journal.tracked_events, now=now, seconds_left=self.endpoints.seconds_left
+            ),
         }
 
     def _trouble(self) -> str | None:
-        return self.awaited or (None if self.agent is None else self.agent.trouble)
+        return self.awaited or (None if self.watcher is None else self.watcher.trouble)
 
-    def _draining(self) -> list[Case]:
+    def _draining(self) -> list[TrackedEvent]:
         if self.dry:
-            return []  # nothing is done to this machine: it can go on working
-        return status.draining(self.memory.cases, self.config)
+            return []  # nothing is done to this machine: it can continue to work
+        return status.draining(self.journal.tracked_events, self.config)

@@ -1,4 +1,4 @@
-"""Where others look at the agent: `/healthz`, `/readyz`, `/metrics`, `/status`."""
+"""The HTTP server for probes: `/healthz`, `/readyz`, `/metrics`, `/status`."""
 
 import asyncio
 import contextlib
@@ -9,27 +9,27 @@ from typing import Any, NamedTuple
 
 REQUEST_SECONDS = 5.0
 LONGEST_REQUEST = 8 * 1024
-# Whoever looks at an agent comes alone; many at once are a mistake.
+# Probes come alone; many at once are a mistake.
 MOST_CONNECTIONS = 32
 
 
-class Page(NamedTuple):
-    """An answer."""
+class ProbePage(NamedTuple):
+    """What is answered to a probe."""
 
     status: HTTPStatus
     content: bytes
     kind: str = "application/json"
 
 
-def as_json(value: object, status: HTTPStatus = HTTPStatus.OK) -> Page:
-    """Make an answer of a value."""
-    return Page(status, json.dumps(value, ensure_ascii=False).encode() + b"\n")
+def as_json(value: object, status: HTTPStatus = HTTPStatus.OK) -> ProbePage:
+    """Return a value as a page."""
+    return ProbePage(status, json.dumps(value, ensure_ascii=False).encode() + b"\n")
 
 
-class Probes:
+class ProbeServer:
     """A small HTTP server: GET, one request for each connection."""
 
-    def __init__(self, pages: Mapping[str, Callable[[], Page]]) -> None:
+    def __init__(self, pages: Mapping[str, Callable[[], ProbePage]]) -> None:
         self._pages = pages
         self._server: asyncio.Server | None = None
         self._open = 0
@@ -41,7 +41,7 @@ class Probes:
         return found[0], found[1]
 
     async def stop(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
@@ -54,14 +54,14 @@ class Probes:
                     writer.write(_written(self._page(await reader.readuntil(b"\r\n\r\n"))))
                     await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever asks so is not answered
+            pass  # such requests are not answered
         finally:
             self._open -= 1
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
-    def _page(self, request: bytes) -> Page:
+    def _page(self, request: bytes) -> ProbePage:
         method, _, rest = request.decode("latin-1").partition(" ")
         path = rest.partition(" ")[0].partition("?")[0]
         if path not in self._pages:
@@ -73,7 +73,7 @@ class Probes:
         return page if method == "GET" else page._replace(content=b"")
 
 
-def _written(page: Page) -> bytes:
+def _written(page: ProbePage) -> bytes:
     head = (
         f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\n"
         f"Content-Type: {page.kind}\r\n"

@@ -1,45 +1,48 @@
-"""What the agent is doing, and for how long: as a running agent tells it, or its journal."""
+"""What the agent is doing, and for how long: of a running agent, or of its journal."""
 
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from forewarn.agent.facts import duration_of
-from forewarn.agent.journal.tracked_events import Attempt, Case, Cases, Share
+from forewarn.agent.journal.tracked_events import Attempt, Share, TrackedEvent, TrackedEvents
 from forewarn.agent.setup.agent_config import Config
 from forewarn.sdk.documents import Event
 
 
-def of_cases(
-    cases: Cases, *, now: datetime, seconds_left: Callable[[Event], float | None]
+def of_events(
+    tracked_events: TrackedEvents, *, now: datetime, seconds_left: Callable[[Event], float | None]
 ) -> list[dict[str, Any]]:
-    """Tell of every event that is taken up."""
-    return [_case(id_, case, now=now, left=seconds_left(case.event)) for id_, case in cases.items()]
-
-
-def draining(cases: Cases, config: Config) -> list[Case]:
-    """Find the events for which this machine should get no work."""
-    names = {handler.name for handler in config.handlers if handler.drains}
+    """Return the status of every tracked event as JSON."""
     return [
-        case
-        for case in cases.values()
-        if any(name in names and not case.recovered(name) for name in case.touched())
+        _tracked(id_, tracked, now=now, left=seconds_left(tracked.event))
+        for id_, tracked in tracked_events.items()
     ]
 
 
-def doing(case: Case) -> str:
-    """Say in a word how far an event is."""
-    if case.left is not None:
+def draining(tracked_events: TrackedEvents, config: Config) -> list[TrackedEvent]:
+    """Return the events for which this machine should get no work."""
+    names = {handler.name for handler in config.handlers if handler.drains}
+    return [
+        tracked
+        for tracked in tracked_events.values()
+        if any(name in names and not tracked.recovered(name) for name in tracked.touched())
+    ]
+
+
+def doing(tracked: TrackedEvent) -> str:
+    """Return in a word how far an event is."""
+    if tracked.left is not None:
         return "recovering"
-    if any(attempt.ending is None or not attempt.settled for attempt in case.attempts.values()):
+    if any(attempt.ending is None or not attempt.settled for attempt in tracked.attempts.values()):
         return "preparing"
-    if case.event.started:
+    if tracked.event.started:
         return "waiting for its end"
-    return "approved" if case.approved else "prepared"
+    return "approved" if tracked.approved else "prepared"
 
 
-def _case(id_: str, case: Case, *, now: datetime, left: float | None) -> dict[str, Any]:
-    event = case.event
+def _tracked(id_: str, tracked: TrackedEvent, *, now: datetime, left: float | None) -> dict[str, Any]:
+    event = tracked.event
     return {
         "id": id_,
         "type": str(event.type),
@@ -49,12 +52,12 @@ def _case(id_: str, case: Case, *, now: datetime, left: float | None) -> dict[st
         "not_before": None if event.not_before is None else event.not_before.isoformat(),
         "seconds_left": None if left is None else round(left),
         "duration_seconds": duration_of(event),
-        "doing": doing(case),
-        "since": case.since.isoformat(),
-        "for_seconds": _seconds(case.since, now),
-        "approved": None if case.approved is None else case.approved.isoformat(),
-        "left": None if case.left is None else case.left.isoformat(),
-        "handlers": [_attempt(share, attempt, now=now) for share, attempt in case.attempts.items()],
+        "doing": doing(tracked),
+        "since": tracked.since.isoformat(),
+        "for_seconds": _seconds(tracked.since, now),
+        "approved": None if tracked.approved is None else tracked.approved.isoformat(),
+        "left": None if tracked.left is None else tracked.left.isoformat(),
+        "handlers": [_attempt(share, attempt, now=now) for share, attempt in tracked.attempts.items()],
     }
 
 

@@ -1,4 +1,4 @@
-"""What systemd is told: that the agent is ready, that it lives, what it is doing."""
+"""Messages to systemd: that the agent is ready, that it lives, what it is doing."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ LOOKS = 2
 
 
 class Systemd:
-    """Speaks to systemd, if it has started this process and wants to hear."""
+    """Notifies systemd, if that has started this process and listens."""
 
     def __init__(self, environment: Mapping[str, str], *, pid: int) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
@@ -22,23 +22,23 @@ class Systemd:
         )
 
     def ready(self, status: str) -> None:
-        """Say that it is up."""
+        """Send that the agent is up."""
         self._tell("READY=1", f"STATUS={status}")
 
     def status(self, status: str) -> None:
-        """Say what it is doing."""
+        """Send what the agent is doing."""
         self._tell(f"STATUS={status}")
 
     def alive(self) -> None:
-        """Say that it lives."""
+        """Send that the agent lives."""
         self._tell("WATCHDOG=1")
 
     def reloading(self) -> None:
-        """Say that it reads its config again; `ready` ends that."""
+        """Send that the agent reads its config again; `ready` ends that."""
         self._tell("RELOADING=1", f"MONOTONIC_USEC={int(monotonic() * 1e6)}")
 
     def stopping(self) -> None:
-        """Say that it ends."""
+        """Send that the agent ends."""
         self._tell("STOPPING=1")
 
     def _tell(self, *lines: str) -> None:

@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent.agent_log import LogForm, hidden
-from forewarn.agent.approval import Approve, Approver
+from forewarn.agent.agent_log import LogForm, redacted
+from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.facts import mapped
 from forewarn.agent.handlers import kinds
-from forewarn.agent.setup.event_filter import When
+from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.setup.toml_lines import Path as Place
 from forewarn.agent.setup.toml_lines import line_of
@@ -40,13 +40,13 @@ _OUTSIDE = re.compile(r"\$\{(env|file):([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AgentSettings:
     """The table `[agent]`."""
 
     endpoint: Sequence[str] = ()  # none: found by looking
     machine: str | None = None  # None: as instance metadata says
     journal: Path = Path("agent.journal")
-    approve: Approve = Approve.WHEN_READY
+    approve: ApprovePolicy = ApprovePolicy.WHEN_READY
     approver: Approver = Approver.SELF
     listen: tuple[str, int] | None = None
     log: LogForm = LogForm.TEXT
@@ -54,9 +54,9 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """All of it."""
+    """The whole config."""
 
-    agent: Settings
+    agent: AgentSettings
     handlers: Sequence[Handler] = ()
     remarks: Sequence[str] = ()  # what is to be known about it, though it is sound
     secrets: frozenset[str] = frozenset()
@@ -73,14 +73,14 @@ def load(path: Path) -> Config:
     return replace(config, agent=_beside(path, config.agent))
 
 
-def load_settings(path: Path) -> Settings:
-    """Read the table `[agent]` alone, for whoever has not the secrets that handlers need."""
+def load_settings(path: Path) -> AgentSettings:
+    """Read the table `[agent]` alone, without the secrets that handlers need."""
     text, name = _text_of(path), str(path)
-    return _beside(path, _Reading(text, name, {}).settings(_whole(text, name)))
+    return _beside(path, _ConfigReader(text, name, {}).settings(_whole(text, name)))
 
 
-def _beside(path: Path, settings: Settings) -> Settings:
-    """Look for the journal from where the config is, whoever is asked from whichever folder."""
+def _beside(path: Path, settings: AgentSettings) -> AgentSettings:
+    """Make the journal's path absolute: it is relative to the config, not to the working directory."""
     return replace(settings, journal=path.absolute().parent / settings.journal)
 
 
@@ -97,7 +97,7 @@ def _text_of(path: Path) -> str:
 
 def parse(text: str, *, name: str = "config", environment: Mapping[str, str]) -> Config:
     """Read a config's text."""
-    return _Reading(text, name, environment).config(_whole(text, name))
+    return _ConfigReader(text, name, environment).config(_whole(text, name))
 
 
 def _whole(text: str, name: str) -> Mapping[str, object]:
@@ -160,7 +160,7 @@ _AGENT: Readers = {
     "endpoint": endpoints,
     "machine": machine,
     "journal": _journal,
-    "approve": fields.choice(list(Approve)),
+    "approve": fields.choice(list(ApprovePolicy)),
     "approver": fields.choice(list(Approver)),
     "listen": fields.optional(address),
     "log": fields.choice(list(LogForm)),
@@ -184,8 +184,8 @@ _HANDLER: Readers = {
 }
 
 
-class _Reading:
-    """One text being read: knows what to say about each place in it."""
+class _ConfigReader:
+    """Reads one text, and names the line of what is wrong in it."""
 
     def __init__(self, text: str, name: str, environment: Mapping[str, str]) -> None:
         self._text = text
@@ -196,12 +196,12 @@ class _Reading:
         self._remarks: list[str] = []
         self._secretive: set[Place] = set()  # the fields that hold one
 
-    def settings(self, whole: Mapping[str, object]) -> Settings:
+    def settings(self, whole: Mapping[str, object]) -> AgentSettings:
         top = self._fields(whole, _TOP, (), "")
         if not top:
             # As a file is that is being written: it must not be taken for a wish to approve everything.
             raise Invalid(f"{self._name} is no config: it has neither [agent] nor [[handlers]]")
-        return Settings(**self._fields(top.get("agent", {}), _AGENT, ("agent",), "agent."))
+        return AgentSettings(**self._fields(top.get("agent", {}), _AGENT, ("agent",), "agent."))
 
     def config(self, whole: Mapping[str, object]) -> Config:
         agent = self.settings(whole)
@@ -214,7 +214,7 @@ class _Reading:
         return Config(
             agent=agent,
             handlers=tuple(handlers),
-            remarks=tuple(hidden(remark, self._secrets) for remark in self._remarks),
+            remarks=tuple(redacted(remark, self._secrets) for remark in self._remarks),
             secrets=frozenset(self._secrets),
             variables=frozenset(self._variables),
         )
@@ -232,7 +232,7 @@ class _Reading:
             declared = self._declared(common["kind"], own, path, where)
         except Invalid as refusal:
             raise self._at(path, str(refusal), unless_said=where) from None
-        when = When(**{key: common.pop(key) for key in list(common) if key in _WHEN})
+        when = EventFilter(**{key: common.pop(key) for key in list(common) if key in _WHEN})
         if why := when.contradiction():
             raise self._at(path, f"{where}{why}")
         name = common.pop("name")
@@ -256,7 +256,7 @@ class _Reading:
         readers = kinds.readers_of(kind)
         if readers is None:
             return kinds.declare(kind, resolved)
-        # The common ones are read already; they are named here for whoever has misspelt one.
+        # The common ones are read already; they are here for "did you mean" where one is misspelt.
         known = {**{name: _HANDLER.get(name, fields.text) for name in (*_HANDLER, *_WHEN)}, **readers}
         return kinds.declare(kind, self._fields(resolved, known, path, where))
 
@@ -278,7 +278,7 @@ class _Reading:
         return values
 
     def _resolved(self, key: str, value: object, path: Place, where: str) -> object:
-        """Put in what the environment or a file holds; keep in mind what must not be logged."""
+        """Put in what the environment or a file holds; remember what must not be logged."""
 
         def resolve(text: str) -> str:
             if _OUTSIDE.search(text):
@@ -315,5 +315,5 @@ class _Reading:
             return Invalid(refusal)
         line = line_of(self._text, path)
         said = refusal if refusal.startswith(unless_said) else f"{unless_said}{refusal}"
-        said = hidden(said, self._secrets)
+        said = redacted(said, self._secrets)
         return Invalid(f"{self._name} line {line}: {said}" if line else f"{self._name}: {said}")

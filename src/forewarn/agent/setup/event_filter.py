@@ -31,7 +31,7 @@ Verdict: TypeAlias = Now | Later | Skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class When:
+class EventFilter:
     """The filter of a handler; what is left out lets everything through."""
 
     types: Sequence[EventType] | None = None
@@ -42,16 +42,16 @@ class When:
     max_seconds_left: float | None = None  # more: it is too early, and waits
 
     def contradiction(self) -> str | None:
-        """Say why it lets nothing through."""
+        """Return why it lets nothing through, if that is so."""
         for name in ("duration", "seconds_left"):
             least, most = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
             if least is not None and most is not None and least > most:
-                told = name.replace("_", "-")
-                return f"min-{told}: expected at most max-{told}, {most:g} s, got {least:g} s"
+                field = name.replace("_", "-")
+                return f"min-{field}: expected at most max-{field}, {most:g} s, got {least:g} s"
         return None
 
     def verdict(self, event: Event, seconds_left: float | None) -> Verdict:
-        """Say whether a handler is to be run for an event, with so much time left as far as is known."""
+        """Decide whether a handler is to be run for an event, with so much time left as far as is known."""
         if why := self._mismatch(event):
             return Skip(why)
         if seconds_left is None:
@@ -69,15 +69,15 @@ class When:
             return f"not for events of source {event.source or 'unknown'}"
         # An interruption of unknown length may be a long one.
         seconds = float("inf") if event.duration is None else event.duration.total_seconds()
-        told = "an unknown time" if event.duration is None else f"{seconds:g} s"
+        span = "an unknown time" if event.duration is None else f"{seconds:g} s"
         if self.min_duration is not None and seconds < self.min_duration:
-            return f"it interrupts for {told}, less than {self.min_duration:g} s"
+            return f"it interrupts for {span}, less than {self.min_duration:g} s"
         if self.max_duration is not None and seconds > self.max_duration:
-            return f"it interrupts for {told}, which may be more than {self.max_duration:g} s"
+            return f"it interrupts for {span}, which may be more than {self.max_duration:g} s"
         return None
 
     def words(self) -> list[str]:
-        """Say in words what it asks of an event, its type aside."""
+        """Return in words what it asks of an event, its type aside."""
         said = []
         if self.sources is not None:
             said.append(f"if its source is {' or '.join(self.sources)}")

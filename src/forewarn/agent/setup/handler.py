@@ -5,12 +5,12 @@ from enum import StrEnum
 
 from forewarn.agent.handlers.kinds import QUIET
 from forewarn.agent.handling import Handling
-from forewarn.agent.setup.event_filter import When
+from forewarn.agent.setup.event_filter import EventFilter
 
 # What is tried for long is tried after pauses that double up to this.
 LONGEST_PAUSE = 60.0
 MOST_DOUBLINGS = 16
-# A machine without it does not do its work, and whoever can mend it may be asleep.
+# A machine without it does not do its work, and the people who can repair it may be asleep.
 PATIENCE = 24 * 3600.0
 
 
@@ -35,7 +35,7 @@ class Handler:
     name: str
     kind: str
     does: Handling
-    when: When = field(default_factory=When)
+    when: EventFilter = field(default_factory=EventFilter)
     timeout: float = 300.0  # seconds: to prepare, for all attempts together; to recover, for each
     retry: float = 5.0  # seconds before another attempt, where a handler does not say
     on_failure: OnFailure = OnFailure.HOLD
@@ -44,16 +44,16 @@ class Handler:
 
     @property
     def patience(self) -> float:
-        """Say how long a recovery is tried again: what only tells is not worth more than its timeout."""
-        return self.timeout if self.only_tells else PATIENCE
+        """How long a recovery is tried again: what only notifies is not worth more than its timeout."""
+        return self.timeout if self.only_notifies else PATIENCE
 
     @property
-    def only_tells(self) -> bool:
+    def only_notifies(self) -> bool:
         """Whether it changes nothing in this machine."""
         return self.kind in QUIET
 
     def pause(self, wanted: float | None, *, tries: int = 1) -> float:
-        """Say how long to wait before another attempt: as the handler wants, else longer after each try."""
+        """Return how long to wait before another attempt: as the handler wants, else longer each time."""
         if wanted is not None:
             return wanted
         return max(self.retry, min(LONGEST_PAUSE, self.retry * 2.0 ** min(tries - 1, MOST_DOUBLINGS)))

@@ -1,4 +1,4 @@
-"""What the command line says, over what the config says."""
+"""The options of the command line, which go over the config."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where the agent would work: what would make it refuse to start here, and what is to be known about it."""
+"""What would make the agent refuse to start here, seen before it starts or while one runs."""
 
 import os
 import socket
@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.agent.journal.journal_file import lock_of
-from forewarn.agent.setup.agent_config import Settings
+from forewarn.agent.setup.agent_config import AgentSettings
 from forewarn.sdk import platform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Premises:
-    """What was found."""
+class Preflight:
+    """What was found: what would make it refuse, and what is worth knowing."""
 
     problems: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
-def look(agent: Settings) -> Premises:
-    """Look at the journal's folder and the port, before an agent needs them or while one has them."""
+def check(agent: AgentSettings) -> Preflight:
+    """Check the journal's folder and the port."""
     refused = _unwritable(agent.journal)
     taken = _taken(agent.listen)
     if _is_held(agent.journal):
         # It holds the port too, most likely.
         running = f"an agent runs with the journal {agent.journal} now: another one is refused"
-        return Premises(problems=refused, remarks=(running, *taken))
-    return Premises(problems=(*refused, *taken))
+        return Preflight(problems=refused, remarks=(running, *taken))
+    return Preflight(problems=(*refused, *taken))
 
 
 def _is_held(journal: Path) -> bool:
@@ -38,7 +38,7 @@ def _is_held(journal: Path) -> bool:
 
 
 def _unwritable(journal: Path) -> tuple[str, ...]:
-    """Say why the journal cannot be written: to a folder that is not there yet, by the one it would be in."""
+    """Return why the journal cannot be written; of a folder that does not exist yet, the one above counts."""
     if journal.is_dir():
         return (f"journal: {journal} is a folder",)
     folder = next(each for each in journal.absolute().parents if each.exists())
@@ -58,7 +58,7 @@ def _taken(listen: tuple[str, int] | None) -> tuple[str, ...]:
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
-            # As servers do: a connection that ended a moment ago keeps nobody out.
+            # As servers do: a connection that ended a moment ago does not count.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:

@@ -17,12 +17,12 @@ HOME = "/etc/forewarn"
 
 
 def names() -> list[str]:
-    """Name them all."""
+    """Return the names of all recipes."""
     return sorted(folder.name for folder in _folder().iterdir() if (folder / CONFIG).is_file())
 
 
 def about(name: str) -> str:
-    """Say what one is for: its first line says so."""
+    """Return what a recipe is for: its first line says so."""
     return text(name).splitlines()[0].lstrip("# ")
 
 

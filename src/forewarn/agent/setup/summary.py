@@ -1,12 +1,12 @@
-"""What a config would do, in words: for each type of event, what is run, what is approved, what is undone."""
+"""A config in words: for each type of event, what is run, what is approved, what is undone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forewarn.agent.agent_log import hidden
-from forewarn.agent.approval import Approve, Approver
+from forewarn.agent.agent_log import redacted
+from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handling import Side
-from forewarn.agent.setup.agent_config import Config, Settings
+from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventType
 
@@ -28,7 +28,7 @@ _NOTICE_SECONDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class TypeSummary:
     """What happens for one type of event."""
 
     type: EventType
@@ -43,21 +43,21 @@ class Explained:
         return self.prepare, self.approve, self.recover
 
 
-def explain(config: Config) -> tuple[Explained, ...]:
-    """Say what happens for every type, without secrets."""
-    return tuple(_explained(config, type_) for type_ in EventType)
+def explain(config: Config) -> tuple[TypeSummary, ...]:
+    """Return what happens for every type, without secrets."""
+    return tuple(_summary(config, type_) for type_ in EventType)
 
 
-def grouped(explained: Sequence[Explained]) -> list[tuple[Explained, ...]]:
-    """Put types together for which the same is done."""
-    alike: dict[tuple[object, ...], list[Explained]] = {}
+def grouped(explained: Sequence[TypeSummary]) -> list[tuple[TypeSummary, ...]]:
+    """Group the types for which the same is done."""
+    alike: dict[tuple[object, ...], list[TypeSummary]] = {}
     for each in explained:
         alike.setdefault(each.done, []).append(each)
     return [tuple(group) for group in alike.values()]
 
 
-def hurry(alike: Sequence[Explained]) -> str | None:
-    """Say which types may come before all is done that is done for them."""
+def hurry(alike: Sequence[TypeSummary]) -> str | None:
+    """Return which types may start before all is done that is done for them."""
     short = [
         f"{each.type} may come {each.short_notice} s after its notice"
         for each in alike
@@ -66,8 +66,8 @@ def hurry(alike: Sequence[Explained]) -> str | None:
     return f"{', '.join(short)}: what takes longer is not waited for" if short else None
 
 
-def surroundings(agent: Settings) -> list[str]:
-    """Say where the agent looks and what it keeps."""
+def surroundings(agent: AgentSettings) -> list[str]:
+    """Return in words which endpoint, machine, journal and port an agent has."""
     where = " or ".join(agent.endpoint) or "the one found in this machine"
     who = agent.machine or "as the endpoint says"
     listens = f"{agent.listen[0]}:{agent.listen[1]}" if agent.listen else "none"
@@ -78,27 +78,27 @@ def surroundings(agent: Settings) -> list[str]:
 
 
 def problems(config: Config) -> list[str]:
-    """Say what stands in the way of handlers in this machine."""
+    """Return what stands in the way of handlers in this machine."""
     found = [f"{handler.name}: {why}" for handler in config.handlers for why in handler.does.problems()]
-    return [hidden(problem, config.secrets) for problem in found]
+    return [redacted(problem, config.secrets) for problem in found]
 
 
-def _explained(config: Config, type_: EventType) -> Explained:
+def _summary(config: Config, type_: EventType) -> TypeSummary:
     meant = [each for each in config.handlers if each.when.types is None or type_ in each.when.types]
     notice, longest = _NOTICE_SECONDS[type_], max((each.timeout for each in meant), default=0)
-    return Explained(
+    return TypeSummary(
         type=type_,
         short_notice=notice if longest > notice else None,
         prepare=tuple(
-            hidden(_prepares(handler), config.secrets)
+            redacted(_prepares(handler), config.secrets)
             for handler in meant
             if handler.does.describe(Side.PREPARE)
         ),
         approve=_approves(config.agent, meant),
         recover=tuple(
-            hidden(f"{handler.name}: {told}", config.secrets)
+            redacted(f"{handler.name}: {described}", config.secrets)
             for handler in reversed(meant)
-            if (told := handler.does.describe(Side.RECOVER))
+            if (described := handler.does.describe(Side.RECOVER))
         ),
     )
 
@@ -110,13 +110,13 @@ def _prepares(handler: Handler) -> str:
         if handler.on_failure is OnFailure.HOLD
         else "a failure changes nothing"
     )
-    told = handler.does.describe(Side.PREPARE)
-    return f"{handler.name}: {told}{conditions} (at most {handler.timeout:g} s; {failing})"
+    described = handler.does.describe(Side.PREPARE)
+    return f"{handler.name}: {described}{conditions} (at most {handler.timeout:g} s; {failing})"
 
 
-def _approves(agent: Settings, handlers: Sequence[Handler]) -> str:
-    if agent.approve is Approve.NEVER:
+def _approves(agent: AgentSettings, handlers: Sequence[Handler]) -> str:
+    if agent.approve is ApprovePolicy.NEVER:
         return "never"
     when = "once all of these are ready" if handlers else "at once"
-    which = ", if a user has asked for it" if agent.approve is Approve.USER_EVENTS else ""
+    which = ", if a user has asked for it" if agent.approve is ApprovePolicy.USER_EVENTS else ""
     return f"{when}{which}, {_WHOSE[agent.approver]}"

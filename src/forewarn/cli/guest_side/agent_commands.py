@@ -96,12 +96,12 @@ def check(session: Session, config: ConfigFile = None) -> None:
     """Validate a config, and say what it would do for each type of event."""
     from dataclasses import asdict
 
-    from forewarn.agent.setup.preflight import look
+    from forewarn.agent.setup import preflight
     from forewarn.agent.setup.summary import explain, problems
 
     path, found = _loaded(config)
-    premises = look(found.agent)
-    wrong, remarks = [*problems(found), *premises.problems], [*found.remarks, *premises.remarks]
+    looked = preflight.check(found.agent)
+    wrong, remarks = [*problems(found), *looked.problems], [*found.remarks, *looked.remarks]
     types = [asdict(each) for each in explain(found)]
     session.print_answer(
         {"config": str(path), "types": types, "problems": wrong, "remarks": remarks},

@@ -45,7 +45,7 @@ def stories(
 
 
 def show(report: "AgentReport") -> None:
-    """Say what happened when."""
+    """Show what happened when."""
     terminal.echo()
     if report.killing and not report.killed:
         terminal.echo("The agent was not killed: no handler had begun, so that nothing was half-way.")

@@ -6,8 +6,8 @@ import httpx
 import typer
 
 from forewarn.agent.journal.journal_file import lock_of, read
-from forewarn.agent.reporting.status import of_cases
-from forewarn.agent.setup.agent_config import Settings
+from forewarn.agent.reporting.status import of_events
+from forewarn.agent.setup.agent_config import AgentSettings
 from forewarn.cli import terminal
 from forewarn.clock import SystemClock
 from forewarn.core.moments import format_span_briefly
@@ -20,7 +20,7 @@ WIDEST_HEAD = 36
 STATES = {"again": "to be tried again", "never": "failed"}
 
 
-def asked(settings: Settings) -> dict[str, Any] | None:
+def asked(settings: AgentSettings) -> dict[str, Any] | None:
     """Ask the running agent, if it listens."""
     if settings.listen is None:
         return None
@@ -33,19 +33,19 @@ def asked(settings: Settings) -> dict[str, Any] | None:
         return None
 
 
-def from_journal(settings: Settings) -> dict[str, Any]:
+def from_journal(settings: AgentSettings) -> dict[str, Any]:
     """Read what an agent that cannot be asked has written down; its lock says whether it runs."""
     journal, now = settings.journal, SystemClock().now()
     told = {"journal": str(journal.absolute()), "has_run": True, "listens": settings.listen is not None}
     try:
         told["running"] = platform.is_held(lock_of(journal))
-        cases = read(journal.read_bytes())[1]
+        tracked_events = read(journal.read_bytes())[1]
     except FileNotFoundError:
         return {**told, "has_run": False, "events": []}
     except OSError as error:
         terminal.print_error(f"journal {journal} cannot be read: {error.strerror}")
         raise typer.Exit(1) from None
-    events = of_cases(cases, now=now, seconds_left=lambda event: event.seconds_left(now))
+    events = of_events(tracked_events, now=now, seconds_left=lambda event: event.seconds_left(now))
     return {**told, "events": events}
 
 
@@ -97,7 +97,7 @@ def _show_event(event: dict[str, Any], *, runs: bool) -> None:
 
 
 def _stands(event: dict[str, Any]) -> str:
-    """Say how far the event itself is."""
+    """Return how far the event itself is."""
     left = event.get("seconds_left")
     if event["left"] is not None:
         return "has left the list"

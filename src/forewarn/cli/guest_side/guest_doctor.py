@@ -1,4 +1,4 @@
-"""Finding out, in a machine, why it is told nothing."""
+"""Finding out, in a machine, why it sees no events."""
 
 import re
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from forewarn.cli import terminal
 from forewarn.core.moments import format_span_briefly
 from forewarn.sdk.blocking_client import GuestClient
-from forewarn.sdk.connected_processes import Neighbour, Neighbours, neighbours
+from forewarn.sdk.connected_processes import ConnectedProcess, ConnectedProcesses, connected_processes
 from forewarn.sdk.discovery import Finding
 from forewarn.sdk.documents import Document
 from forewarn.sdk.errors import GuestError, NoEndpoint
@@ -41,7 +41,7 @@ class Report:
     instance: Instance | None = None
     stranger: str | None = None  # why it is not known who this machine is
     skew: timedelta | None = None
-    neighbours: Neighbours | None = None
+    connected_processes: ConnectedProcesses | None = None
 
     @property
     def mine(self) -> int | None:
@@ -61,13 +61,13 @@ class Report:
         return tuple(each.pid for each in self._agents if DRY_RUN.search(each.command))
 
     @property
-    def _agents(self) -> list[Neighbour]:
-        known = self.neighbours.known if self.neighbours is not None else ()
+    def _agents(self) -> list[ConnectedProcess]:
+        known = self.connected_processes.known if self.connected_processes is not None else ()
         return [each for each in known if AGENT.search(each.command)]
 
     def as_json(self) -> dict[str, Any]:
         """Write it for a program."""
-        others = self.neighbours
+        others = self.connected_processes
         return {
             "looked": [{"place": each.place, "found": each.found} for each in self.findings],
             "endpoint": self.url,
@@ -114,8 +114,8 @@ def _located(endpoint: str | None) -> Report:
 
 def _asked(client: GuestClient, report: Report) -> Report:
     parts = urlsplit(client.url)
-    others = neighbours(parts.hostname or "", parts.port or HTTP_PORT)
-    report = replace(report, neighbours=others)
+    others = connected_processes(parts.hostname or "", parts.port or HTTP_PORT)
+    report = replace(report, connected_processes=others)
     try:
         report = replace(report, document=client.events(), skew=client.clock_skew())
     except GuestError as error:
@@ -136,7 +136,7 @@ def show(report: Report) -> None:
             ("this machine", _who(report)),
             ("its clock", _clock(report.skew)),
             ("events", _events(report)),
-            ("who else polls", _others(report.neighbours) if report.url else "unknown"),
+            ("who else polls", _others(report.connected_processes) if report.url else "unknown"),
             ("what would approve", _approvers(report)),
         ]
     )
@@ -165,7 +165,7 @@ def _events(report: Report) -> str:
     return f"{len(report.document.events)}{own}"
 
 
-def _others(others: Neighbours | None) -> str:
+def _others(others: ConnectedProcesses | None) -> str:
     if others is None:
         return "this system does not tell"
     named = [f"{each.command} (pid {each.pid})" for each in others.known]

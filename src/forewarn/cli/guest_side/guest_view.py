@@ -72,7 +72,7 @@ def _row(event: "Event", client: "GuestClient") -> "Sequence[object]":
 
 
 def starts(event: "Event", client: "GuestClient") -> str:
-    """Say when an event starts, as seen from now."""
+    """Return when an event starts, as seen from now."""
     if event.status == EventStatus.STARTED:
         return "has started"
     left = client.seconds_left(event)
@@ -135,7 +135,7 @@ class _Drawing:
         return Group(*parts)
 
     def _last_known(self) -> datetime:
-        """Say when the endpoint last answered, in its own time."""
+        """Return when the endpoint last answered, in its own time."""
         answered = self._client.last_answered
         ago = 0.0 if answered is None else monotonic() - answered
         return self._client.server_now() - timedelta(seconds=ago)
@@ -175,7 +175,7 @@ def is_wanted(event: "Event", client: "GuestClient") -> bool:
 
 
 def show_approved(events: "Sequence[Event]") -> None:
-    """Say what was approved."""
+    """Show what was approved."""
     if not events:
         terminal.echo("Nothing was approved.")
     for event in events:

@@ -27,7 +27,7 @@ class Outcome:
         return {"clear": self.clear, "reason": self.why}
 
     def show(self) -> None:
-        """Say it to a person; what is not as it should be, beside the output."""
+        """Show it; what is not as it should be, beside the output."""
         if self.clear:
             terminal.echo(self.why)
         else:
@@ -35,7 +35,7 @@ class Outcome:
 
 
 class _Watch(threading.Thread):
-    """Looks for an event of this machine; a thread that nobody has to wait for."""
+    """Looks for an event of this machine, in a thread that ends with the program."""
 
     def __init__(self, endpoint: str | None, machine: str | None) -> None:
         super().__init__(daemon=True)
@@ -78,7 +78,7 @@ class _Watch(threading.Thread):
             return GuestClient(found.url)
 
     def _own_name(self, client: GuestClient) -> str | None:
-        """Ask who this machine is; if nobody says, every event counts as its own."""
+        """Ask who this machine is; without an answer every event counts as its own."""
         try:
             return client.instance().name
         except (Unavailable, Refused):

@@ -57,7 +57,7 @@ def become(words: Sequence[str]) -> None:
 
 
 def own_group() -> dict[str, Any]:
-    """Say how a process is started that outlives its parent, and can be ended with all it has started."""
+    """Return how a process is started that outlives its parent, and can be ended with all it has started."""
     return {"start_new_session": True}
 
 
@@ -73,7 +73,7 @@ def ask_to_end(pid: int, number: int) -> None:
 
 
 def process_started(pid: int) -> str | None:
-    """Say when a process was started: its number may be given to another. None if it is gone."""
+    """Return when a process was started: its number may be given to another. None if it is gone."""
     return _started_on_linux(pid) if sys.platform == "linux" else _started_by_ps(pid)
 
 
@@ -103,7 +103,7 @@ def on_signal(name: str, act: Callable[[], None]) -> None:
 
 
 def cannot_become(user: str) -> str | None:
-    """Say why this process can run no program as a user; None if it can."""
+    """Return why this process can run no program as a user; None if it can."""
     try:
         known = pwd.getpwnam(user)
     except KeyError:
@@ -115,7 +115,7 @@ def cannot_become(user: str) -> str | None:
 
 
 def identity_of(user: str) -> dict[str, Any]:
-    """Say how a program is run as a user, as `subprocess` takes it; LookupError if there is none."""
+    """Return how a program is run as a user, as `subprocess` takes it; LookupError if there is none."""
     try:
         known = pwd.getpwnam(user)
     except KeyError:
@@ -130,9 +130,10 @@ def identity_of(user: str) -> dict[str, Any]:
 
 
 def others_can_change(path: Path) -> str | None:
-    """Say how somebody else could put another program in the place of this one; None if nobody can.
+    """Return how other users could replace a program; None if they cannot.
 
-    Whoever owns a file counts, and all folders above it and above its name: who can write there replaces it.
+    The owner of the file counts, and all folders above it and above its name: a user who can write there
+    replaces it.
     """
     file = path.resolve()
     found = file.stat()
@@ -171,7 +172,7 @@ def hold_file(path: Path) -> IO[bytes] | None:
 
 
 def is_held(path: Path) -> bool:
-    """Say whether a process holds a file; several may ask at once."""
+    """Check whether a process holds a file; several may check at once."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

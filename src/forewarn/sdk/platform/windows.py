@@ -41,11 +41,11 @@ def lease_sources() -> Iterator[LeaseSource]:
 
 
 def become(words: Sequence[str]) -> None:
-    """Return: a program that takes this one's place would be another process, which nobody waits for."""
+    """Return: a program that takes this one's place would be another process, which is not waited for."""
 
 
 def own_group() -> dict[str, Any]:
-    """Say how a process is started that outlives its parent, and can be ended with all it has started."""
+    """Return how a process is started that outlives its parent, and can be ended with all it has started."""
     return {"creationflags": CREATE_NEW_PROCESS_GROUP | CREATE_NO_WINDOW}
 
 
@@ -61,7 +61,7 @@ def ask_to_end(pid: int, number: int) -> None:
 
 
 def process_started(pid: int) -> str | None:
-    """Say when a process was started: its number may be given to another. None if it is gone."""
+    """Return when a process was started: its number may be given to another. None if it is gone."""
     ctypes: Any = import_module("ctypes")
     kernel = ctypes.windll.kernel32
     handle = kernel.OpenProcess(QUERY_LIMITED_INFORMATION, 0, pid)
@@ -85,17 +85,17 @@ def on_signal(name: str, act: Callable[[], None]) -> None:
 
 
 def cannot_become(user: str) -> str | None:
-    """Say why this process can run no program as a user."""
+    """Return why this process can run no program as a user."""
     return _NO_USERS
 
 
 def identity_of(user: str) -> dict[str, Any]:
-    """Say how a program is run as a user; LookupError if that cannot be."""
+    """Raise LookupError: a program cannot be run as another user."""
     raise LookupError(_NO_USERS)
 
 
 def others_can_change(path: Path) -> str | None:
-    """Say nothing: access lists are beyond what can be judged here."""
+    """Return None: access lists are beyond what can be judged here."""
     return None
 
 
@@ -113,7 +113,7 @@ def hold_file(path: Path) -> IO[bytes] | None:
 
 
 def is_held(path: Path) -> bool:
-    """Say whether a process holds a file."""
+    """Check whether a process holds a file."""
     locks: Any = import_module("msvcrt")
     try:
         with path.open("rb") as file:
@@ -137,4 +137,4 @@ async def connect_locally(path: str) -> tuple[asyncio.StreamReader, asyncio.Stre
 
 
 def tell_locally(address: str, message: bytes) -> None:
-    """Tell nobody: there is no systemd."""
+    """Do nothing: there is no systemd."""

@@ -92,7 +92,7 @@ class AsyncioConnection(asyncio.Protocol):
             self._end_with(self.exchange.receive(b""))
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Let nobody wait for an answer any more."""
+        """End the wait for an answer."""
         self._end_with(self.exchange.lost(error))
 
     def _end_with(self, reply: Reply | None) -> None:

@@ -45,7 +45,7 @@ class Connection(Protocol):
         ...
 
     def hang_up(self) -> None:
-        """End what is under way, from any thread; whoever waits for it closes the connection."""
+        """End what is under way, from any thread; the one that waits for it closes the connection."""
         ...
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ class Connections:
 
 
 def unreachable(error: OSError) -> NoAnswer:
-    """Say in words why no connection could be made."""
+    """Return in words why no connection could be made."""
     why = error.strerror or str(error)
     if isinstance(error, socket.gaierror):
         return NoAnswer(why=f"no host of that name can be found ({why})")
