@@ -61,6 +61,7 @@ def _emptied() -> tuple[int, bytes]:
         if size <= MOST_BYTES or not hasattr(os, "pread"):
             return 0, b""
         lines = os.pread(OUTPUT, LAST_BYTES, size - LAST_BYTES).split(b"\n")
+        size = os.fstat(OUTPUT).st_size  # with what came meanwhile
         os.ftruncate(OUTPUT, 0)
         return size, next((line for line in reversed(lines) if line.strip()), b"")
     except OSError:
