@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from forewarn import AsyncGuestClient, Closed, Unavailable
-from forewarn.sdk.transport import addresses
+from forewarn.sdk.transport import endpoint_urls
 from forewarn.sdk.transport.asyncio_driver import AsyncioConnection
 from forewarn.sdk.transport.exchange import HANGS_UP, LONGEST_HEAD
 from forewarn.sdk.transport.messages import Reply
@@ -273,7 +273,7 @@ def test_an_endpoint_with_a_certificate_is_asked_if_that_is_trusted(
     shown.load_cert_chain(certificate, certificate.with_name("key.pem"))
     if trusts:
         context = ssl.create_default_context(cafile=str(certificate))
-        monkeypatch.setattr(addresses, "trusted", lambda url: context)
+        monkeypatch.setattr(endpoint_urls, "trusted", lambda url: context)
     with saying(answer(200, document(7)), tls=shown) as (url, _), connect(url, persistence=0) as client:
         if trusts:
             assert client.events().incarnation == 7

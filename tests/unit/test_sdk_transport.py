@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from forewarn.sdk.errors import Closed
-from forewarn.sdk.transport.connections import KEPT_SECONDS, Connect, Connections, Step, Steps, Transfer
+from forewarn.sdk.transport.connection_reuse import KEPT_SECONDS, Connect, Connections, Step, Steps, Transfer
 from forewarn.sdk.transport.exchange import ENDLESS, HANGS_UP, LONGEST_BODY, Exchange
 from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
 

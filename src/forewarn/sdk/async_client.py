@@ -7,15 +7,15 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.sdk.calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, OnTrouble
 from forewarn.sdk.discovery import Discovery
 from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.endpoint_client import EndpointClient
 from forewarn.sdk.errors import Closed
+from forewarn.sdk.guest_calls import PERSISTENCE_SECONDS, WAIT_SECONDS, DocumentWatch, OnTrouble
 from forewarn.sdk.instances import Instance
 from forewarn.sdk.surroundings import Surroundings, surroundings
 from forewarn.sdk.transport import asyncio_driver
-from forewarn.sdk.transport.connections import Steps
+from forewarn.sdk.transport.connection_reuse import Steps
 
 Result = TypeVar("Result")
 

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from forewarn.clock import SystemClock
-from forewarn.sdk.calls import Call, GuestCalls
 from forewarn.sdk.discovery import Discovery, discover
 from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.guest_calls import Call, GuestCalls
 from forewarn.sdk.instances import Instance
 from forewarn.sdk.surroundings import Surroundings, surroundings
-from forewarn.sdk.transport.addresses import base_url
-from forewarn.sdk.transport.connections import Connections, Pause, Steps
+from forewarn.sdk.transport.connection_reuse import Connections, Pause, Steps
+from forewarn.sdk.transport.endpoint_urls import base_url
 from forewarn.sdk.transport.messages import GuestRequest, NoAnswer, Reply
 
 Result = TypeVar("Result")

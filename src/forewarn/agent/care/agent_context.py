@@ -33,7 +33,7 @@ REFUSED_SECONDS = 30.0
 OnEndpointTrouble: TypeAlias = Callable[[GuestError | None], None]
 
 
-class Endpoint(Protocol):
+class EventEndpoint(Protocol):
     """What the care for an event needs of the metadata endpoint."""
 
     async def approve(self, *events: Event | str) -> None:
@@ -65,7 +65,7 @@ class AgentContext:
     config: Config  # another after a reload
     machine: str
     journal: EventJournal
-    endpoint: Endpoint
+    endpoint: EventEndpoint
     runs: ProgramRuns
     log: AgentLog
     now: Callable[[], datetime]

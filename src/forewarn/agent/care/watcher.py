@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.agent.care import comparison
-from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext, Endpoint, OnEndpointTrouble
+from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext, EventEndpoint, OnEndpointTrouble
 from forewarn.agent.care.comparison import SeenIncarnation
 from forewarn.agent.care.event_care import EventCare
 from forewarn.agent.care.launch import file_stem
@@ -17,7 +17,7 @@ from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
 
 
-class WatchedEndpoint(Endpoint, Protocol):
+class WatchedEndpoint(EventEndpoint, Protocol):
     """The metadata endpoint."""
 
     def watch(self, *, trouble: OnEndpointTrouble | None = ...) -> AsyncIterator[Document]:

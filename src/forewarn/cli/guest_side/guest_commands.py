@@ -172,7 +172,7 @@ def checked(session: Session, endpoint: str | None) -> str | None:
     if session.server or session.project:
         raise RequestRefused(ELSEWHERE)
     from forewarn.sdk.errors import NoEndpoint
-    from forewarn.sdk.transport.addresses import base_url
+    from forewarn.sdk.transport.endpoint_urls import base_url
 
     try:
         return None if endpoint is None else base_url(endpoint)

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
-from forewarn.sdk.transport.connections import TOO_LATE, Connect, Pause, Steps, Transfer, unreachable
+from forewarn.sdk.transport.connection_reuse import TOO_LATE, Connect, Pause, Steps, Transfer, unreachable
 from forewarn.sdk.transport.exchange import Exchange
 from forewarn.sdk.transport.messages import NoAnswer, Reply
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.sdk.transport.connections import TOO_LATE, Connect, Pause, Steps, Transfer, unreachable
+from forewarn.sdk.transport.connection_reuse import TOO_LATE, Connect, Pause, Steps, Transfer, unreachable
 from forewarn.sdk.transport.exchange import Exchange
 from forewarn.sdk.transport.messages import NoAnswer, Reply
 

@@ -15,7 +15,7 @@ from forewarn.sdk.errors import Unavailable
 from forewarn.sdk.instances import Instance, parse_instance
 from forewarn.sdk.replies import ANSWER_SECONDS, NewDocument, backoff, check, patience, read_poll
 from forewarn.sdk.server_time import ServerTime
-from forewarn.sdk.transport.addresses import EVENTS_PATH
+from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
 from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
 
 INSTANCE_PATH = "/metadata/instance/compute"

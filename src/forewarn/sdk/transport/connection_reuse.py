@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 import h11
 
 from forewarn.sdk.errors import Closed
-from forewarn.sdk.transport import addresses
+from forewarn.sdk.transport import endpoint_urls
 from forewarn.sdk.transport.exchange import Exchange
 from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
 
@@ -31,7 +31,7 @@ TOO_LATE = NoAnswer(why="it takes too long to answer")
 Result = TypeVar("Result")
 
 
-class Connection(Protocol):
+class TransportConnection(Protocol):
     """A connection, as its driver holds it."""
 
     @property
@@ -89,14 +89,14 @@ class Connections:
     def __init__(self, url: str, *, monotonic: Callable[[], float]) -> None:
         """Take a URL as `base_url` makes it."""
         parts = urlsplit(url)
-        self._tls = addresses.trusted(url)
+        self._tls = endpoint_urls.trusted(url)
         self._host, self._port = parts.hostname or "", parts.port or (443 if self._tls else 80)
         self._path = parts.path
         self._headers = {"Host": parts.netloc, **HEADERS}
         self._monotonic = monotonic
         self._changing = threading.Lock()
-        self._idle: list[tuple[Connection, float]] = []  # and since when
-        self._busy: set[Connection] = set()
+        self._idle: list[tuple[TransportConnection, float]] = []  # and since when
+        self._busy: set[TransportConnection] = set()
         self._closed = False
 
     def ask(self, request: GuestRequest) -> Steps[Reply]:
@@ -122,7 +122,7 @@ class Connections:
         for connection, _ in idle:
             connection.close()
 
-    def _transfer(self, connection: Connection, request: GuestRequest) -> Steps[Reply]:
+    def _transfer(self, connection: TransportConnection, request: GuestRequest) -> Steps[Reply]:
         """Ask over a connection, which is idle again or closed afterwards, whatever happens."""
         reply: Reply | None = None
         with self._changing:
@@ -137,7 +137,7 @@ class Connections:
             self._check_open()
         return reply
 
-    def _release(self, connection: Connection, *, answered: bool) -> None:
+    def _release(self, connection: TransportConnection, *, answered: bool) -> None:
         with self._changing:
             self._busy.remove(connection)
             if answered and connection.exchange.is_idle and not self._closed:
@@ -145,7 +145,7 @@ class Connections:
                 return
         connection.close()
 
-    def _kept(self) -> Connection | None:
+    def _kept(self) -> TransportConnection | None:
         """Take the connection that was used last, unless it has ended or is too old."""
         while True:
             with self._changing:
