@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 
-from tests import stores
+from tests import process, stores
 
 # How long an example takes says more about the computer than about the code.
 settings.register_profile("forewarn", deadline=None)
@@ -56,6 +56,12 @@ def _folder() -> Path:
 def with_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have what is saved survive a power cut, as it does outside of tests."""
     monkeypatch.setattr(stores, "fsync", True)
+
+
+@pytest.fixture
+def started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have programs started as people start them: the executable, with nothing loaded yet."""
+    monkeypatch.setattr(process, "forking", False)
 
 
 @pytest.fixture(scope="session")

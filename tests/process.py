@@ -18,8 +18,11 @@ from urllib.parse import urlsplit
 import httpx
 
 from forewarn.clock import monotonic
+from tests import forked, stores
+from tests.forked import Forked
 
 T = TypeVar("T")
+Process = subprocess.Popen[str] | Forked
 
 FOREWARN = str(Path(sys.executable).with_name("forewarn"))
 SAMPLE = Path(__file__).parents[1] / "examples" / "fleet.toml"
@@ -32,6 +35,10 @@ PATIENCE = 60.0
 LOOK_EVERY = 0.02
 # Below the range from which the system takes ports for outgoing connections.
 PORTS = range(20000, 32000)
+
+# Python's start, the loading of modules and the making of a store are most of what a program costs, and done
+# once for all tests but those that ask for the fixture `started_anew`.
+forking = True
 
 _handed_out: set[int] = set()
 
@@ -219,6 +226,8 @@ class Program:
 
     def spawn(self) -> None:
         """Start it, and do not wait."""
+        if forking and "--database" not in self.flags:
+            stores.make_sqlite(self._folder / "forewarn.db")
         command = [*self._before, FOREWARN, "serve", *self.flags]
         self.process = started(command, self._folder, self._environment)
         assert self.process.stdout is not None
@@ -317,15 +326,15 @@ class Program:
         return client
 
 
-def started(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
-) -> subprocess.Popen[str]:
+def started(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> Process:
     """Start a command that knows nothing of the settings in the tests' own environment."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("FOREWARN_")}
+    given = forked.plain_environment() | dict(environment or {})
+    if command[0] == FOREWARN and forking and forked.can_fork(given):
+        return Forked(command, folder, given)
     return subprocess.Popen(
         command,
         cwd=folder,
-        env=inherited | dict(environment or {}),
+        env=given,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -348,7 +357,7 @@ def run(
 
 
 @contextmanager
-def ending(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+def ending(process: Process) -> Iterator[Process]:
     """Leave no process behind, whatever happens."""
     try:
         yield process
@@ -359,7 +368,7 @@ def ending(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def running(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+def running(command: Sequence[str], folder: Path) -> Iterator[Process]:
     """Run a program for as long as the test needs it; what it says is read, so that it never waits."""
     with ending(started(command, folder)) as process:
         assert process.stdout is not None
