@@ -16,6 +16,8 @@ from forewarn.api.services import ApiSettings, Services
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import Priority
+from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.coding import read_body, read_page, write_body
 from tests.harness import Service, fleet, group, machine
 
 T = TypeVar("T")
@@ -102,6 +104,16 @@ class Api:
         transport = httpx.ASGITransport(app=self._app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8170") as client:
             return await client.request(method, path, **more)
+
+
+def check_answer(kind: type[Answer], body: dict[str, Any]) -> None:
+    """Assert that a body has exactly the keys of an answer, with values of their types."""
+    assert write_body(read_body(kind, body)) == body
+
+
+def check_page(kind: type[Answer], body: dict[str, Any]) -> None:
+    """Assert the same of a page of answers."""
+    assert write_body(read_page(kind, body)) == body
 
 
 def sample() -> FleetSpec:

@@ -12,13 +12,14 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from forewarn.api import rights
 from forewarn.api.app import PARTS
-from forewarn.api.door import Door
+from forewarn.api.authentication import Authenticator
+from forewarn.api.routing import Endpoint, Endpoints
 from forewarn.core.access import Grant, Right, Role
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import Action, ProjectName, Work
+from forewarn.wire.answers.service_answers import StatusAnswer
 from tests.harness import TEST, Service
 from tests.served import Api, app_of
 from tests.stores import sqlite_url
@@ -262,24 +263,24 @@ def test_every_endpoint_is_in_the_table(app: FastAPI) -> None:
         assert any(each == method and like.fullmatch(tried) for each, tried in called), f"{method} {path}"
 
 
-def test_every_right_is_that_of_an_endpoint(app: FastAPI) -> None:
-    assert rights.RIGHTS.keys() <= endpoints(app)
-
-
 def test_every_endpoint_is_guarded(app: FastAPI) -> None:
     routes = [route for part in PARTS for route in part.router.routes]
     guarded = {
-        (method, route.path)
-        for route in routes
-        if isinstance(route, rights.GuardedRoute)
-        for method in route.methods
+        (method, route.path) for route in routes if isinstance(route, Endpoint) for method in route.methods
     }
     assert {each for each in endpoints(app) if each[1].startswith("/v1/")} <= guarded
 
 
 def test_what_nobody_thought_of_is_not_for_a_projects_people() -> None:
-    assert rights.needed("GET", "/v1/new") is Right.SURVEY
-    assert rights.needed("DELETE", "/v1/new") is Right.RUN
+    router = Endpoints("new")
+
+    async def answer() -> StatusAnswer:
+        return StatusAnswer(status="new")
+
+    router.call("GET /v1/new", "Show it")(answer)
+    router.call("DELETE /v1/new", "Remove it")(answer)
+    rights = [route.right for route in router.routes if isinstance(route, Endpoint)]
+    assert rights == [Right.SURVEY, Right.RUN]
 
 
 # Without a token
@@ -490,7 +491,7 @@ def test_every_change_says_who_made_it(service: Service, api: Api) -> None:
     assert (last.kind, last.by, last.reason) == ("token-revoked", "olga", "bert (user of b)")
 
 
-# The door
+# The authenticator
 
 
 class Store:
@@ -504,30 +505,32 @@ class Store:
         return job()
 
 
-async def who(door: Door, secret: str) -> str:
-    return (await door.caller([f"Bearer {secret}"])).name
+async def who(authenticator: Authenticator, secret: str) -> str:
+    return (await authenticator.caller([f"Bearer {secret}"])).name
 
 
 @pytest.mark.usefixtures("tokens")
 def test_a_token_made_or_revoked_elsewhere_counts_within_a_second(service: Service) -> None:
     seconds = 0.0
-    door = Door(service.tokens, run=Store(), now=service.clock.now, monotonic=lambda: seconds)
+    authenticator = Authenticator(
+        service.tokens, run=Store(), now=service.clock.now, monotonic=lambda: seconds
+    )
     service.tokens.create(Grant(name="new", role=Role.VIEWER), by="elsewhere")
-    assert asyncio.run(who(door, "fw_secret-6")) == "new"
+    assert asyncio.run(who(authenticator, "fw_secret-6")) == "new"
     service.tokens.revoke("new", by="elsewhere")
     seconds = 1.0
     with pytest.raises(Exception, match="not known"):
-        asyncio.run(who(door, "fw_secret-6"))
+        asyncio.run(who(authenticator, "fw_secret-6"))
 
 
 @pytest.mark.usefixtures("tokens")
 def test_while_the_store_is_away_what_was_known_counts(service: Service) -> None:
     seconds, store = 0.0, Store()
-    door = Door(service.tokens, run=store, now=service.clock.now, monotonic=lambda: seconds)
+    authenticator = Authenticator(service.tokens, run=store, now=service.clock.now, monotonic=lambda: seconds)
     store.away, seconds = True, 60.0
-    assert asyncio.run(who(door, OPERATOR)) == "olga"
+    assert asyncio.run(who(authenticator, OPERATOR)) == "olga"
     with pytest.raises(Exception, match="not known"):
-        asyncio.run(who(door, "fw_guessed"))
+        asyncio.run(who(authenticator, "fw_guessed"))
 
 
 def test_the_expiry_of_a_grant_is_kept(service: Service) -> None:

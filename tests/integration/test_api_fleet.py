@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.api import shapes
+from forewarn.wire.answers.fleet_answers import GroupAnswer, HostAnswer, MachineAnswer
 from tests.harness import Service
-from tests.served import Api, app_of, sample
+from tests.served import Api, app_of, check_answer, check_page, sample
 from tests.stores import sqlite_url
 
 
@@ -26,7 +26,7 @@ def api(service: Service) -> Api:
 
 def test_machines_are_listed_page_by_page(api: Api) -> None:
     first = api("GET", "/v1/machines?limit=5").json()
-    shapes.Machines.model_validate(first)
+    check_page(MachineAnswer, first)
     second = api("GET", "/v1/machines", params={"after": first["next"]}).json()
     names = [machine["name"] for machine in first["machines"] + second["machines"]]
     assert names == ["db", "spot-0", *(f"web-{n}" for n in range(6))]
@@ -52,7 +52,7 @@ def test_putting_an_unknown_machine_adds_it(api: Api) -> None:
     body = {"host": "host-2", "group": "web", "update_domain": 1, "address": "FD00::0:1"}
     answer = api("PUT", "/v1/machines/web-9", json=body)
     assert answer.status_code == 201
-    shapes.OneMachine.model_validate(answer.json())
+    check_answer(MachineAnswer, answer.json())
     machine = answer.json()["machine"]
     assert (machine["name"], machine["group"], machine["address"]) == ("web-9", "web", "fd00::1")
 
@@ -113,11 +113,11 @@ def test_a_deleted_machine_is_shown_once_more_and_then_gone(api: Api) -> None:
 
 def test_groups_and_hosts_are_listed_and_shown(api: Api) -> None:
     groups = api("GET", "/v1/groups").json()
-    shapes.Groups.model_validate(groups)
+    check_page(GroupAnswer, groups)
     assert [group["name"] for group in groups["groups"]] == ["web"]
-    shapes.OneGroup.model_validate(api("GET", "/v1/groups/web").json())
+    check_answer(GroupAnswer, api("GET", "/v1/groups/web").json())
     hosts = api("GET", "/v1/hosts").json()
-    shapes.Hosts.model_validate(hosts)
+    check_page(HostAnswer, hosts)
     assert [host["name"] for host in hosts["hosts"]] == ["host-1", "host-2", "host-3"]
     assert api("GET", "/v1/hosts/host-2").json() == {
         "host": {

@@ -5,10 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.api import shapes
 from forewarn.core.policy import Policy
+from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.order_answers import (
+    NotedOrderWithEventsAnswer,
+    OrderAnswer,
+    OrderOnMachineAnswer,
+    OrderWithEventsAnswer,
+)
+from forewarn.wire.answers.record_answers import RecordsAnswer
 from tests.harness import Service
-from tests.served import Api, app_of, sample
+from tests.served import Api, app_of, check_answer, check_page, sample
 from tests.stores import sqlite_url
 
 
@@ -29,7 +36,7 @@ def test_a_restart_is_answered_with_its_order_and_its_event(service: Service, ap
     service.poll("web-0")
     answer = api("POST", "/v1/machines/web-0/restart", json={"reason": "new kernel"})
     assert answer.status_code == 202
-    shapes.OrderOnMachine.model_validate(answer.json())
+    check_answer(OrderOnMachineAnswer, answer.json())
     order, event = answer.json()["order"], answer.json()["event"]
     assert (order["action"], order["state"], order["by"]) == ("restart", "announced", "operator")
     assert order["reason"] == "new kernel"
@@ -79,7 +86,7 @@ def test_a_limit_that_is_reached_says_when_to_come_back(api: Api) -> None:
 def test_host_maintenance_is_answered_with_its_order_and_events(api: Api, action: str) -> None:
     answer = api("POST", "/v1/hosts/host-1/maintenance", json={"action": action})
     assert answer.status_code == 202
-    shapes.OrderWithEvents.model_validate(answer.json())
+    check_answer(OrderWithEventsAnswer, answer.json())
     assert answer.json()["order"]["work"] == action
     assert {name for event in answer.json()["events"] for name in event["resources"]} == {
         "web-0",
@@ -92,7 +99,7 @@ def test_host_maintenance_is_answered_with_its_order_and_events(api: Api, action
 def test_every_host_order_is_accepted(api: Api, action: str) -> None:
     answer = api("POST", f"/v1/hosts/host-1/{action}")
     assert answer.status_code == 202
-    shapes.OrderWithEvents.model_validate(answer.json())
+    check_answer(OrderWithEventsAnswer, answer.json())
 
 
 def test_an_unknown_maintenance_action_is_named(api: Api) -> None:
@@ -115,7 +122,7 @@ def test_an_order_shows_its_stages_its_steps_and_its_events(service: Service, ap
     placed = api("POST", "/v1/hosts/host-1/maintenance", json={"action": "freeze"}).json()["order"]
     service.advance(minutes=15)
     answer = api("GET", f"/v1/orders/{placed['id'].lower()}").json()
-    shapes.NotedOrderWithEvents.model_validate(answer)
+    check_answer(NotedOrderWithEventsAnswer, answer)
     assert answer["order"]["state"] == "started"
     assert [step["state"] for step in answer["order"]["steps"]] == ["running"] * 3
     assert answer["order"]["stages"][0]["steps"] == answer["order"]["steps"]
@@ -134,7 +141,7 @@ def test_approving_an_event_starts_it_and_says_who_did(api: Api) -> None:
     event = api("POST", "/v1/machines/web-0/freeze").json()["event"]
     answer = api("POST", f"/v1/events/{event['id'].lower()}/approve")
     assert answer.status_code == 200
-    shapes.OneEvent.model_validate(answer.json())
+    check_answer(EventAnswer, answer.json())
     approved = answer.json()["event"]
     assert (approved["status"], approved["approved"]) == ("Started", True)
     assert approved["approvals"] == [
@@ -183,7 +190,7 @@ def test_orders_are_listed_newest_first_by_state_and_page(api: Api) -> None:
         api("POST", f"/v1/machines/{name}/freeze")
     api("POST", "/v1/hosts/host-3/cordon")
     first = api("GET", "/v1/orders?state=announced&limit=2").json()
-    shapes.Orders.model_validate(first)
+    check_page(OrderAnswer, first)
     assert [order["machine"] for order in first["orders"]] == ["web-2", "web-1"]
     second = api("GET", "/v1/orders", params={"state": "announced", "after": first["next"]}).json()
     assert ([order["machine"] for order in second["orders"]], second["next"]) == (["web-0"], None)
@@ -194,7 +201,7 @@ def test_history_is_newest_first_and_filtered(service: Service, api: Api) -> Non
     service.advance(hours=1)
     api("POST", "/v1/machines/web-1/freeze")
     whole = api("GET", "/v1/history").json()
-    shapes.Records.model_validate(whole)
+    check_answer(RecordsAnswer, whole)
     numbers = [record["number"] for record in whole["records"]]
     assert numbers == sorted(numbers, reverse=True)
     of_event = api("GET", "/v1/history", params={"event": event["id"].lower()}).json()["records"]

@@ -181,7 +181,7 @@ def test_a_rehearsal_is_shown_with_its_faults_and_guests(api: Api) -> None:
             "projects/lab",
             {"faults": [{"number": 1, "kind": "429", "until": "soon"}]},
             400,
-            "faults.0.until: expected a time",
+            "faults[0].until: expected a time",
         ),
     ],
 )

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from forewarn.api import shapes
 from forewarn.core.words import Action, Work
+from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from tests.harness import Service
-from tests.served import Api, app_of, sample
+from tests.served import Api, app_of, check_answer, sample
 from tests.stores import sqlite_url
 
 
@@ -29,7 +29,7 @@ def api(service: Service) -> Api:
 def begin(api: Api, **more: Any) -> dict[str, Any]:
     answer = api("POST", "/v1/rollouts", json={"hosts": "all", "action": "freeze", **more})
     assert answer.status_code == 202, answer.text
-    shapes.OneRollout.model_validate(answer.json())
+    check_answer(RolloutAnswer, answer.json())
     return dict(answer.json()["rollout"])
 
 
@@ -59,7 +59,7 @@ def test_only_open_rollouts_are_listed_if_they_are_wanted(service: Service, api:
 def test_a_dry_run_answers_with_the_whole_plan_and_nothing_happens(api: Api) -> None:
     answer = api("POST", "/v1/rollouts", json={"hosts": ["host-2"], "action": "reboot", "dry_run": True})
     assert answer.status_code == 200
-    shapes.OneRollout.model_validate(answer.json())
+    check_answer(RolloutAnswer, answer.json())
     rollout = answer.json()["rollout"]
     assert (rollout["id"], rollout["state"]) == (None, "planned")
     (wave,) = rollout["waves"]

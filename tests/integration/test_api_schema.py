@@ -18,13 +18,11 @@ import pytest
 import requests
 import schemathesis
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode, checks
 
-from forewarn.api import rights
-from forewarn.api.app import PARTS
+from forewarn.api.app import ENDPOINTS
 from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.clock import ManualClock
 from forewarn.core import access
@@ -48,13 +46,9 @@ CHECKS = [
     checks.response_schema_conformance,
 ]
 OPERATIONS = sorted(
-    (route.path, method)
-    for part in PARTS
-    for route in part.router.routes
-    if isinstance(route, APIRoute)
-    for method in route.methods
-    if method != "HEAD"
+    (route.path, method) for route in ENDPOINTS for method in route.methods if method != "HEAD"
 )
+RIGHTS = {(method, route.path): route.right for route in ENDPOINTS for method in route.methods}
 NAMES = {
     "machines": ["a-0", "b-0", "spot"],
     "groups": ["a-web", "b-web"],
@@ -75,7 +69,7 @@ class Somebody:
     def may(self, case: Case) -> bool:
         if case.path in OPEN_TO_ALL:
             return True
-        return self.who is not None and access.may(self.who, rights.needed(case.method, case.path))
+        return self.who is not None and access.may(self.who, RIGHTS[case.method, case.path])
 
 
 # Those who may do most come last, so that what they change is not missed by the others.

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.api import shapes
+from forewarn.wire.answers.webhook_answers import NewWebhookAnswer, WebhookAnswer
 from tests.harness import Service
-from tests.served import Api, app_of, sample
+from tests.served import Api, app_of, check_answer, check_page, sample
 from tests.stores import sqlite_url
 
 URL = "https://ops.example/hook?token=x"
@@ -30,12 +30,12 @@ def api(service: Service) -> Api:
 def test_a_webhook_is_added_with_a_secret_that_is_shown_once(service: Service, api: Api) -> None:
     answer = api("POST", "/v1/webhooks", json={"url": URL, "kinds": ["event-scheduled"]})
     assert answer.status_code == 201
-    shapes.NewWebhook.model_validate(answer.json())
+    check_answer(NewWebhookAnswer, answer.json())
     webhook = answer.json()["webhook"]
     assert (webhook["url"], webhook["project"], webhook["kinds"]) == (URL, None, ["event-scheduled"])
     assert answer.json()["secret"].startswith("whsec_")
     listed = api("GET", "/v1/webhooks")
-    shapes.Webhooks.model_validate(listed.json())
+    check_page(WebhookAnswer, listed.json())
     assert listed.json() == {"webhooks": [webhook], "next": None}
     assert api("GET", f"/v1/webhooks/{webhook['id'].lower()}").json() == {"webhook": webhook}
     # What anybody may read in the history is the host, not the token in the path.

@@ -8,7 +8,8 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forewarn.cli.following.change_stream import ChangeStream, LinkState, Record, Refresher, parse_blocks
-from forewarn.client.calls import OperatorClient, RequestRefused, ServerUnreachable
+from forewarn.client.calls import OperatorClient
+from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.core.words import Action
 from tests.harness import Service
 from tests.process import until

@@ -13,7 +13,8 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.main import app
 from forewarn.cli.views import history_export
-from forewarn.client.calls import OperatorClient, RequestRefused
+from forewarn.client.calls import OperatorClient
+from forewarn.client.replies import RequestRefused
 from forewarn.core.model.project import Project
 from forewarn.core.retention import Pruning
 from forewarn.core.words import Action, ProjectName

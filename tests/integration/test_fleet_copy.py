@@ -10,7 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
 from forewarn.client.calls import OperatorClient
 from forewarn.core.words import Action
-from forewarn.wire import operator
+from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.record_answers import RecordAnswer
 from tests.harness import Service, fleet
 from tests.served import app_of, sample, serving
 from tests.stores import sqlite_url
@@ -72,7 +73,7 @@ def test_a_change_to_another_group_is_not_read(
     for name in ("db", "web-0"):
         service.put(name, tags={"changed": "yes"})
     asked.calls.clear()
-    copy.take([operator.record(record) for record in service.history()[before:]])
+    copy.take([ANSWERS.write(RecordAnswer.of(record)) for record in service.history()[before:]])
     assert [path for path, _ in asked.about_machines()] == ["/v1/machines/web-0"]
 
 

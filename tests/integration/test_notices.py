@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from forewarn.api import shapes
 from forewarn.control.sent_notices import NotingStore
 from forewarn.core.errors import Conflict
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Action, Kind, MachineId, Work
+from forewarn.wire.answers.event_answers import NotedEventAnswer
+from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
 from tests.harness import START, Polls, Service, fleet, group, machine
 from tests.process import Program, run, sample_fleet
-from tests.served import Api, app_of
+from tests.served import Api, app_of, check_answer
 from tests.stores import sqlite_url
 
 
@@ -112,7 +113,7 @@ def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) 
     service.fetch("web-1")
     service.advance(minutes=20)
     answer = api("GET", f"/v1/events/{placed.events[0].id}").json()
-    shapes.OneNotedEvent.model_validate(answer)
+    check_answer(NotedEventAnswer, answer)
     shown = answer["event"]
     assert shown["notices"] == [
         {"machine": "web-0", "sent_at": "2026-01-05T12:00:22Z", "notice_seconds": 878.0, "late": False},
@@ -126,7 +127,7 @@ def test_the_api_shows_notice_and_impact_of_events_and_orders(service: Service) 
         if step.begun_at is not None and step.ended_at is not None
     )
     order = api("GET", f"/v1/orders/{placed.order.id}").json()
-    shapes.NotedOrderWithEvents.model_validate(order)
+    check_answer(NotedOrderWithEventsAnswer, order)
     assert order["order"]["notice"] == {"least_seconds": 278.0, "late": 1, "never": 1}
     assert order["events"] == [shown]
     metrics = api("GET", "/metrics").text

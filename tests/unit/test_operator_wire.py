@@ -25,7 +25,12 @@ from forewarn.core.words import (
     Source,
     Work,
 )
-from forewarn.wire import operator
+from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.fleet_answers import MachineAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
+from forewarn.wire.answers.record_answers import RecordAnswer
+from forewarn.wire.times import read_time, write_time
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ALONE = GroupName("standalone/9a1dd13f-2236-44f4-8626-0c374daa3f1b")
@@ -40,19 +45,19 @@ ALONE = GroupName("standalone/9a1dd13f-2236-44f4-8626-0c374daa3f1b")
     ],
 )
 def test_times_are_utc_with_no_more_digits_than_needed(moment: datetime, written: str) -> None:
-    assert operator.time(moment) == written
-    assert operator.read_time(written) == moment
+    assert write_time(moment) == written
+    assert read_time(written) == moment
 
 
 @pytest.mark.parametrize("text", ["2026-01-05T14:00:00+02:00", "2026-01-05T14:00:00 02:00", "20260105T12Z"])
 def test_times_are_read_with_any_offset_escaped_or_not(text: str) -> None:
-    assert operator.read_time(text) == NOON
+    assert read_time(text) == NOON
 
 
 @pytest.mark.parametrize("text", ["", "noon", "2026-01-05T12:00:00", "2026-13-05T12:00:00Z", "1767614400"])
 def test_a_time_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match="expected a time such as"):
-        operator.read_time(text)
+        read_time(text)
 
 
 def test_what_is_not_known_of_a_standalone_machine_is_null() -> None:
@@ -64,7 +69,7 @@ def test_what_is_not_known_of_a_standalone_machine_is_null() -> None:
         group=group.name,
         host=None,
     )
-    shown = operator.machine(machine, group, None)
+    shown = ANSWERS.write(MachineAnswer.of(machine, group, last_seen=None))
     nulls = {key for key, value in shown.items() if value is None}
     assert nulls == {"group", "host", "address", "port", "last_seen"}
 
@@ -87,7 +92,7 @@ def test_an_event_names_its_machines_in_order_and_hides_a_group_of_one() -> None
         not_before=NOON + timedelta(minutes=15),
         started_at=NOON,
     )
-    shown = operator.event(event)
+    shown = ANSWERS.write(EventAnswer.of(event))
     assert (shown["resources"], shown["group"]) == (["A", "b"], None)
     assert (shown["not_before"], shown["ended_at"], shown["why"]) == ("2026-01-05T12:15:00Z", None, None)
 
@@ -106,13 +111,13 @@ def test_an_order_on_a_host_has_no_machine_and_no_project() -> None:
         by="operator",
         created_at=NOON,
     )
-    shown = operator.order(order)
+    shown = ANSWERS.write(OrderAnswer.of(order))
     assert (shown["machine"], shown["project"], shown["reason"]) == (None, None, None)
     assert (shown["waiting"], shown["stages"], shown["steps"]) == ([], [], [])
 
 
 def test_a_record_says_nothing_of_what_it_is_not_about() -> None:
-    shown = operator.record(Record(number=7, at=NOON, kind=Kind.CLOCK_JUMPED, group=ALONE))
+    shown = ANSWERS.write(RecordAnswer.of(Record(number=7, at=NOON, kind=Kind.CLOCK_JUMPED, group=ALONE)))
     assert {key: value for key, value in shown.items() if value is not None} == {
         "number": 7,
         "at": "2026-01-05T12:00:00Z",

@@ -1,157 +1,42 @@
-"""What requests may carry: query parameters and bodies, where anything unknown is an error."""
+"""The bodies of requests, where anything unknown is an error, and what the rules take them for."""
 
-import re
-from typing import Annotated, Any, Literal
+from datetime import timedelta
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from forewarn.core.access import LONGEST_LIFE, Role
-from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, FaultKind
-from forewarn.core.words import Kind, OrderState
-from forewarn.wire.fields import NAME, NAME_RULE, is_name
-
-# As many as a person or a script reads at once; a fleet of any size is read page by page.
-DEFAULT_LIMIT = 100
-MAX_LIMIT = 1000
-
-# What a column can hold.
-LARGEST = 2**63 - 1
-
-
-# No line breaks and nothing invisible, nor halves of characters, which no database can hold.
-_NOT_IN_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+from forewarn.api.field_types import LARGEST, HostField, Line, Name, ProjectField, Time, one_line
+from forewarn.control.rehearsals.rehearsals import Rehearsal
+from forewarn.control.rollouts.rollouts import RolloutRequest
+from forewarn.core.access import LONGEST_LIFE, Grant, Role
+from forewarn.core.errors import Invalid
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.model.rollout import RolloutTerms
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import EXTERNAL
+from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
+from forewarn.core.words import Kind, Work
 
 
-def _line(text: str) -> str:
-    if _NOT_IN_A_LINE.search(text):
-        raise ValueError("expected one line without control characters")
-    return text
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-def _name(text: str) -> str:
-    if not is_name(text):
-        raise ValueError(f"expected a name of {NAME_RULE}")
-    return text
-
-
-Line = Annotated[
-    str,
-    AfterValidator(_line),
-    Field(max_length=1000, json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f-\x9f]*$"}),
-]
-Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": f"^{NAME.pattern}$"})]
-Guid = Annotated[Line, Field(json_schema_extra={"format": "uuid"})]
-Time = Annotated[Line, Field(json_schema_extra={"format": "date-time"})]
-# Opaque to whoever sends it back.
-Cursor = Annotated[Line, Field(json_schema_extra={"pattern": r"^[A-Za-z0-9_-]+$"})]
-
-
-class Query(BaseModel):
-    """Query parameters; an empty one is none."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_empty(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in given.items() if value not in ("", [""])}
-
-
-class PageQuery(Query):
-    """Which page of a list."""
-
-    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="How many at most.")
-    after: Cursor | None = Field(None, description="The `next` of the page before.")
-
-
-class ListQuery(PageQuery):
-    """Which page of a list, and whose things."""
-
-    project: Name | None = Field(None, description="Only of this project.")
-
-
-class MachinesQuery(ListQuery):
-    """Which machines."""
-
-    group: Name | None = Field(None, description="Only of this group.")
-    host: Name | None = Field(None, description="Only on this host.")
-
-
-class OrdersQuery(ListQuery):
-    """Which orders."""
-
-    state: OrderState | None = Field(None, description="Only orders in this state.")
-
-
-class RolloutsQuery(PageQuery):
-    """Which rollouts."""
-
-    open: bool = Field(default=False, description="Only those that are not over.")
-
-
-class RolloutQuery(Query):
-    """What to show of a rollout."""
-
-    expected: bool = Field(default=False, description="With the times to be expected of coming waves.")
-
-
-class HistoryQuery(ListQuery):
-    """Which records."""
-
-    machine: Name | None = Field(None, description="Only of this machine.")
-    event: Guid | None = Field(None, description="Only of this event.")
-    order: Guid | None = Field(None, description="Only of this order.")
-    kind: list[Kind] = Field(default_factory=list, description="Only of these kinds.")
-    since: Time | None = Field(
-        None, description="Only from this time on (RFC 3339); a record's number is given by `above`."
-    )
-    above: int | None = Field(
-        None, ge=0, le=LARGEST, description="Only after this number, and oldest first; 0 for all."
-    )
-
-
-class StreamQuery(Query):
-    """Which records, and from where on."""
-
-    project: Name | None = Field(None, description="Only of this project.")
-    machine: Name | None = Field(None, description="Only of this machine.")
-    kind: list[Kind] = Field(default_factory=list, description="Only of these kinds.")
-    last_event_id: int | None = Field(
-        None, ge=0, le=LARGEST, description="As the header, for readers that cannot send it."
-    )
-    since: int | None = Field(
-        None, ge=0, le=LARGEST, description="Only after this record's number; 0 for all."
-    )
-
-
-class ProjectQuery(Query):
-    """Whose machine."""
-
-    project: Name | None = Field(None, description="Its project; needed where several have the name.")
-
-
-class RehearsalQuery(Query):
-    """Which rehearsal."""
-
-    id: Name | None = Field(None, description="Only if it is this one; 404 otherwise.")
-
-
-class CalendarQuery(Query):
-    """Whose events."""
-
-    project: Name | None = Field(None, description="Only of this project; left out: all you may see.")
-
-
-class FleetQuery(Query):
-    """How a fleet is applied."""
-
-    dry_run: bool = Field(default=False, description="Only say what would change.")
+T = TypeVar("T", bound=_Dataclass)
 
 
 class Body(BaseModel):
     """A body of JSON."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    def asked(self, kind: type[T], **given: Any) -> T:
+        """Make a value of what is given and of the body's fields; `gap_seconds` is the timedelta `gap`."""
+        for name, value in self:
+            attribute = name.removesuffix("_seconds")
+            if value is not None and attribute not in given and attribute in kind.__dataclass_fields__:
+                given[attribute] = value if attribute == name else timedelta(seconds=value)
+        return kind(**given)
 
 
 class OrderBody(Body):
@@ -171,32 +56,53 @@ class OperatorOrderBody(OrderBody):
     )
 
 
+Heartbeat = Annotated[
+    float | None,
+    Field(gt=0, le=86400, description="How long an external driver may be silent before it has failed."),
+]
+MaintenanceWork = Literal["freeze", "reboot", "redeploy"]
+Deadline = Annotated[
+    Time | None,
+    Field(description="From then on windows give way, and guests cannot defer it any more (RFC 3339)."),
+]
+ExpectedSeconds = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        le=86400 * 7,
+        description="How long the work of a stage is expected to take: so much must fit into the windows of "
+        "projects.",
+    ),
+]
+
+
 class HostOrderBody(OperatorOrderBody):
     """Who does the work, and how long they may be silent."""
 
     driver: Literal["simulated", "external"] | None = Field(
         None, description="external: somebody else does it, and reports."
     )
-    heartbeat_seconds: float | None = Field(
-        None, gt=0, le=86400, description="How long an external driver may be silent before it has failed."
-    )
+    heartbeat_seconds: Heartbeat = None
     rehearsal: Name | None = Field(
         None,
         description="The scenario it is part of; 409 unless all machines concerned are of projects for it.",
     )
 
-
-DEADLINE = "From then on the windows of projects give way, and guests cannot put it off further (RFC 3339)."
-
-EXPECTED = "How long the work of a stage is expected to take: so much must fit into the windows of projects."
+    def request(self, by: str, **terms: Any) -> OrderRequest:
+        """Return what is asked for beside the action, and by whom."""
+        if self.notice_seconds is not None and self.emergency is None:
+            expected = "expected only beside an emergency, which says why notice is shortened"
+            raise Invalid(f"notice_seconds: {expected}")
+        _check_heartbeat(self.heartbeat_seconds, self.driver)
+        return self.asked(OrderRequest, by=by, terms=self.asked(OrderTerms, **terms))
 
 
 class MaintenanceBody(HostOrderBody):
     """What is to be done to a host's machines."""
 
-    action: Literal["freeze", "reboot", "redeploy"]
-    deadline: Time | None = Field(None, description=DEADLINE)
-    expected_seconds: float | None = Field(None, gt=0, le=86400 * 7, description=EXPECTED)
+    action: MaintenanceWork
+    deadline: Deadline = None
+    expected_seconds: ExpectedSeconds = None
 
 
 class MachineOrderBody(HostOrderBody):
@@ -206,6 +112,15 @@ class MachineOrderBody(HostOrderBody):
         default=False,
         description="Do not wait for the guests: the word of the machine's owner is approval enough.",
     )
+
+    def request(self, by: str, **terms: Any) -> OrderRequest:
+        """Return what is asked for beside the action, and by whom."""
+        return super().request(by, at_once=self.now, **terms)
+
+
+def _check_heartbeat(seconds: float | None, driver: str | None) -> None:
+    if seconds is not None and driver != EXTERNAL:
+        raise Invalid('heartbeat_seconds: expected only beside driver "external"')
 
 
 class FailureBody(Body):
@@ -218,8 +133,8 @@ class HoldBody(Body):
     """Where nothing new is to be announced or started; neither project nor host: anywhere."""
 
     reason: Line = Field(min_length=1, description="Why, shown everywhere.")
-    project: Name | None = None
-    host: Name | None = None
+    project: ProjectField | None = None
+    host: HostField | None = None
 
     @model_validator(mode="after")
     def _one_reach(self) -> "HoldBody":
@@ -233,19 +148,24 @@ class TokenBody(Body):
 
     name: Name = Field(description="What records call whoever uses it.")
     role: Role = Field(strict=False)
-    project: Name | None = Field(None, description="A user's, or all that a viewer may see.")
+    project: ProjectField | None = Field(None, description="A user's, or all that a viewer may see.")
     expires_seconds: float | None = Field(
         None, gt=0, le=LONGEST_LIFE.total_seconds(), description="Left out: never."
     )
+
+    def grant(self) -> Grant:
+        """Return what the token is to be."""
+        seconds = self.expires_seconds
+        return self.asked(Grant, life=None if seconds is None else timedelta(seconds=seconds))
 
 
 class RolloutBody(OrderBody):
     """What is to be done to which hosts, and how many of them at once."""
 
-    hosts: list[Name] | Literal["all"] = Field(
+    hosts: list[HostField] | Literal["all"] = Field(
         description="Which hosts, in this order; all: those not failed."
     )
-    action: Literal["freeze", "reboot", "redeploy"]
+    action: MaintenanceWork
     hosts_at_once: int = Field(1, ge=1, le=1_000_000, description="How many hosts a wave has at most.")
     gap_seconds: float = Field(
         0, ge=0, le=86400 * 30, description="From the end of a wave to the next announcement."
@@ -253,11 +173,9 @@ class RolloutBody(OrderBody):
     driver: Literal["simulated", "external"] = Field(
         "simulated", description="external: somebody else does the work of each order, and reports."
     )
-    heartbeat_seconds: float | None = Field(
-        None, gt=0, le=86400, description="How long an external driver may be silent before it has failed."
-    )
-    deadline: Time | None = Field(None, description=DEADLINE)
-    expected_seconds: float | None = Field(None, gt=0, le=86400 * 7, description=EXPECTED)
+    heartbeat_seconds: Heartbeat = None
+    deadline: Deadline = None
+    expected_seconds: ExpectedSeconds = None
     health_seconds: float = Field(
         1800, gt=0, le=86400 * 30, description="How long after its work a machine may take to be healthy."
     )
@@ -265,6 +183,13 @@ class RolloutBody(OrderBody):
         default=False, description="A machine that polled before is healthy when it has polled again."
     )
     dry_run: bool = Field(default=False, description="Only show the plan.")
+
+    def request(self, by: str) -> RolloutRequest:
+        """Return what is asked for, and by whom."""
+        _check_heartbeat(self.heartbeat_seconds, self.driver)
+        hosts = None if self.hosts == "all" else tuple(self.hosts)
+        terms = self.asked(RolloutTerms)
+        return self.asked(RolloutRequest, hosts=hosts, work=Work(self.action), terms=terms, by=by)
 
 
 class ResumeBody(Body):
@@ -295,6 +220,10 @@ class FaultBody(Body):
         SHORT_NOTICE.total_seconds(), ge=0, le=86400 * 30, description="Left when a short notice is shown."
     )
 
+    def fault(self) -> Fault:
+        """Return the fault."""
+        return self.asked(Fault, machines=tuple(self.machines))
+
 
 class RehearsalBody(Body):
     """What is played, by whose guests, and what these meet."""
@@ -303,6 +232,11 @@ class RehearsalBody(Body):
     scenario: Name
     machines: list[Name] = Field(min_length=1, max_length=1000, description="Whose guests have a part.")
     faults: list[FaultBody] = Field(default_factory=list, max_length=100)
+
+    def rehearsal(self) -> Rehearsal:
+        """Return what is to be played."""
+        faults = tuple(each.fault() for each in self.faults)
+        return self.asked(Rehearsal, machines=tuple(self.machines), faults=faults)
 
 
 class AdvanceBody(Body):
@@ -314,8 +248,8 @@ class AdvanceBody(Body):
 class WebhookBody(Body):
     """Where records are to be pushed to."""
 
-    url: Annotated[str, AfterValidator(_line), Field(max_length=2000, json_schema_extra={"format": "uri"})]
-    project: Name | None = Field(
+    url: Annotated[str, AfterValidator(one_line), Field(max_length=2000, json_schema_extra={"format": "uri"})]
+    project: ProjectField | None = Field(
         None, description="Only records of this project; left out: all that you may see."
     )
     kinds: list[Annotated[Kind, Field(strict=False)]] = Field(

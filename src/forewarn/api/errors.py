@@ -8,7 +8,6 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -23,6 +22,8 @@ from forewarn.core.errors import (
     Refused,
     Unavailable,
 )
+from forewarn.wire.answers.coding import write_body
+from forewarn.wire.answers.service_answers import ErrorAnswer
 
 log = logging.getLogger(__name__)
 
@@ -63,19 +64,6 @@ CODES = {
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 
-class ErrorDetail(BaseModel):
-    """What went wrong."""
-
-    code: str
-    message: str
-
-
-class ErrorAnswer(BaseModel):
-    """The answer to a request that was turned down."""
-
-    error: ErrorDetail
-
-
 _DOCUMENTED = {
     400: "The request is wrong; the message names the field.",
     401: "The request has no token that is good.",
@@ -90,24 +78,18 @@ _DOCUMENTED = {
 }
 
 
+_SCHEMA = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
+
+
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe the errors an endpoint may answer with."""
     wanted: tuple[int | str, ...] = (400, 401, 403, *statuses, 503, "default")
-    return {each: {"model": ErrorAnswer, "description": _DOCUMENTED[each]} for each in wanted}
-
-
-def documented_as_json(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe the errors of an endpoint whose other answers are no JSON."""
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
-    return {
-        status: {"description": described["description"], "content": content}
-        for status, described in documented(*statuses).items()
-    }
+    return {each: {"description": _DOCUMENTED[each], "content": _SCHEMA} for each in wanted}
 
 
 def answer(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Answer with an error."""
-    body = {"error": {"code": code, "message": message}}
+    body = write_body(ErrorAnswer(code=code, message=message))
     return JSONResponse(body, status_code=status, headers=dict(headers or {}))
 
 

@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forewarn.api import errors
-from forewarn.api.door import Door
+from forewarn.api.authentication import Authenticator
 from forewarn.core.errors import ForewarnError
 from forewarn.wire import authority
 
@@ -69,15 +69,15 @@ class OnlySameOrigin:
 class OnlyKnownCallers:
     """Refuses requests of nobody: says who asks before anything is looked at."""
 
-    def __init__(self, app: ASGIApp, *, door: Door) -> None:
+    def __init__(self, app: ASGIApp, *, authenticator: Authenticator) -> None:
         self._app = app
-        self._door = door
+        self._authenticator = authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through if it has a good token, is a probe, or if there are no tokens."""
         if scope["type"] == "http" and scope["path"] not in OPEN_TO_ALL:
             try:
-                caller = await self._door.caller(Headers(scope=scope).getlist("authorization"))
+                caller = await self._authenticator.caller(Headers(scope=scope).getlist("authorization"))
             except ForewarnError as error:
                 await errors.refusal(error)(scope, receive, send)
                 return
@@ -151,13 +151,13 @@ class NoSurprises:
             await errors.answer(500, "Internal", message)(scope, receive, send)
 
 
-def guards(*, names: Collection[str], door: Door, body_bytes: int) -> list[Middleware]:
+def guards(*, names: Collection[str], authenticator: Authenticator, body_bytes: int) -> list[Middleware]:
     """List all guards, the outermost first."""
     return [
         Middleware(NoSurprises),
         Middleware(OnlyKnownHosts, names=names),
         Middleware(OnlySameOrigin),
-        Middleware(OnlyKnownCallers, door=door),
+        Middleware(OnlyKnownCallers, authenticator=authenticator),
         Middleware(BodyAsJson, limit=body_bytes),
     ]
 

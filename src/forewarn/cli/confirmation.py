@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from forewarn.client.calls import RequestRefused
+from forewarn.client.replies import RequestRefused
 
 
 def confirm(question: str, *, would: str, yes: bool) -> None:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from forewarn.client.calls import OperatorClient, RequestRefused
+from forewarn.client.calls import OperatorClient
+from forewarn.client.replies import RequestRefused
 from forewarn.wire.fields import is_name
 from forewarn.wire.guid import is_guid
 

@@ -18,7 +18,8 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.flags import in_flags
-from forewarn.client.calls import OperatorClient, RequestRefused, ServerUnreachable
+from forewarn.client.calls import OperatorClient
+from forewarn.client.replies import RequestRefused, ServerUnreachable
 
 BAD_REQUEST = 400
 DEFAULT_SERVER = "http://127.0.0.1:8170"

@@ -1,39 +1,38 @@
-"""Calls of the operator API: one request, one answer, and two ways to fail."""
+"""Calls of the operator API: one request, one reply."""
 
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from forewarn.client.replies import (
+    FIRST_ERROR,
+    PAGE,
+    Reply,
+    RequestRefused,
+    given,
+    read_reply,
+    reply_of,
+    reply_of_page,
+    unreachable,
+)
 
 if TYPE_CHECKING:
     import ssl
 
     import httpx
 
+    from forewarn.client.async_calls import AsyncOperatorClient
+    from forewarn.wire.answers.answer import Answer, Page
+
+A = TypeVar("A", bound="Answer")
+Json = dict[str, Any]
+
 # An order is answered in milliseconds; a clock that is turned by a year may take a while.
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 600.0
-# As many as the server gives at once.
-PAGE = 1000
-FIRST_ERROR = 400
-FORBIDDEN, UNAVAILABLE = 403, 503
-
-ADVICE = "Start one with `forewarn serve`, or set FOREWARN_SERVER (or --server) to where it is."
-
 
 _SENDABLE = re.compile(r"[!-~]+")
-
-
-class RequestRefused(Exception):
-    """The server said no; the message is its own, and so is the status, if it was asked at all."""
-
-    def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class ServerUnreachable(Exception):
-    """There is no server, or nothing that talks like one."""
 
 
 class OperatorClient:
@@ -54,46 +53,84 @@ class OperatorClient:
 
     @contextmanager
     def kept_open(self) -> "Iterator[OperatorClient]":
-        """Give the same way to the server over a connection that is kept, for those who ask often."""
+        """Give a client of the same server that keeps its connection, for many calls."""
         again = OperatorClient(self._url, token=self._token, authorities=self._authorities)
         with self._connection() as again._kept:
             yield again
 
-    def get(self, path: str, **params: Any) -> dict[str, Any]:
+    @overload
+    def get(self, path: str, answer: type[A], **params: Any) -> Reply[A]: ...
+    @overload
+    def get(self, path: str, **params: Any) -> Json: ...
+    def get(self, path: str, answer: Any = None, **params: Any) -> Any:
         """Ask for something."""
-        return self.call("GET", path, params=params)
+        return self.call("GET", path, answer, params=params)
+
+    @overload
+    def post(self, path: str, answer: type[A], body: object = None, **params: Any) -> Reply[A]: ...
+    @overload
+    def post(self, path: str, answer: Json | None = None, **params: Any) -> Json: ...
+    def post(self, path: str, answer: Any = None, body: object = None, **params: Any) -> Any:
+        """Order something."""
+        if not isinstance(answer, type):
+            return self._send("POST", path, body=answer, params=params)
+        return self.call("POST", path, answer, body=body, params=params)
+
+    @overload
+    def call(
+        self,
+        method: str,
+        path: str,
+        answer: type[A],
+        *,
+        body: object = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Reply[A]: ...
+    @overload
+    def call(
+        self, method: str, path: str, *, body: object = None, params: Mapping[str, Any] | None = None
+    ) -> Json: ...
+    def call(
+        self,
+        method: str,
+        path: str,
+        answer: Any = None,
+        *,
+        body: object = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Send a request and return the server's reply."""
+        sent = self._send(method, path, body=body, params=params or {})
+        return sent if answer is None else reply_of(sent, answer, url=self._url)
+
+    def page(self, item: type[A], **params: Any) -> "Reply[Page[A]]":
+        """Ask for one page of a list."""
+        return reply_of_page(self._send("GET", f"/v1/{item.NOUN}s", params=params), item, url=self._url)
+
+    @overload
+    def all(self, item: type[A], **params: Any) -> "Reply[Page[A]]": ...
+    @overload
+    def all(self, item: str, **params: Any) -> Json: ...
+    def all(self, item: Any, **params: Any) -> Any:
+        """Ask for a whole list, page by page; it is returned as one."""
+        key = item if isinstance(item, str) else f"{item.NOUN}s"
+        found, after = [], None
+        while True:
+            page = self._send("GET", f"/v1/{key}", params={**params, "limit": PAGE, "after": after})
+            found += page[key]
+            after = page["next"]
+            if after is None:
+                break
+        whole = {key: found, "next": None}
+        return whole if isinstance(item, str) else reply_of_page(whole, item, url=self._url)
 
     def text(self, path: str, **params: Any) -> str:
         """Ask for something that is not JSON."""
-        query = {name: value for name, value in params.items() if value is not None}
         with self._reaching(), self._open() as client:
-            answer = client.get(self._url + path, params=query)
+            answer = client.get(self._url + path, params=given(params))
         if answer.status_code >= FIRST_ERROR:
-            self._read(answer.status_code, answer.content)
+            read_reply(self._url, answer.status_code, answer.content)
         return answer.text
-
-    def post(self, path: str, body: object = None, **params: Any) -> dict[str, Any]:
-        """Order something."""
-        return self.call("POST", path, body=body, params=params)
-
-    def all(self, what: str, **params: Any) -> dict[str, Any]:
-        """Read a whole list, page by page."""
-        path, found, after = f"/v1/{what}", [], None
-        while True:
-            page = self.get(path, **params, limit=PAGE, after=after)
-            found += page[what]
-            after = page["next"]
-            if after is None:
-                return {what: found, "next": None}
-
-    def call(
-        self, method: str, path: str, *, body: object = None, params: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Send a request and return what the server answers."""
-        query = {name: value for name, value in (params or {}).items() if value is not None}
-        with self._reaching(), self._open() as client:
-            answer = client.request(method, self._url + path, params=query, json=body)
-        return self._read(answer.status_code, answer.content)
 
     @contextmanager
     def lines(self, path: str, *, patience: float, **params: Any) -> "Iterator[httpx.Response]":
@@ -101,21 +138,31 @@ class OperatorClient:
         import httpx
 
         timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
-        query = {name: value for name, value in params.items() if value is not None}
         with (
             self._reaching(),
             self._connection() as client,
-            client.stream("GET", self._url + path, params=query, timeout=timeout) as answer,
+            client.stream("GET", self._url + path, params=given(params), timeout=timeout) as answer,
         ):
             if answer.status_code >= FIRST_ERROR:
-                self._read(answer.status_code, answer.read())
+                read_reply(self._url, answer.status_code, answer.read())
             yield answer
 
     def conversation(self) -> "httpx.AsyncClient":
-        """Open a client for many calls, made on an event loop; whoever asks for it closes it."""
+        """Open a client for many calls, made on an event loop, to be closed in the end."""
         import httpx
 
         return httpx.AsyncClient(base_url=self._url, **self._options())
+
+    def on_event_loop(self) -> "AsyncOperatorClient":
+        """Return a client of the same server for an event loop, to be closed in the end."""
+        from forewarn.client.async_calls import AsyncOperatorClient
+
+        return AsyncOperatorClient(self.conversation())
+
+    def _send(self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]) -> Json:
+        with self._reaching(), self._open() as client:
+            answer = client.request(method, self._url + path, params=given(params), json=body)
+        return read_reply(self._url, answer.status_code, answer.content)
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
@@ -124,7 +171,7 @@ class OperatorClient:
         try:
             yield
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise ServerUnreachable(f"No server answers at {self._url} ({error}).\n{ADVICE}") from None
+            raise unreachable(self._url, error) from None
 
     def _open(self) -> "AbstractContextManager[httpx.Client]":
         return self._connection() if self._kept is None else nullcontext(self._kept)
@@ -164,16 +211,3 @@ class OperatorClient:
             return ssl.create_default_context(cafile=self._authorities)
         except OSError as error:
             raise RequestRefused(f"FOREWARN_CA: {self._authorities} cannot be used: {error}") from None
-
-    def _read(self, status: int, content: bytes) -> dict[str, Any]:
-        import json
-
-        try:
-            said = json.loads(content)
-            refused = status >= FIRST_ERROR
-            message = said["error"]["message"] if refused else ""
-        except (ValueError, KeyError, TypeError):
-            raise ServerUnreachable(f"What answers at {self._url} is no forewarn server.\n{ADVICE}") from None
-        if refused:
-            raise RequestRefused(message, status=status)
-        return dict(said)

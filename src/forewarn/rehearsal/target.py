@@ -15,7 +15,8 @@ from forewarn.control.rehearsals.ledger import Account, Ledger, Sighting
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.rehearsal.scenario import OrderStep, Scenario
-from forewarn.wire import operator
+from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.rehearsal_answers import FaultFields
 
 MANUAL = "manual"
 FIRST_ERROR = 400
@@ -160,7 +161,7 @@ class Target:
 
     async def _renew(self) -> None:
         """Send what is played, which a restarted server does not know."""
-        body = {**self._body, "faults": [operator.fault(fault) for fault in self._faults]}
+        body = {**self._body, "faults": [ANSWERS.write(FaultFields.like(fault)) for fault in self._faults]}
         self._learn(await self._api.call("PUT", self._path, json=body))
         self._renewed_at = monotonic()
 

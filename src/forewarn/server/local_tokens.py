@@ -16,7 +16,9 @@ from forewarn.store.opening import lock
 from forewarn.store.opening.database import database_of
 from forewarn.store.opening.probing import is_store
 from forewarn.store.sql import SqlStore, open_store
-from forewarn.wire import operator
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.coding import write_body
+from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
 # More than anybody reads; a list on the store is answered whole.
 ALL = 1_000_000
@@ -35,7 +37,7 @@ def create(database: str, wanted: Grant, *, say: Callable[[str], None]) -> dict[
         token, secret = tokens.create(wanted, by=_who())
     if new:
         say(f"There was no store at {_named(database)}: a new one is made there, with this token in it.")
-    return {"token": operator.token(token), "secret": secret}
+    return write_body(NewTokenAnswer(token=TokenAnswer.like(token), secret=secret))
 
 
 def list_all(database: str) -> dict[str, Any]:
@@ -43,7 +45,7 @@ def list_all(database: str) -> dict[str, Any]:
     _check_there(database)
     with _tokens(database) as tokens:
         found, after = tokens.list(after=None, limit=ALL)
-    return {"tokens": [operator.token(token) for token in found], "next": after}
+    return write_body(Page(kind=TokenAnswer, items=[TokenAnswer.like(token) for token in found], next=after))
 
 
 def revoke(database: str, name: str) -> Mapping[str, Any]:
@@ -51,7 +53,9 @@ def revoke(database: str, name: str) -> Mapping[str, Any]:
     _check_there(database)
     with _tokens(database) as tokens:
         revoked = tokens.revoke(name, by=_who())
-    return {"token": operator.token(revoked.token), "warnings": list(revoked.warnings)}
+    return write_body(
+        RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))
+    )
 
 
 def _check_there(database: str) -> None:

@@ -7,7 +7,9 @@ import json
 from datetime import datetime
 
 from forewarn.core.model.record import Record
-from forewarn.wire import operator
+from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.record_answers import RecordAnswer
+from forewarn.wire.times import write_time
 
 MEDIA_TYPE = "application/cloudevents+json; charset=utf-8"
 TYPE_PREFIX = "forewarn."
@@ -24,7 +26,7 @@ def event(record: Record, *, lineage: str) -> bytes:
         at=record.at,
         lineage=lineage,
         more={key: value for key, value in more.items() if value},
-        data=operator.record(record),
+        data=ANSWERS.write(RecordAnswer.of(record)),
     )
 
 
@@ -53,7 +55,7 @@ def _written(
         "id": id_,
         "source": f"urn:forewarn:{lineage.lower()}",
         "type": f"{TYPE_PREFIX}{type_}",
-        "time": operator.time(at),
+        "time": write_time(at),
         "datacontenttype": "application/json",
     }
     return json.dumps({**attributes, **more, "data": data}, ensure_ascii=False).encode()

@@ -31,6 +31,7 @@ class Codec:
     """Writes and reads values.
 
     `forms` are the types that are not written by fields, such as `datetime`: how to write each, and read it.
+    `keeps_unknown`: a text that is no value of an enum is read as it is, instead of being refused.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Codec:
         forms: Mapping[type, tuple[Write, Read]],
         *,
         shapes: Mapping[type, Shape] | None = None,
+        keeps_unknown: bool = False,
     ) -> None:
         self._shapes = shapes or {}
         self._converter = Converter(
@@ -47,7 +49,7 @@ class Codec:
         self._converter.register_structure_hook_factory(is_dataclass, self._reader)
         # Named, because to cattrs they are strings before they are enums.
         self._converter.register_unstructure_hook(StrEnum, attrgetter("value"))
-        self._converter.register_structure_hook(StrEnum, lambda value, kind: kind(value))
+        self._converter.register_structure_hook(StrEnum, _known_or_text if keeps_unknown else _known)
         for kind, (write, read) in forms.items():
             self._converter.register_unstructure_hook(kind, write)
             self._converter.register_structure_hook(kind, _reading(read))
@@ -95,3 +97,14 @@ def _overrides(shape: Shape) -> dict[str, Any]:
 
 def _reading(read: Read) -> Callable[[Any, Any], Any]:
     return lambda written, _kind: read(written)
+
+
+def _known(value: str, kind: type[StrEnum]) -> StrEnum:
+    return kind(value)
+
+
+def _known_or_text(value: str, kind: type[StrEnum]) -> str:
+    try:
+        return kind(value)
+    except ValueError:
+        return value

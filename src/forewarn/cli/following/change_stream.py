@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from forewarn.cli import terminal
-from forewarn.client.calls import FORBIDDEN, PAGE, OperatorClient, RequestRefused, ServerUnreachable
+from forewarn.client.calls import OperatorClient
+from forewarn.client.replies import FORBIDDEN, PAGE, RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.cli.following.change_stream import Record
-from forewarn.client.calls import FORBIDDEN, OperatorClient, RequestRefused
+from forewarn.client.calls import OperatorClient
+from forewarn.client.replies import FORBIDDEN, RequestRefused
 from forewarn.clock import monotonic
 
 # More machines than this are read in one list rather than one by one.

@@ -26,7 +26,7 @@ from forewarn.cli.options.shared_options import (
 )
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_no_event
-from forewarn.client.calls import RequestRefused
+from forewarn.client.replies import RequestRefused
 
 app = noun("Announce, wait for the guests, then run your own command.")
 

@@ -22,7 +22,7 @@ from forewarn.cli.gate import gate_view
 from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
-from forewarn.client.calls import RequestRefused, ServerUnreachable
+from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.core.moments import format_span_briefly
 
 # As often as a guest polls.

@@ -8,7 +8,7 @@ from typing import Any
 from forewarn.cli import terminal
 from forewarn.cli.following.change_stream import is_temporary
 from forewarn.cli.gate.interrupts import Interrupts
-from forewarn.client.calls import RequestRefused, ServerUnreachable
+from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 
 # Between two tries.

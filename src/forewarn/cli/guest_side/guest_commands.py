@@ -8,7 +8,7 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.session import Json, Session, keep_options, noun, within_machine
-from forewarn.client.calls import RequestRefused, ServerUnreachable
+from forewarn.client.replies import RequestRefused, ServerUnreachable
 
 if TYPE_CHECKING:
     from forewarn.sdk.blocking_client import GuestClient

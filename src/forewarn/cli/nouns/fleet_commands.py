@@ -8,7 +8,7 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.confirmation import confirm
 from forewarn.cli.session import Session, noun, with_session
-from forewarn.client.calls import RequestRefused
+from forewarn.client.replies import RequestRefused
 
 app = noun("Show the fleet as a file, or make it what a file says.")
 

@@ -11,7 +11,7 @@ from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.completion import names
 from forewarn.cli.session import Json, Project, Server, Session, Token, keep_options, with_session
 from forewarn.cli.views import history_lines
-from forewarn.client.calls import PAGE
+from forewarn.client.replies import PAGE
 
 app = CommandGroup(invoke_without_command=True)
 

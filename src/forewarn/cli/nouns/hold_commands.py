@@ -8,7 +8,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.completion import names
 from forewarn.cli.session import Session, with_session
-from forewarn.client.calls import RequestRefused
+from forewarn.client.replies import RequestRefused
 
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, shown everywhere.")]
 Host = Annotated[

@@ -9,7 +9,7 @@ from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.options.shared_options import Deadline, HostArgument, Reason, Takes, seconds_or_none
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_order_on_host
-from forewarn.client.calls import PAGE
+from forewarn.client.replies import PAGE
 
 app = noun("Show hosts, maintain them, and say how they are.")
 

@@ -4,7 +4,7 @@ import sys
 
 from forewarn.cli import terminal
 from forewarn.cli.session import Session, with_session
-from forewarn.client.calls import RequestRefused
+from forewarn.client.replies import RequestRefused
 
 
 @with_session

@@ -8,7 +8,7 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.session import Session, with_session
-from forewarn.client.calls import ADVICE, ServerUnreachable
+from forewarn.client.replies import ADVICE, ServerUnreachable
 from forewarn.core.moments import parse_span
 
 if TYPE_CHECKING:

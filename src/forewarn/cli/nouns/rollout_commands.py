@@ -11,7 +11,7 @@ from forewarn.cli.options.rollout_options import with_rollout
 from forewarn.cli.options.shared_options import Reason
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views import rollout_view
-from forewarn.client.calls import RequestRefused
+from forewarn.client.replies import RequestRefused
 from forewarn.wire.guid import is_guid
 
 app = noun("Roll maintenance over hosts in waves; pause, resume or abort it.")

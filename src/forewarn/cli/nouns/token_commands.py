@@ -12,7 +12,7 @@ from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.options.shared_options import name_argument, seconds
 from forewarn.cli.session import BAD_REQUEST, Session, noun, with_session
-from forewarn.client.calls import RequestRefused
+from forewarn.client.replies import RequestRefused
 
 app = noun("Say who may do what: make, list and revoke tokens.")
 

@@ -8,7 +8,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.shared_options import id_argument
 from forewarn.cli.session import Session, noun, with_session
-from forewarn.client.calls import RequestRefused
+from forewarn.client.replies import RequestRefused
 from forewarn.core.moments import format_span_briefly
 
 app = noun("Push records to an address as they happen; see what is stuck.")

@@ -12,7 +12,8 @@ from typing import IO, Any
 
 from forewarn.cli import terminal
 from forewarn.cli.session import Session
-from forewarn.client.calls import PAGE, OperatorClient, RequestRefused
+from forewarn.client.calls import OperatorClient
+from forewarn.client.replies import PAGE, RequestRefused
 
 COLUMNS = (
     *("number", "at", "kind", "project", "group", "host"),

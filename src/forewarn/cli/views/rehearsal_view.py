@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forewarn.cli import formatting, terminal
-from forewarn.client.calls import RequestRefused
+from forewarn.client.replies import RequestRefused
 from forewarn.core.moments import format_span_briefly
 
 if TYPE_CHECKING:

@@ -3,46 +3,46 @@
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse
+from fastapi import Query
 
-from forewarn.api import shapes
-from forewarn.api.bodies import LARGEST, HistoryQuery
-from forewarn.api.errors import documented
-from forewarn.api.paths import event_id, listed, order_id, project_name
-from forewarn.api.rights import GuardedRoute
+from forewarn.api.field_types import LARGEST
+from forewarn.api.queries import HistoryQuery, event_id, order_id
+from forewarn.api.routing import Endpoints
 from forewarn.api.services import Service
 from forewarn.control.ports.records import HistoryFilter
+from forewarn.core.access import Right
 from forewarn.core.errors import ForewarnError, Invalid
-from forewarn.core.words import MachineName
-from forewarn.wire import operator
+from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer
 
-router = APIRouter(route_class=GuardedRoute, tags=["history"])
+router = Endpoints("history")
 
 T = TypeVar("T")
 
 
-@router.get("/v1/history", summary="List records", response_model=shapes.Records, responses=documented(404))
-async def list_records(query: Annotated[HistoryQuery, Query()], service: Service) -> JSONResponse:
+@router.call("GET /v1/history", "List records", right=Right.SEE, errors=(404,))
+async def list_records(query: Annotated[HistoryQuery, Query()], service: Service) -> RecordsAnswer:
     """List what happened, newest first; oldest first after a number, if `above` gives one."""
-    wanted, project = _filter(query), project_name(query.project)
-    found = await service.run(lambda: service.views.only(project).history(wanted))
+    wanted = _filter(query)
+    found = await service.run(lambda: service.views.only(query.project).history(wanted))
     shown = found[: query.limit]
-    after = str(shown[-1].number) if len(found) > query.limit else None
     above = query.above
     # Who asks for all from the very first knows of nothing that could be missing.
     missing = await service.run(lambda: service.tail.missing(above)) if above else None
-    return listed("records", shown, after, operator.record, missing_up_to=missing)
+    return RecordsAnswer(
+        records=tuple(map(RecordAnswer.of, shown)),
+        next=str(shown[-1].number) if len(found) > query.limit else None,
+        missing_up_to=missing,
+    )
 
 
 def _filter(query: HistoryQuery) -> HistoryFilter:
     after = _read("after", query.after, _number)
     return HistoryFilter(
-        machine=_read("machine", query.machine, MachineName),
+        machine=query.machine,
         event=_read("event", query.event, event_id),
         order=_read("order", query.order, order_id),
         kinds=frozenset(kind.value for kind in query.kind),
-        since=_read("since", query.since, operator.read_time),
+        since=query.since,
         below=after if query.above is None else None,
         above=max(query.above, after or 0) if query.above is not None else None,
         limit=query.limit + 1,  # one more tells whether there is a next page

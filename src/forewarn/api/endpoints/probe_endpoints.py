@@ -3,20 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi import Request
+from fastapi.responses import Response
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from forewarn.api import shapes
-from forewarn.api.errors import documented, documented_as_json
-from forewarn.api.rights import GuardedRoute
+from forewarn.api.routing import Endpoints
 from forewarn.api.services import OpenService, Service
 from forewarn.control.webhooks import WebhookView
 from forewarn.core.errors import Unavailable
+from forewarn.wire.answers.service_answers import StatusAnswer
 
-router = APIRouter(route_class=GuardedRoute, tags=["probes"])
+router = Endpoints("probes")
 
 
 class Counted(NamedTuple):
@@ -27,38 +26,31 @@ class Counted(NamedTuple):
     webhooks: Sequence[WebhookView]
 
 
-# A balancer that asks with HEAD is answered alike; the server leaves the body out.
-@router.head("/healthz", include_in_schema=False)
-@router.get(
-    "/healthz", summary="Say whether the service works", response_model=shapes.Status, responses=documented()
-)
-async def healthz(service: OpenService) -> JSONResponse:
+@router.call("GET /healthz", "Report whether the service works")
+async def healthz(service: OpenService) -> StatusAnswer:
     """Answer 200 while the service works: its guests are answered too."""
     reason = service.probes.unhealthy()
     if reason is not None:
         raise Unavailable(reason)
-    return JSONResponse({"status": "ok"})
+    return StatusAnswer(status="ok")
 
 
-@router.head("/readyz", include_in_schema=False)
-@router.get(
-    "/readyz",
-    summary="Say whether requests can be served",
-    response_model=shapes.Status,
-    responses=documented(),
-)
-async def readyz(service: OpenService) -> JSONResponse:
+@router.call("GET /readyz", "Report whether requests can be served")
+async def readyz(service: OpenService) -> StatusAnswer:
     """Answer 200 while requests can be served: the store can be read."""
     reason = service.probes.unready()
     if reason is not None:
         raise Unavailable(reason)
     await service.run(lambda: service.views.hosts(after=None, limit=1))
-    return JSONResponse({"status": "ready"})
+    return StatusAnswer(status="ready")
 
 
-@router.get(
-    "/metrics", summary="Measure the service", response_class=Response, responses=documented_as_json()
-)
+# A balancer that asks with HEAD is answered alike; the server leaves the body out.
+router.call("HEAD /healthz", "", include_in_schema=False)(healthz)
+router.call("HEAD /readyz", "", include_in_schema=False)(readyz)
+
+
+@router.call("GET /metrics", "Measure the service", response_class=Response)
 async def metrics(request: Request, service: Service) -> Response:
     """Show counts of everything, in the text format of Prometheus."""
     counted: Counted | None

@@ -6,26 +6,26 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Send
 
-from forewarn.api.bodies import LARGEST, StreamQuery
-from forewarn.api.door import Door
-from forewarn.api.errors import documented_as_json
-from forewarn.api.paths import project_name
-from forewarn.api.rights import GuardedRoute
+from forewarn.api.authentication import Authenticator
+from forewarn.api.field_types import LARGEST
+from forewarn.api.queries import StreamQuery
+from forewarn.api.routing import Endpoints
 from forewarn.api.services import ApiSettings, Service, Services
 from forewarn.control.ports.records import Following, RecordFilter
 from forewarn.control.signal import waking
 from forewarn.control.views import Views
+from forewarn.core.access import Right
 from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
 from forewarn.core.words import MachineName
 from forewarn.wire import sse
 
 log = logging.getLogger(__name__)
 
-router = APIRouter(route_class=GuardedRoute, tags=["history"])
+router = Endpoints("history")
 
 PAGE = 200
 
@@ -57,12 +57,8 @@ class EventStream(StreamingResponse):
             log.warning("a reader of the stream took nothing for %g s and was cut off", self._patience)
 
 
-@router.get(
-    "/v1/stream",
-    summary="Follow what happens",
-    status_code=200,
-    response_class=EventStream,
-    responses=documented_as_json(404, 409),
+@router.call(
+    "GET /v1/stream", "Follow what happens", right=Right.SEE, errors=(404, 409), response_class=EventStream
 )
 async def follow(
     request: Request,
@@ -71,8 +67,7 @@ async def follow(
     last_event_id: LastEventId = None,
 ) -> EventStream:
     """Send every record as a server-sent event, from now on or from after a number."""
-    project = project_name(query.project)
-    machine = None if query.machine is None else MachineName(query.machine)
+    project, machine = query.project, query.machine
     if service.tail.closed:
         raise Unavailable("stopping")
     await service.run(lambda: _check(service.views.only(project), machine))
@@ -92,12 +87,12 @@ def _check(views: Views, machine: MachineName | None) -> None:
 
 def _asker(request: Request) -> Callable[[], Awaitable[bool]]:
     """Make what says whether the token that a stream was opened with is still good."""
-    door: Door = request.app.state.door
+    authenticator: Authenticator = request.app.state.authenticator
     headers = request.headers.getlist("authorization")
 
     async def is_welcome() -> bool:
         try:
-            await door.caller(headers)
+            await authenticator.caller(headers)
         except Anonymous:
             return False
         return True

@@ -1,4 +1,4 @@
-"""The door: knows the tokens, at most a moment old, and so who asks, even while the store is away."""
+"""Authentication: who asks, by tokens that are at most a moment old, even while the store is away."""
 
 from base64 import b64decode
 from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ from forewarn.core.errors import Anonymous, Unavailable
 LOOK_AGAIN_AFTER = 0.5
 
 
-class Door:
-    """Says who asks, by what stands in the Authorization header."""
+class Authenticator:
+    """Finds the caller by the Authorization header."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Door:
         self._loaded_at: float | None = monotonic()
 
     async def caller(self, headers: Sequence[str]) -> Caller:
-        """Say who asks; Anonymous if nobody can be told."""
+        """Return the caller; Anonymous if there is none for these headers."""
         secret = _secret(headers)
         if self._loaded_at is None or self._monotonic() - self._loaded_at > LOOK_AGAIN_AFTER:
             await self._load()

@@ -1,0 +1,22 @@
+"""Service time: read it and, with a manual clock, turn it."""
+
+from forewarn.api.bodies import AdvanceBody
+from forewarn.api.routing import Endpoints
+from forewarn.api.services import Caller, Service
+from forewarn.core.access import Right
+from forewarn.wire.answers.service_answers import ClockAnswer
+
+router = Endpoints("clock")
+
+
+@router.call("GET /v1/clock", "Tell the time", right=Right.SEE)
+async def show_clock(service: Service) -> ClockAnswer:
+    """Tell service time, and how it runs."""
+    return ClockAnswer.like(service.timekeeper, now=service.timekeeper.now())
+
+
+@router.call("POST /v1/clock/advance", "Turn a manual clock", errors=(409, 413))
+async def advance_clock(body: AdvanceBody, service: Service, caller: Caller) -> ClockAnswer:
+    """Turn a manual clock forward; answered when all that fell due on the way is done."""
+    await service.run(lambda: service.timekeeper.advance(body.seconds, by=caller))
+    return await show_clock(service)

@@ -1,0 +1,44 @@
+"""Events: what is announced to guests; approve and cancel as a person."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from forewarn.api.queries import EventInPath, ListQuery
+from forewarn.api.routing import Endpoints
+from forewarn.api.services import Caller, Service
+from forewarn.core.access import Right
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer
+
+router = Endpoints("events")
+
+
+@router.call("GET /v1/events", "List current events", right=Right.SEE, errors=(404,))
+async def list_events(query: Annotated[ListQuery, Query()], service: Service) -> Page[EventAnswer]:
+    """List what is announced to guests, oldest first."""
+    found, after = await service.run(
+        lambda: service.views.only(query.project).events(after=query.after, limit=query.limit)
+    )
+    return Page(kind=EventAnswer, items=[EventAnswer.of(event) for event in found], next=after)
+
+
+@router.call("GET /v1/events/{id}", "Show an event", right=Right.SEE, errors=(404,))
+async def show_event(id: EventInPath, service: Service) -> NotedEventAnswer:
+    """Show an event, current or over, when it was sent to its machines, and how long they were disturbed."""
+    view = await service.run(lambda: service.views.event(id))
+    return NotedEventAnswer.noted(view.event, view.notices, impact=view.impact)
+
+
+@router.call("POST /v1/events/{id}/approve", "Let an event start now", right=Right.USE, errors=(404, 409))
+async def approve_event(id: EventInPath, service: Service, caller: Caller) -> EventAnswer:
+    """Approve an event as a person; approving twice, or one that has started, changes nothing."""
+    return EventAnswer.of(await service.run(lambda: service.plane.approve_event(id, by=caller)))
+
+
+@router.call(
+    "POST /v1/events/{id}/cancel", "Cancel the order of an event", right=Right.USE, errors=(404, 409)
+)
+async def cancel_event(id: EventInPath, service: Service, caller: Caller) -> EventAnswer:
+    """Cancel the order of an event, with all its events; too late once it has started."""
+    return EventAnswer.of(await service.run(lambda: service.plane.cancel_event(id, by=caller)))

@@ -1,0 +1,29 @@
+"""Groups: show them."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from forewarn.api.queries import GroupInPath, ListQuery
+from forewarn.api.routing import Endpoints
+from forewarn.api.services import Service
+from forewarn.core.access import Right
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.fleet_answers import GroupAnswer
+
+router = Endpoints("groups")
+
+
+@router.call("GET /v1/groups", "List groups", right=Right.SEE, errors=(404,))
+async def list_groups(query: Annotated[ListQuery, Query()], service: Service) -> Page[GroupAnswer]:
+    """List groups by name; a standalone machine's own is not among them."""
+    found, after = await service.run(
+        lambda: service.views.only(query.project).groups(after=query.after, limit=query.limit)
+    )
+    return Page(kind=GroupAnswer, items=[GroupAnswer.of(group) for group in found], next=after)
+
+
+@router.call("GET /v1/groups/{name}", "Show a group", right=Right.SEE, errors=(404,))
+async def show_group(name: GroupInPath, service: Service) -> GroupAnswer:
+    """Show a group, and whether its guests listen."""
+    return GroupAnswer.of(await service.run(lambda: service.views.group(name)))

@@ -1,0 +1,33 @@
+"""Holds: show, set and lift what keeps anything new from being announced or started."""
+
+from forewarn.api.bodies import HoldBody
+from forewarn.api.queries import HoldInPath
+from forewarn.api.routing import Endpoints
+from forewarn.api.services import Caller, Service
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.service_answers import HoldAnswer
+
+router = Endpoints("holds")
+
+
+@router.call("GET /v1/holds", "List holds")
+async def list_holds(service: Service) -> Page[HoldAnswer]:
+    """List what is held, and why, oldest first."""
+    found = await service.run(service.views.holds)
+    return Page(kind=HoldAnswer, items=[HoldAnswer.of(hold) for hold in found])
+
+
+@router.call("POST /v1/holds", "Hold the fleet, a project or a host", status=201, errors=(404, 409, 413))
+async def set_hold(body: HoldBody, service: Service, caller: Caller) -> HoldAnswer:
+    """Let nothing new be announced or started; polls and approvals go on."""
+    request = body.asked(OrderRequest, by=caller)
+    return HoldAnswer.of(
+        await service.run(lambda: service.plane.hold(request, project=body.project, host=body.host))
+    )
+
+
+@router.call("POST /v1/holds/{id}/release", "Lift a hold", errors=(404,))
+async def release_hold(id: HoldInPath, service: Service, caller: Caller) -> HoldAnswer:
+    """Lift a hold; what waited for it goes on."""
+    return HoldAnswer.of(await service.run(lambda: service.plane.release(id, by=caller)))

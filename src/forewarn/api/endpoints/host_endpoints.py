@@ -1,0 +1,70 @@
+"""Hosts: show them, and order something to be done to one."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from forewarn.api.bodies import HostOrderBody, MaintenanceBody
+from forewarn.api.queries import HostInPath, PageQuery
+from forewarn.api.routing import Endpoints
+from forewarn.api.services import Caller, Service
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import Action, Work
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer
+from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
+
+router = Endpoints("hosts")
+
+
+@router.call("GET /v1/hosts", "List hosts")
+async def list_hosts(page: Annotated[PageQuery, Query()], service: Service) -> Page[HostAnswer]:
+    """List hosts by name."""
+    found, after = await service.run(lambda: service.views.hosts(after=page.after, limit=page.limit))
+    return Page(kind=HostAnswer, items=[HostAnswer.like(host) for host in found], next=after)
+
+
+@router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))
+async def show_host(name: HostInPath, service: Service) -> HostWithMachinesAnswer:
+    """Show a host and what it carries."""
+    host, machines = await service.run(lambda: service.views.host(name))
+    return HostWithMachinesAnswer.of(host, machines)
+
+
+@router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=(404, 409, 413))
+async def maintain_host(
+    name: HostInPath, body: MaintenanceBody, service: Service, caller: Caller
+) -> OrderWithEventsAnswer:
+    """Freeze, reboot or redeploy all that a host carries, one update domain of a group at a time."""
+    request, work = body.request(caller), Work(body.action)
+    placed = await service.run(lambda: service.plane.order_host(name, Action.MAINTENANCE, request, work=work))
+    return OrderWithEventsAnswer.of(placed.order, placed.events)
+
+
+SUMMARIES = {
+    Action.DEGRADE: "Report that a host is going to fail: its machines move within days",
+    Action.FAIL: "Report that a host has failed: its machines come back on others",
+    Action.RESTORE: "Report that a host is sound again",
+    Action.CORDON: "Let a host take no more machines",
+    Action.UNCORDON: "Let a host take machines again",
+}
+
+
+def _add_order(action: Action, summary: str) -> None:
+    @router.call(
+        f"POST /v1/hosts/{{name}}/{action}",
+        summary,
+        status=202,
+        errors=(404, 409, 413),
+        operation_id=f"{action}_host",
+    )
+    async def order_host(
+        name: HostInPath, service: Service, caller: Caller, body: HostOrderBody | None = None
+    ) -> OrderWithEventsAnswer:
+        request = body.request(caller) if body else OrderRequest(by=caller)
+        placed = await service.run(lambda: service.plane.order_host(name, action, request))
+        return OrderWithEventsAnswer.of(placed.order, placed.events)
+
+
+for _action, _summary in SUMMARIES.items():
+    _add_order(_action, _summary)

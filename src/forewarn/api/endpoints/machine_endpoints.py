@@ -1,0 +1,164 @@
+"""Machines: show, declare, remove, and order something to be done to one."""
+
+from typing import Annotated, Any
+
+from fastapi import Body, Path, Query
+from pydantic import WithJsonSchema
+
+from forewarn.api.bodies import MachineOrderBody
+from forewarn.api.queries import MachineInPath, MachinesQuery, ProjectQuery
+from forewarn.api.routing import Endpoints, WithStatus
+from forewarn.api.services import Caller, Service, Services
+from forewarn.control.orders.placing import Placed
+from forewarn.control.views import MachineView
+from forewarn.core.access import Right
+from forewarn.core.errors import Invalid
+from forewarn.core.model.declaration import MachineSpec
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import ONLY_IF_ENABLED
+from forewarn.core.words import Action, ProjectName
+from forewarn.wire import fleet
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.fleet_answers import MachineAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer, OrderOnMachineAnswer
+from forewarn.wire.fields import object_schema
+
+router = Endpoints("machines")
+
+Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(object_schema(fleet.MACHINE))]
+Project = Annotated[ProjectQuery, Query()]
+
+NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: done at once"
+NEVER_TOLD = "a start makes no event"
+
+
+@router.call("GET /v1/machines", "List machines", right=Right.SEE, errors=(404,))
+async def list_machines(query: Annotated[MachinesQuery, Query()], service: Service) -> Page[MachineAnswer]:
+    """List machines by project and name."""
+    found, after = await service.run(
+        lambda: service.views.only(query.project).machines(
+            after=query.after, limit=query.limit, group=query.group, host=query.host
+        )
+    )
+    return Page(kind=MachineAnswer, items=[_shown(view) for view in found], next=after)
+
+
+@router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(404, 409))
+async def show_machine(name: MachineInPath, query: Project, service: Service) -> MachineAnswer:
+    """Show a machine, whether its group listens (`enabled`), and when it was last seen."""
+    return _shown(await service.run(lambda: service.views.machine(name, project=query.project)))
+
+
+@router.call(
+    "PUT /v1/machines/{name}",
+    "Add or change a machine",
+    errors=(404, 409, 413),
+    also={201: "The machine is new."},
+)
+async def put_machine(
+    name: Annotated[str, Path(description="Its name.")],
+    body: Declaration,
+    query: Project,
+    service: Service,
+    caller: Caller,
+) -> WithStatus[MachineAnswer]:
+    """Add a machine, or change one: what the body leaves out stays as it is.
+
+    Another `host` says that somebody has moved it there; another `name` renames it.
+    """
+    declared = fleet.read_machine(body, name=name, present=None)
+    project = query.project
+    if "project" in body:
+        _check_same(project or declared.project, declared.project, "as in the query")
+        project = declared.project
+    view, created = await service.run(lambda: _put(service, name, body, project, caller))
+    return WithStatus(_shown(view), 201 if created else 200)
+
+
+@router.call("DELETE /v1/machines/{name}", "Remove a machine", errors=(404, 409))
+async def delete_machine(
+    name: MachineInPath, query: Project, service: Service, caller: Caller
+) -> MachineAnswer:
+    """Take a machine out of the fleet; it leaves the events that name it."""
+    return _shown(await service.run(lambda: _delete(service, name, query.project, caller)))
+
+
+def _shown(view: MachineView) -> MachineAnswer:
+    return MachineAnswer.of(view.machine, view.group, last_seen=view.last_seen)
+
+
+def why_no_event(placed: Placed) -> str | None:
+    """Say why nobody is told of an order, or not yet; None if somebody is."""
+    order = placed.order
+    if placed.events:
+        return None
+    if order.waiting:
+        return "; ".join(f"{each.what}: {each.reason}" for each in order.waiting)
+    if order.action is Action.START:
+        return NEVER_TOLD
+    return NOT_ENABLED if order.action in ONLY_IF_ENABLED else order.why or None
+
+
+def _put(
+    service: Services, name: str, body: dict[str, Any], project: ProjectName | None, by: str
+) -> tuple[MachineView, bool]:
+    created = False
+
+    def change(present: MachineSpec | None) -> MachineSpec:
+        nonlocal created
+        created = present is None
+        # A new machine is in the project that the query names, if its declaration does not say.
+        given = {"project": project, **body} if created and project else body
+        return fleet.read_machine(given, name=name, present=present)
+
+    if project is not None and isinstance(body.get("group"), str):
+        _check_same(service.views.group(body["group"]).project, project, "the project of its group")
+    machine = service.plane.put_machine(name, project=project, change=change, by=by)
+    return service.views.machine(machine.name, project=machine.project), created
+
+
+def _check_same(expected: ProjectName, got: ProjectName, why: str) -> None:
+    if got != expected:
+        raise Invalid(f'project: expected "{expected}", {why}, got "{got}"')
+
+
+def _delete(service: Services, name: str, project: ProjectName | None, by: str) -> MachineView:
+    view = service.views.machine(name, project=project)
+    service.plane.delete_machine(name, project=view.machine.project, by=by)
+    return view
+
+
+def _add_order(action: Action, summary: str, right: Right | None = None) -> None:
+    @router.call(
+        f"POST /v1/machines/{{name}}/{action}",
+        summary,
+        right=right,
+        status=202,
+        errors=(404, 409, 413, 429),
+        operation_id=f"{action}_machine",
+    )
+    async def order_machine(
+        name: MachineInPath,
+        query: Project,
+        service: Service,
+        caller: Caller,
+        body: MachineOrderBody | None = None,
+    ) -> OrderOnMachineAnswer:
+        request = body.request(caller) if body else OrderRequest(by=caller)
+        placed = await service.run(
+            lambda: service.plane.order_machine(name, action, request, project=query.project)
+        )
+        return OrderOnMachineAnswer(
+            order=OrderAnswer.of(placed.order),
+            event=EventAnswer.of(placed.events[0]) if placed.events else None,
+            reason=why_no_event(placed),
+        )
+
+
+_add_order(Action.RESTART, "Restart a machine", Right.USE)
+_add_order(Action.REDEPLOY, "Move a machine to another host", Right.USE)
+_add_order(Action.FREEZE, "Pause a machine for seconds")
+_add_order(Action.EVICT, "Evict a spot machine")
+_add_order(Action.TERMINATE, "Terminate a machine", Right.USE)
+_add_order(Action.START, "Start a stopped machine", Right.USE)

@@ -1,0 +1,125 @@
+"""Orders: show them, and what they wait for; cancel, retry and abandon them.
+
+Programs that do the work of an order outside report how it goes: done, failed, still at it.
+"""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Query
+
+from forewarn.api.bodies import FailureBody
+from forewarn.api.queries import OrderInPath, OrdersQuery
+from forewarn.api.routing import Endpoints
+from forewarn.api.services import Caller, Service
+from forewarn.control.orders.placing import Placed
+from forewarn.control.plane import Plane
+from forewarn.core.access import Right
+from forewarn.core.words import OrderId
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.event_answers import NotedEventAnswer, NoticeAnswer
+from forewarn.wire.answers.order_answers import (
+    NotedOrderAnswer,
+    NotedOrderWithEventsAnswer,
+    OrderAnswer,
+    OrderWithEventsAnswer,
+)
+
+router = Endpoints("orders")
+
+
+@router.call("GET /v1/orders", "List orders", right=Right.SEE, errors=(404,))
+async def list_orders(query: Annotated[OrdersQuery, Query()], service: Service) -> Page[OrderAnswer]:
+    """List orders, newest first, open or over."""
+    found, after = await service.run(
+        lambda: service.views.only(query.project).orders(
+            state=query.state, after=query.after, limit=query.limit
+        )
+    )
+    return Page(kind=OrderAnswer, items=[OrderAnswer.of(order) for order in found], next=after)
+
+
+@router.call("GET /v1/orders/{id}", "Show an order", right=Right.SEE, errors=(404,))
+async def show_order(id: OrderInPath, service: Service) -> NotedOrderWithEventsAnswer:
+    """Show an order with its stages and steps, what it waits for, all its events, and what notice was got."""
+    view = await service.run(lambda: service.views.order(id))
+    return NotedOrderWithEventsAnswer(
+        order=NotedOrderAnswer.of(view.order, notice=NoticeAnswer.like(view.notice)),
+        events=tuple(
+            NotedEventAnswer.noted(each.event, each.notices, impact=each.impact) for each in view.events
+        ),
+    )
+
+
+def _add_verb(
+    verb: str,
+    summary: str,
+    description: str,
+    carry_out: Callable[[Plane, OrderId, str], Placed],
+    *,
+    right: Right | None = None,
+    status: int = 200,
+) -> None:
+    """Add what can be asked for by an order's id alone; `carry_out` takes the order, and who asks."""
+
+    @router.call(
+        f"POST /v1/orders/{{id}}/{verb}",
+        summary,
+        right=right,
+        status=status,
+        errors=(404, 409),
+        description=description,
+        operation_id=f"{verb}_order",
+    )
+    async def on_order(id: OrderInPath, service: Service, caller: Caller) -> OrderWithEventsAnswer:
+        placed = await service.run(lambda: carry_out(service.plane, id, caller))
+        return OrderWithEventsAnswer.of(placed.order, placed.events)
+
+
+_add_verb(
+    "cancel",
+    "Cancel an order",
+    "Cancel an order, with all its events; too late once one has started.",
+    lambda plane, order, by: plane.cancel_order(order, by=by),
+    right=Right.USE,
+)
+_add_verb(
+    "retry",
+    "Carry out the failed steps again",
+    "Carry out the failed steps of an order once more. With an external driver they do not begin by "
+    "themselves: whoever does the work reports.",
+    lambda plane, order, by: plane.retry_order(order, by=by),
+    right=Right.USE,
+    status=202,
+)
+_add_verb(
+    "abandon",
+    "Abandon a failed order",
+    "Abandon an order that failed: its events leave, what was not done stays undone.",
+    lambda plane, order, by: plane.abandon_order(order, by=by),
+    right=Right.USE,
+    status=202,
+)
+# Reports of work that is done outside; that it failed is reported with a reason, below.
+_add_verb(
+    "complete",
+    "Report that the work is done",
+    "Report that all work of an order with an external driver that is under way is done.",
+    lambda plane, order, by: plane.complete_order(order, by=by),
+)
+_add_verb(
+    "heartbeat",
+    "Report that the work goes on",
+    "Report that work of an order with an external driver goes on; long silence is a failure.",
+    lambda plane, order, _: plane.heartbeat(order),
+)
+
+
+@router.call("POST /v1/orders/{id}/fail", "Report that the work failed", errors=(404, 409, 413))
+async def fail_order(
+    id: OrderInPath, service: Service, caller: Caller, body: FailureBody | None = None
+) -> OrderWithEventsAnswer:
+    """Report that the work of an order with an external driver failed; a person retries or abandons it."""
+    why = (body or FailureBody()).reason
+    placed = await service.run(lambda: service.plane.fail_order(id, by=caller, why=why))
+    return OrderWithEventsAnswer.of(placed.order, placed.events)

@@ -1,0 +1,27 @@
+"""Projects: show what each has declared; the fleet is where that is changed."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from forewarn.api.queries import PageQuery, ProjectInPath
+from forewarn.api.routing import Endpoints
+from forewarn.api.services import Service
+from forewarn.core.access import Right
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.fleet_answers import ProjectAnswer
+
+router = Endpoints("projects")
+
+
+@router.call("GET /v1/projects", "List projects", right=Right.SEE)
+async def list_projects(page: Annotated[PageQuery, Query()], service: Service) -> Page[ProjectAnswer]:
+    """List projects by name; a project's people see their own."""
+    found, after = await service.run(lambda: service.views.projects(after=page.after, limit=page.limit))
+    return Page(kind=ProjectAnswer, items=[ProjectAnswer.of(project) for project in found], next=after)
+
+
+@router.call("GET /v1/projects/{name}", "Show a project", right=Right.SEE, errors=(404,))
+async def show_project(name: ProjectInPath, service: Service) -> ProjectAnswer:
+    """Show a project: when maintenance may disturb it, and whether it is for rehearsals."""
+    return ProjectAnswer.of(await service.run(lambda: service.views.project(name)))

@@ -1,0 +1,41 @@
+"""Tokens: who may do what. For operators."""
+
+from typing import Annotated
+
+from fastapi import Query, Request
+
+from forewarn.api.bodies import TokenBody
+from forewarn.api.queries import PageQuery, TokenInPath
+from forewarn.api.routing import Endpoints
+from forewarn.api.services import Caller, Service
+from forewarn.core.access import Right
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
+
+router = Endpoints("tokens")
+
+
+@router.call("GET /v1/tokens", "List tokens", right=Right.RUN)
+async def list_tokens(page: Annotated[PageQuery, Query()], service: Service) -> Page[TokenAnswer]:
+    """List tokens, the oldest first, revoked ones too; their secrets are kept nowhere."""
+    found, after = await service.run(lambda: service.tokens.list(after=page.after, limit=page.limit))
+    return Page(kind=TokenAnswer, items=[TokenAnswer.like(token) for token in found], next=after)
+
+
+@router.call("POST /v1/tokens", "Make a token", status=201, errors=(409, 413))
+async def create_token(body: TokenBody, request: Request, service: Service, caller: Caller) -> NewTokenAnswer:
+    """Make a token, and show its secret this once; the first one must be an operator's."""
+    wanted = body.grant()
+    token, secret = await service.run(lambda: service.tokens.create(wanted, by=caller))
+    request.app.state.authenticator.forget()
+    return NewTokenAnswer(token=TokenAnswer.like(token), secret=secret)
+
+
+@router.call("POST /v1/tokens/{name}/revoke", "Revoke a token", errors=(404,))
+async def revoke_token(
+    name: TokenInPath, request: Request, service: Service, caller: Caller
+) -> RevokedTokenAnswer:
+    """End a token: from now on nothing can be done with it; `warnings` say what that leaves behind."""
+    revoked = await service.run(lambda: service.tokens.revoke(name, by=caller))
+    request.app.state.authenticator.forget()
+    return RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))

@@ -1,0 +1,78 @@
+"""Webhooks: where records are pushed to, and how that fares.
+
+Their addresses are often secrets: who may not keep any need not see those of others.
+"""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from forewarn.api.bodies import WebhookBody
+from forewarn.api.queries import ListQuery, WebhookInPath
+from forewarn.api.routing import Endpoints
+from forewarn.api.services import Caller, Service, Services
+from forewarn.control.webhooks import WebhookView
+from forewarn.core.access import Right
+from forewarn.core.model.webhook import WebhookId
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.webhook_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
+
+router = Endpoints("webhooks")
+
+
+@router.call("GET /v1/webhooks", "List webhooks", right=Right.USE, errors=(404,))
+async def list_webhooks(query: Annotated[ListQuery, Query()], service: Service) -> Page[WebhookAnswer]:
+    """List webhooks, oldest first, with what is stuck and why."""
+    found, after = await service.run(
+        lambda: service.webhooks.webhooks(project=query.project, after=query.after, limit=query.limit)
+    )
+    return Page(kind=WebhookAnswer, items=[_shown(service, view) for view in found], next=after)
+
+
+@router.call(
+    "POST /v1/webhooks",
+    "Push records to an address",
+    right=Right.USE,
+    status=201,
+    errors=(404, 409, 413),
+)
+async def add_webhook(body: WebhookBody, service: Service, caller: Caller) -> NewWebhookAnswer:
+    """Push records to an address from now on; the secret that signs them is shown this once."""
+    webhook = await service.run(
+        lambda: service.webhooks.add(
+            body.url, project=body.project, kinds=body.kinds, secret=body.secret, by=caller
+        )
+    )
+    shown = _shown(service, WebhookView(webhook=webhook, behind=0))
+    return NewWebhookAnswer(webhook=shown, secret=webhook.secret)
+
+
+@router.call("GET /v1/webhooks/{id}", "Show a webhook", right=Right.USE, errors=(404,))
+async def show_webhook(id: WebhookInPath, service: Service) -> WebhookAnswer:
+    """Show a webhook, and how far behind it is."""
+    return _shown(service, await _view(service, id))
+
+
+@router.call("DELETE /v1/webhooks/{id}", "Remove a webhook", right=Right.USE, errors=(404,))
+async def remove_webhook(id: WebhookInPath, service: Service, caller: Caller) -> WebhookAnswer:
+    """Push nothing to an address any more; what it has not been sent is dropped."""
+    shown = _shown(service, await _view(service, id))
+    await service.run(lambda: service.webhooks.remove(id, by=caller))
+    return shown
+
+
+@router.call("POST /v1/webhooks/{id}/test", "Try a webhook out", right=Right.USE, errors=(404, 429))
+async def try_webhook(id: WebhookInPath, service: Service) -> TrialAnswer:
+    """Call a webhook now with an event of type `forewarn.test`, and say what came of it; once at a time."""
+    view = await _view(service, id)
+    error = await service.pushing.try_out(view.webhook)
+    return TrialAnswer(delivered=error is None, error=error)
+
+
+async def _view(service: Services, id_: WebhookId) -> WebhookView:
+    return await service.run(lambda: service.webhooks.webhook(id_))
+
+
+def _shown(service: Services, view: WebhookView) -> WebhookAnswer:
+    next_try = service.pushing.next_try(view.webhook.id)
+    return WebhookAnswer.of(view.webhook, behind=view.behind, next_try=next_try)

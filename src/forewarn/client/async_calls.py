@@ -1,0 +1,69 @@
+"""Calls of the operator API on an event loop."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import httpx
+
+from forewarn.client.replies import PAGE, Reply, given, read_reply, reply_of, reply_of_page, unreachable
+from forewarn.wire.answers.answer import Answer, Page
+
+A = TypeVar("A", bound=Answer)
+
+
+class AsyncOperatorClient:
+    """A server, by the connection to it."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        """Take a connection that knows the server's URL; over an ASGI transport that may be an app."""
+        self._http = http
+
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return str(self._http.base_url)
+
+    async def get(self, path: str, answer: type[A], **params: Any) -> Reply[A]:
+        """Ask for something."""
+        return await self.call("GET", path, answer, params=params)
+
+    async def post(self, path: str, answer: type[A], body: object = None, **params: Any) -> Reply[A]:
+        """Order something."""
+        return await self.call("POST", path, answer, body=body, params=params)
+
+    async def all(self, item: type[A], **params: Any) -> Reply[Page[A]]:
+        """Ask for a whole list, page by page; it is returned as one."""
+        key, after = f"{item.NOUN}s", None
+        found: list[Any] = []
+        while True:
+            page = await self._send("GET", f"/v1/{key}", params={**params, "limit": PAGE, "after": after})
+            found += page[key]
+            after = page["next"]
+            if after is None:
+                return reply_of_page({key: found, "next": None}, item, url=self.url)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        answer: type[A],
+        *,
+        body: object = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Reply[A]:
+        """Send a request and return the server's reply."""
+        sent = await self._send(method, path, body=body, params=params or {})
+        return reply_of(sent, answer, url=self.url)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._http.aclose()
+
+    async def _send(
+        self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        try:
+            sent = await self._http.request(method, path, params=given(params), json=body)
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise unreachable(self.url, error) from None
+        return read_reply(self.url, sent.status_code, sent.content)

@@ -1,0 +1,95 @@
+"""What a server sends back: an answer, or one of two errors."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from forewarn.wire.answers.answer import Answer, Page
+
+V_co = TypeVar("V_co", covariant=True)
+A = TypeVar("A", bound="Answer")
+
+FIRST_ERROR = 400
+FORBIDDEN, NOT_FOUND, UNAVAILABLE = 403, 404, 503
+# As many as the server gives at once.
+PAGE = 1000
+
+ADVICE = "Start one with `forewarn serve`, or set FOREWARN_SERVER (or --server) to where it is."
+
+
+class RequestRefused(Exception):
+    """The server said no; the message is its own, and so is the status, if it was asked at all."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ServerUnreachable(Exception):
+    """There is no server, or nothing that talks like one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply(Generic[V_co]):
+    """An answer: `json` is what the server sent, with keys that only a later version knows too."""
+
+    json: Mapping[str, Any]
+    url: str
+    read: Callable[[Mapping[str, Any]], V_co]
+
+    @property
+    def value(self) -> V_co:
+        """The answer as a value; ServerUnreachable if the server's version is not understood."""
+        try:
+            return self.read(self.json)
+        except (KeyError, TypeError, ValueError) as error:
+            trouble = f"What answers at {self.url} is of a version that this one does not understand"
+            raise ServerUnreachable(f"{trouble}: {error!r}") from None
+
+
+def reply_of(sent: Mapping[str, Any], answer: type[A], *, url: str) -> Reply[A]:
+    """Return the reply that has one answer."""
+
+    def read(body: Mapping[str, Any]) -> A:
+        from forewarn.wire.answers.coding import read_body
+
+        return read_body(answer, body)
+
+    return Reply(json=sent, url=url, read=read)
+
+
+def reply_of_page(sent: Mapping[str, Any], item: type[A], *, url: str) -> "Reply[Page[A]]":
+    """Return the reply that has a page of answers."""
+
+    def read(body: Mapping[str, Any]) -> "Page[A]":
+        from forewarn.wire.answers.coding import read_page
+
+        return read_page(item, body)
+
+    return Reply(json=sent, url=url, read=read)
+
+
+def read_reply(url: str, status: int, content: bytes) -> dict[str, Any]:
+    """Return what a server has sent; RequestRefused if that is an error."""
+    import json
+
+    try:
+        said = json.loads(content)
+        refused = status >= FIRST_ERROR
+        message = said["error"]["message"] if refused else ""
+    except (ValueError, KeyError, TypeError):
+        raise ServerUnreachable(f"What answers at {url} is no forewarn server.\n{ADVICE}") from None
+    if refused:
+        raise RequestRefused(message, status=status)
+    return dict(said)
+
+
+def unreachable(url: str, error: Exception) -> ServerUnreachable:
+    """Return the error for a server that does not answer."""
+    return ServerUnreachable(f"No server answers at {url} ({error}).\n{ADVICE}")
+
+
+def given(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the query parameters that are given."""
+    return {name: value for name, value in params.items() if value is not None}

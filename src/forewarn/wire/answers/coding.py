@@ -1,0 +1,42 @@
+"""The codec of answers, as they stand in a body."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, TypeVar
+
+from forewarn.wire.answers.answer import Answer, Page
+from forewarn.wire.codec import Codec
+from forewarn.wire.times import read_time, write_time
+
+A = TypeVar("A", bound=Answer)
+
+ANSWERS = Codec(
+    {datetime: (write_time, read_time), date: (date.isoformat, date.fromisoformat)},
+    # A server of a later version may say more than this one knows.
+    keeps_unknown=True,
+)
+
+
+def write_body(answer: Answer | Page[Answer]) -> dict[str, Any]:
+    """Return the whole body that sends an answer."""
+    if isinstance(answer, Page):
+        items = [ANSWERS.write(item) for item in answer.items]
+        return {key_of_page(answer.kind): items, "next": answer.next}
+    written: dict[str, Any] = ANSWERS.write(answer)
+    return written if answer.NOUN is None else {answer.NOUN: written}
+
+
+def read_body(kind: type[A], body: Mapping[str, Any]) -> A:
+    """Return the answer that a body is; KeyError, TypeError or ValueError if it is not of this kind."""
+    return ANSWERS.read(kind, body if kind.NOUN is None else body[kind.NOUN])
+
+
+def read_page(kind: type[A], body: Mapping[str, Any]) -> Page[A]:
+    """Return the page that a body is, of answers of a kind."""
+    items = [ANSWERS.read(kind, item) for item in body[key_of_page(kind)]]
+    return Page(kind=kind, items=items, next=body["next"])
+
+
+def key_of_page(kind: type[Answer]) -> str:
+    """Return the key of a list of answers: `machines`."""
+    return f"{kind.NOUN}s"

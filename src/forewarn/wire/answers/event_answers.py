@@ -1,0 +1,126 @@
+"""Events, and what notice machines got of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar, Self
+
+from forewarn.core.guests.document import resource_names
+from forewarn.core.guests.notice import MachineNotice
+from forewarn.core.model.event import Event
+from forewarn.core.orders import events
+from forewarn.core.words import (
+    STANDALONE,
+    ApprovalRule,
+    ApprovedBy,
+    EventStatus,
+    EventType,
+    GroupName,
+    Source,
+)
+from forewarn.wire.answers.answer import Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswer(Answer):
+    """Who let an event start early."""
+
+    by: str
+    kind: ApprovedBy
+    at: datetime
+    address: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeferralAnswer(Answer):
+    """Who deferred an event, when, and by how much; null what was not kept yet when it happened."""
+
+    by: str
+    at: datetime
+    until: datetime
+    asked_seconds: float | None
+    granted_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventAnswer(Answer):
+    """What is announced to guests; `not_before` stays known after the start."""
+
+    NOUN: ClassVar = "event"
+
+    id: str
+    type: EventType
+    status: EventStatus
+    resources: tuple[str, ...]
+    not_before: datetime
+    source: Source
+    description: str
+    duration_seconds: int
+    approved: bool
+    approval: ApprovalRule
+    awaited: tuple[str, ...]
+    awaits: str | None
+    approvals: tuple[ApprovalAnswer, ...]
+    deferred: DeferralAnswer | None
+    group: str | None
+    update_domain: int
+    order: str
+    announced_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    why: str | None
+
+    @classmethod
+    def of(cls, event: Event, **more: object) -> Self:
+        """Show an event."""
+        return cls.like(
+            event,
+            resources=resource_names(event),
+            approval=event.rule,
+            awaits=events.awaits(event),
+            approvals=tuple(map(ApprovalAnswer.like, event.approvals)),
+            deferred=DeferralAnswer.like(event.deferred) if event.deferred else None,
+            group=listed_group(event.group),
+            **more,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineNoticeAnswer(Answer):
+    """When a machine of an event was first sent it, and how long before the start."""
+
+    machine: str
+    sent_at: datetime | None
+    notice_seconds: float | None
+    late: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotedEventAnswer(EventAnswer):
+    """An event, what notice each of its machines got, and how long it disturbed them."""
+
+    notices: tuple[MachineNoticeAnswer, ...]
+    impact_seconds: float | None
+
+    @classmethod
+    def noted(cls, event: Event, notices: Iterable[MachineNotice], *, impact: timedelta | None) -> Self:
+        """Show an event that may be over."""
+        return cls.of(
+            event,
+            notices=tuple(map(MachineNoticeAnswer.like, notices)),
+            impact_seconds=None if impact is None else impact.total_seconds(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeAnswer(Answer):
+    """What notice all machines of some events got."""
+
+    least_seconds: float | None
+    late: int
+    never: int
+
+
+def listed_group(name: GroupName) -> GroupName | None:
+    """Return the name of a group; None for that of a standalone machine, which is not listed."""
+    return None if name.startswith(STANDALONE) else name

@@ -1,0 +1,132 @@
+"""Machines, groups, hosts, projects, and the fleet as it is declared."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, ClassVar, Self
+
+from forewarn.core.model.group import Group
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine, MachineTraits
+from forewarn.core.model.project import Project
+from forewarn.core.words import GroupKind, HostState, MachineState
+from forewarn.wire.answers.answer import Answer, leading
+from forewarn.wire.fleet import write_policy
+from forewarn.wire.projects import PROJECT
+
+
+@leading(
+    *("vm_id", "name", "project", "group", "host"), *("update_domain", "fault_domain", "priority", "state")
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineAnswer(MachineTraits, Answer):
+    """A machine, and what its guests have made known."""
+
+    NOUN: ClassVar = "machine"
+
+    vm_id: str
+    name: str
+    project: str
+    group: str | None  # null: standalone
+    host: str | None
+    state: MachineState
+    enabled: bool
+    last_seen: datetime | None
+
+    @classmethod
+    def of(cls, machine: Machine, group: Group, *, last_seen: datetime | None) -> Self:
+        """Show a machine of a group."""
+        listed = None if group.kind is GroupKind.STANDALONE else group.name
+        return cls.like(machine, vm_id=machine.id, group=listed, enabled=group.enabled, last_seen=last_seen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAnswer(Answer):
+    """A group of machines, which events are delivered to."""
+
+    NOUN: ClassVar = "group"
+
+    name: str
+    project: str
+    kind: GroupKind
+    update_domains: int
+    incarnation: int
+    enabled: bool
+    enabled_at: datetime | None
+    policy: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, group: Group) -> Self:
+        """Show a group, with its policy as it is declared."""
+        return cls.like(group, policy=write_policy(group.policy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAnswer(Answer):
+    """What carries machines."""
+
+    NOUN: ClassVar = "host"
+
+    name: str
+    state: HostState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostWithMachinesAnswer(HostAnswer):
+    """A host, the names of the machines it carries, and of the projects that those belong to."""
+
+    machines: tuple[str, ...]
+    projects: tuple[str, ...]
+
+    @classmethod
+    def of(cls, host: Host, machines: Iterable[Machine]) -> Self:
+        """Show a host and the machines it carries."""
+        names = tuple(machine.name for machine in machines)
+        return cls.like(host, machines=names, projects=sorted({machine.project for machine in machines}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowAnswer(Answer):
+    """When maintenance may disturb a project."""
+
+    days: tuple[str, ...]
+    start: str
+    length: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectAnswer(Answer):
+    """A tenant, and what it has declared."""
+
+    NOUN: ClassVar = "project"
+
+    name: str
+    time_zone: str
+    windows: tuple[WindowAnswer, ...]
+    blackout: tuple[date, ...]
+    rehearsal: bool
+
+    @classmethod
+    def of(cls, project: Project) -> Self:
+        """Show a project, with what it leaves to its default."""
+        calendar = project.calendar
+        return cls.like(
+            project,
+            time_zone=str(calendar.zone),
+            windows=tuple(WindowAnswer(**each) for each in PROJECT["windows"].write(calendar.windows)),
+            blackout=tuple(sorted(calendar.blackout)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetAnswer(Answer):
+    """A fleet, as it would be declared."""
+
+    fleet: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedFleetAnswer(FleetAnswer):
+    """A fleet, as it would be declared, and what was changed to get there."""
+
+    changes: tuple[str, ...]

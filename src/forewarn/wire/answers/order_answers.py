@@ -1,0 +1,133 @@
+"""Orders: what is going to be done, what it waits for, and how far each machine is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Self
+
+from forewarn.core.model.event import Event
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.words import Action, OrderState, Source, StageState, StepState, Work
+from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer, NoticeAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingAnswer(Answer):
+    """What waits, and for what reason."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepAnswer(Answer):
+    """One machine's share of a stage."""
+
+    machine: str
+    state: StepState
+    attempt: int
+    target: str | None
+    begun_at: datetime | None
+    ended_at: datetime | None
+    why: str | None
+
+    @classmethod
+    def of(cls, step: Step) -> Self:
+        """Show a step."""
+        return cls.like(step, machine=step.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageAnswer(Answer):
+    """A part of an order with at most one update domain of any group."""
+
+    state: StageState
+    started_at: datetime | None
+    steps: tuple[StepAnswer, ...]
+
+    @classmethod
+    def of(cls, stage: Stage) -> Self:
+        """Show a stage."""
+        return cls.like(stage, steps=tuple(map(StepAnswer.of, stage.steps)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderAnswer(Answer):
+    """What is going to be done, by whom and why."""
+
+    NOUN: ClassVar = "order"
+
+    id: str
+    action: Action
+    work: Work | None
+    source: Source
+    project: str | None
+    machine: str | None
+    host: str | None
+    state: OrderState
+    by: str
+    reason: str | None
+    driver: str
+    emergency: str | None
+    heartbeat_seconds: float | None
+    deadline: datetime | None
+    expected_seconds: float | None
+    rollout: str | None
+    rehearsal: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    why: str | None
+    waiting: tuple[WaitingAnswer, ...]
+    stages: tuple[StageAnswer, ...]
+    steps: tuple[StepAnswer, ...]
+
+    @classmethod
+    def of(cls, order: Order, **more: object) -> Self:
+        """Show an order."""
+        return cls.like(
+            order,
+            order.terms,
+            machine=order.machine_name,
+            waiting=tuple(map(WaitingAnswer.like, order.waiting)),
+            stages=tuple(map(StageAnswer.of, order.stages)),
+            steps=tuple(map(StepAnswer.of, order.steps)),
+            **more,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotedOrderAnswer(OrderAnswer):
+    """An order, and what notice its machines got."""
+
+    notice: NoticeAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderOnMachineAnswer(Answer):
+    """An order, the event that announces it, or the reason why there is none."""
+
+    order: OrderAnswer
+    event: EventAnswer | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderWithEventsAnswer(Answer):
+    """An order and its events."""
+
+    order: OrderAnswer
+    events: tuple[EventAnswer, ...]
+
+    @classmethod
+    def of(cls, order: Order, events: Iterable[Event]) -> Self:
+        """Show an order and its events."""
+        return cls(order=OrderAnswer.of(order), events=tuple(map(EventAnswer.of, events)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotedOrderWithEventsAnswer(Answer):
+    """An order and its events, and what notice was given of them."""
+
+    order: NotedOrderAnswer
+    events: tuple[NotedEventAnswer, ...]

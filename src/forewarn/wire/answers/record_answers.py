@@ -1,0 +1,45 @@
+"""Records of the history."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+from forewarn.core.model.record import Record
+from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.event_answers import listed_group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordAnswer(Answer):
+    """A line of the history."""
+
+    number: int
+    at: datetime
+    kind: str
+    project: str | None
+    group: str | None
+    host: str | None
+    machine: str | None
+    event: str | None
+    order: str | None
+    by: str | None
+    reason: str | None
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Show a record."""
+        return cls.like(
+            record, kind=str(record.kind), group=listed_group(record.group) if record.group else None
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsAnswer(Answer):
+    """Records, newest first.
+
+    `missing_up_to` is the number up to which records after `above` may have been removed; null if none were.
+    """
+
+    records: tuple[RecordAnswer, ...]
+    next: str | None
+    missing_up_to: int | None

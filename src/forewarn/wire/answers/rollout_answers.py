@@ -1,0 +1,106 @@
+"""Rollouts and the plans of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Self
+
+from forewarn.core.guests import notice
+from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.rollouts.forecast import Expected
+from forewarn.core.words import Work
+from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.event_answers import NoticeAnswer
+from forewarn.wire.answers.order_answers import WaitingAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedStageAnswer(Answer):
+    """When a stage of a wave is to be expected."""
+
+    announce_at: datetime
+    start_at: datetime
+    end_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveAnswer(Answer):
+    """Hosts that are done together: when that was and, of a plan or on demand, when it is to be expected."""
+
+    hosts: tuple[str, ...]
+    state: WaveState
+    orders: tuple[str, ...]
+    announced_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    announce_at: datetime | None
+    start_at: datetime | None
+    end_at: datetime | None
+    stages: tuple[ExpectedStageAnswer, ...]
+
+    @classmethod
+    def of(cls, wave: Wave, expected: Expected | None) -> Self:
+        """Show a wave, and what is expected of it if that is known."""
+        if expected is None:
+            return cls.like(wave, announce_at=None, start_at=None, end_at=wave.ends_about, stages=())
+        return cls.like(wave, expected, stages=tuple(map(ExpectedStageAnswer.like, expected.stages)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutAnswer(Answer):
+    """Host orders in waves; a plan has no id."""
+
+    NOUN: ClassVar = "rollout"
+
+    id: str | None
+    state: RolloutState
+    aborting: bool
+    action: Work
+    hosts: tuple[str, ...]
+    hosts_at_once: int
+    gap_seconds: float
+    driver: str
+    deadline: datetime | None
+    expected_seconds: float | None
+    health_seconds: float
+    require_poll: bool
+    version: int
+    waves: tuple[WaveAnswer, ...]
+    waiting: tuple[WaitingAnswer, ...]
+    given_up: tuple[str, ...]
+    notice: NoticeAnswer
+    warnings: tuple[str, ...]
+    by: str
+    reason: str | None
+    why: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    ends_at: datetime | None
+
+    @classmethod
+    def of(
+        cls,
+        rollout: Rollout,
+        *,
+        waiting: Iterable[Waiting],
+        expected: tuple[Expected, ...] = (),
+        warnings: Iterable[str] = (),
+    ) -> Self:
+        """Show a rollout, why everything of it waits and, if that was asked for, what is expected of it."""
+        # What is expected is so of the waves that have not begun; of the last ones perhaps nothing is.
+        before = (None,) * len(rollout.begun)
+        after = (None,) * (len(rollout.planned) - len(expected))
+        times = (*before, *expected, *after)
+        given = notice.total(wave.notice for wave in rollout.waves if wave.notice is not None)
+        return cls.like(
+            rollout,
+            rollout.terms,
+            action=rollout.work,
+            given_up=rollout.abandoned,
+            waves=tuple(map(WaveAnswer.of, rollout.waves, times)),
+            waiting=tuple(map(WaitingAnswer.like, waiting)),
+            notice=NoticeAnswer.like(given),
+            warnings=tuple(warnings),
+            ends_at=expected[-1].end_at if expected and not after else None,
+        )

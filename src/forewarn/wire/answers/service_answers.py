@@ -1,0 +1,55 @@
+"""The service itself: its clock, its probes, its errors, and what is held."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Self
+
+from forewarn.core.admission.holds import reach
+from forewarn.core.model.hold import Hold
+from forewarn.wire.answers.answer import Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockAnswer(Answer):
+    """Service time."""
+
+    kind: str
+    now: datetime
+    speed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusAnswer(Answer):
+    """A probe's answer."""
+
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldAnswer(Answer):
+    """Where nothing new is announced or started, and in words what that reaches."""
+
+    NOUN: ClassVar = "hold"
+
+    id: str
+    reach: str
+    project: str | None
+    host: str | None
+    reason: str
+    by: str
+    at: datetime
+
+    @classmethod
+    def of(cls, hold: Hold) -> Self:
+        """Show a hold."""
+        return cls.like(hold, reach=reach(hold))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorAnswer(Answer):
+    """What went wrong with a request that was refused."""
+
+    NOUN: ClassVar = "error"
+
+    code: str
+    message: str

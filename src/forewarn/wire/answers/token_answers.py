@@ -1,0 +1,39 @@
+"""Tokens, without their secrets but for a new one's."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from forewarn.core.access import Role
+from forewarn.wire.answers.answer import Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenAnswer(Answer):
+    """A token, without its secret."""
+
+    NOUN: ClassVar = "token"
+
+    name: str
+    role: Role
+    project: str | None
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokedTokenAnswer(Answer):
+    """A token that is no longer good, and what that leaves behind."""
+
+    token: TokenAnswer
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTokenAnswer(Answer):
+    """A token, and its secret, which is shown this once."""
+
+    token: TokenAnswer
+    secret: str
