@@ -4,6 +4,7 @@ import atexit
 import itertools
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,10 @@ _numbers = itertools.count()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):
+        # Ignored, as under nohup, it would be ignored by the programs under test too; a handler is not passed on.
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
     if not hasattr(config, "workerinput"):
         os.environ[_RUN] = str(os.getpid())
 

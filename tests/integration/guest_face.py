@@ -24,6 +24,7 @@ from forewarn.guest.board.board import Board
 from forewarn.guest.http.listeners import Listen
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings, Limits
+from tests.process import PATIENCE
 from tests.unit.documents import event as event
 
 Result = TypeVar("Result")
@@ -69,7 +70,7 @@ class Client:
 
     def __init__(self, address: tuple[str, int], source: str | None = None) -> None:
         self.socket = socket.create_connection(
-            address, timeout=5, source_address=(source, 0) if source is not None else None
+            address, timeout=PATIENCE, source_address=(source, 0) if source is not None else None
         )
         self._received = b""
 
@@ -199,7 +200,7 @@ class Face:
             return await work
 
         future: Future[Result] = asyncio.run_coroutine_threadsafe(waited(), self.loop)
-        return future.result(timeout=10)
+        return future.result(timeout=PATIENCE)
 
     def do(self, act: Callable[[], Result]) -> Result:
         async def acted() -> Result:

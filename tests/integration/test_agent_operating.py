@@ -146,6 +146,7 @@ def test_status_needs_none_of_the_agents_secrets(tmp_path: Path) -> None:
     assert "The agent does not run: nothing is prepared." in ran.stdout
 
 
+@pytest.mark.usefixtures("started_anew")  # it is known by its command line
 def test_the_doctor_knows_the_agent(service: Program, tmp_path: Path) -> None:
     with agent_of(service, "web-0", tmp_path) as agent:
         url = f"http://127.0.0.1:{port_of(service, 'web-0')}"
@@ -198,6 +199,7 @@ def test_a_dry_run_says_what_it_would_do(service: Program, tmp_path: Path) -> No
         assert lines_of(tmp_path / "ran") == []
 
 
+@pytest.mark.usefixtures("started_anew")  # it is known by its command line
 def test_a_dry_run_takes_nothing_from_the_machine_and_says_that_it_is_one(
     service: Program, tmp_path: Path
 ) -> None:

@@ -134,7 +134,7 @@ def test_the_commands_end_is_reported_when_the_server_is_back(program: Program, 
 def test_an_end_that_could_not_be_reported_is_told_with_how_to_report_it(
     program: Program, tmp_path: Path, code: int, report: str
 ) -> None:
-    with gated(program.operators, tmp_path, *FREEZE, "--heartbeat", "1", *WORK) as gate:
+    with gated(program.operators, tmp_path, *FREEZE, "--heartbeat", "5", *WORK) as gate:
         begin(program, tmp_path, gate)
         id_ = the_order(program)["id"]
         program.kill()

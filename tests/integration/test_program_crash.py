@@ -16,6 +16,8 @@ import pytest
 
 from tests.process import PATIENCE, Guest, Program, operator_client, sample_fleet
 
+pytestmark = pytest.mark.usefixtures("with_fsync")
+
 KILLS = 9
 # While it starts, a server writes too: migrations, the fleet, what has fallen due meanwhile.
 KILLS_AT_START = 3

@@ -10,6 +10,8 @@ import pytest
 
 from tests.process import PATIENCE, Held, Program, free_port, sample_fleet, until
 
+pytestmark = pytest.mark.usefixtures("started_anew")
+
 
 def machines(fleet: Path) -> list[dict[str, Any]]:
     declared: list[dict[str, Any]] = tomllib.loads(fleet.read_text())["machines"]
