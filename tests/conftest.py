@@ -35,7 +35,7 @@ _numbers = itertools.count()
 
 def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
-        # Ignored, as under nohup, it would be ignored by the programs under test too; a handler is not passed on.
+        # Ignored, as under nohup, programs under test would ignore it too; a handler is not passed on.
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
     if not hasattr(config, "workerinput"):
