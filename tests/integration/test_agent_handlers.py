@@ -20,7 +20,7 @@ from forewarn.agent.handling import EVERYTHING, Again, Command, Never, Outcome, 
 from forewarn.agent.programs.output import Output
 from forewarn.agent.setup.agent_config import parse
 from forewarn.agent.setup.handler import Handler
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 from tests.agents import MACHINE, Stage, event, settled
 from tests.mail_server import mail_server
 from tests.process import PATIENCE, until
@@ -249,7 +249,7 @@ def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
         await awaited(lambda: any("it was not done within 1 s, and was ended" in line for line in stage.said))
         for file in ("pid", "child"):
             pid = int((tmp_path / file).read_text())
-            await awaited(lambda pid=pid: platform.process_started(pid) is None)  # type: ignore[misc]
+            await awaited(lambda pid=pid: system.process_started(pid) is None)  # type: ignore[misc]
         await over(stage)
 
     play(scene())
@@ -264,7 +264,7 @@ def test_a_program_is_ended_when_its_event_vanishes(tmp_path: Path) -> None:
         await stage.show(event())
         pid = int(await awaited(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
         await over(stage)
-        assert platform.process_started(pid) is None
+        assert system.process_started(pid) is None
         assert (tmp_path / "back").exists()
 
     play(scene())
@@ -305,7 +305,7 @@ def test_how_a_program_ended_meanwhile_is_known(tmp_path: Path) -> None:
         assert attempt.process is not None
         await stage.stop()
         (tmp_path / "go").touch()
-        await awaited(lambda: platform.process_started(attempt.process.pid) is None)  # type: ignore[union-attr]
+        await awaited(lambda: system.process_started(attempt.process.pid) is None)  # type: ignore[union-attr]
         stage.start()
         await stage.show(event())
         await awaited(lambda: "drain: prepare failed: exit code 3" in stage.said)
@@ -329,7 +329,7 @@ def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_pat
         assert attempt is not None
         assert attempt.process is not None
         os.killpg(attempt.process.pid, signal.SIGKILL)  # as a reboot would
-        await awaited(lambda: platform.process_started(attempt.process.pid) is None)  # type: ignore[union-attr]
+        await awaited(lambda: system.process_started(attempt.process.pid) is None)  # type: ignore[union-attr]
         stage.start()
         await stage.show(event())
         await awaited(lambda: stage.endpoint.approved)
@@ -357,7 +357,7 @@ def test_a_program_may_be_ended_and_run_again_instead(tmp_path: Path) -> None:
         assert (tmp_path / "ran").read_text().split() == ["1", "2"]
         assert attempt is not None
         assert attempt.process is not None
-        assert platform.process_started(attempt.process.pid) is None
+        assert system.process_started(attempt.process.pid) is None
         await over(stage)
 
     play(scene())
@@ -419,10 +419,10 @@ def test_a_program_whose_event_is_gone_after_a_restart_is_ended_before_it_comes_
         await stage.show(event())
         pid = int(await awaited(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
         await stage.stop()
-        assert platform.process_started(pid) is not None
+        assert system.process_started(pid) is not None
         stage.start()
         await over(stage)
-        assert platform.process_started(pid) is None
+        assert system.process_started(pid) is None
         assert not (tmp_path / "early").exists()
         assert "drain: recover ready" in stage.said
 
@@ -908,11 +908,11 @@ def test_the_process_of_a_pid_file_is_ended_and_started(tmp_path: Path) -> None:
         stage.start()
         await stage.show(event())
         await awaited(lambda: stage.endpoint.approved)
-        assert platform.process_started(first) is None
+        assert system.process_started(first) is None
         await over(stage)
         second = int(pid_file.read_text())
         assert second != first
-        assert platform.process_started(second) is not None
+        assert system.process_started(second) is not None
         os.kill(second, signal.SIGKILL)
 
     play(scene())

@@ -14,7 +14,7 @@ import pytest
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Changed, Ended, Left, Over, Owed, ProgramRunning, TakenUp
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 from tests.agent_program import NAMED, AgentProgram, agent_of, config, lines_of, port_of, serving
 from tests.process import Program, free_port, until
 from tests.scripted import answer, scripted
@@ -101,7 +101,7 @@ def test_killed_while_a_handler_runs_it_waits_for_it_and_runs_nothing_twice(
         until(lambda: lines_of(tmp_path / "ran"), what="the hook to run")
         agent.kill()
         assert isinstance(running, ProgramRunning)
-        assert platform.process_started(running.pid) == running.started
+        assert system.process_started(running.pid) == running.started
         agent.start()
         (tmp_path / "go").touch()
         agent.wait_for(Approved)
@@ -245,7 +245,7 @@ def test_what_it_has_stopped_is_started_by_the_agent_after_the_one_that_was_kill
         # Whether it was killed before the signal or after: in the end the process is gone.
         agent.start()
         agent.wait_for(Approved)
-        assert platform.process_started(first) is None
+        assert system.process_started(first) is None
         agent.kill()
         service.advance(900)
         agent.start()

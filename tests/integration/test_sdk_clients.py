@@ -344,7 +344,7 @@ def test_a_path_is_sent_as_it_can_be(connect: Connect) -> None:
 
 # Finding the endpoint
 
-LEASED = LeaseSource(place="/run/lease", leases=(Lease(address="10.0.0.7"),))
+LEASED = LeaseSource(where="/run/lease", leases=(Lease(address="10.0.0.7"),))
 NOWHERE = "http://127.0.0.1:1"
 KINDS = pytest.mark.parametrize("kind", ["blocking", "awaited"])
 
@@ -395,17 +395,17 @@ def test_a_closed_door_is_not_looked_at_again(kind: str) -> None:
 
 @KINDS
 def test_the_lease_that_was_written_last_counts(kind: str) -> None:
-    old = LeaseSource(place="/run/old", leases=(Lease(address="10.0.0.6"),))
+    old = LeaseSource(where="/run/old", leases=(Lease(address="10.0.0.6"),))
     gone = LeaseSource(
-        place="/run/gone", leases=(Lease(address="10.0.0.8", expires=datetime(2026, 1, 1, tzinfo=UTC)),)
+        where="/run/gone", leases=(Lease(address="10.0.0.8", expires=datetime(2026, 1, 1, tzinfo=UTC)),)
     )
-    closed = LeaseSource(place="/run/closed", trouble="Permission denied")
+    closed = LeaseSource(where="/run/closed", trouble="Permission denied")
     assert discovered(kind, around(lease_sources=[old, LEASED, gone, closed])) == "http://10.0.0.7"
 
 
 @KINDS
 def test_no_endpoint_is_an_error_that_says_where_it_was_looked_for(kind: str) -> None:
-    empty, time = LeaseSource(place="/run/empty"), Time()
+    empty, time = LeaseSource(where="/run/empty"), Time()
     with pytest.raises(NoEndpoint) as caught:
         discovered(kind, around(lease_sources=[empty]), time=time)
     said = str(caught.value)

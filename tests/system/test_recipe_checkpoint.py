@@ -12,7 +12,7 @@ import pytest
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Ended, Ending, Over
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 from tests.agent_program import AgentProgram, lines_of, serving
 from tests.process import Program, running, until
 from tests.recipe_agents import EXAMPLES, agent_with, rehearsed
@@ -47,7 +47,7 @@ class Computation:
     def pid(self) -> int | None:
         """Return the number of the process that runs, if one does."""
         pid = int(self.pid_file.read_text() or 0) if self.pid_file.exists() else 0
-        return pid if pid and platform.process_started(pid) is not None else None
+        return pid if pid and system.process_started(pid) is not None else None
 
     def saved(self) -> tuple[int, int]:
         found = json.loads(self.checkpoint.read_text())
@@ -86,7 +86,7 @@ def switch_off(computation: Computation, agent: AgentProgram) -> None:
 def is_gone(pid: int) -> bool:
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)  # ours, where the test has started it
-    return platform.process_started(pid) is None
+    return system.process_started(pid) is None
 
 
 def primes_below(limit: int) -> int:

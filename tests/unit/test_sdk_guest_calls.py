@@ -103,7 +103,7 @@ def test_an_answer_without_a_question_is_no_document() -> None:
 
 def test_a_lease_that_comes_while_it_is_looked_for_is_seen() -> None:
     endpoint = Endpoint(SILENCE, refused(429), SILENCE)
-    leased = (LeaseSource(place="/run/lease", leases=(Lease(address="10.0.0.7"),)),)
+    leased = (LeaseSource(where="/run/lease", leases=(Lease(address="10.0.0.7"),)),)
     sights = [Surroundings(now=START, lease_sources=leased if look == 2 else ()) for look in range(3)]
     looking = discover(GuestCalls(), lambda: sights.pop(0), now=endpoint.now, within=60.0)
     found = endpoint.run(looking)

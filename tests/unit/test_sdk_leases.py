@@ -162,7 +162,7 @@ def test_lease_files_are_found_where_each_client_keeps_them_the_newest_last(tmp_
         path.write_text(text)
         os.utime(path, (number, number))
     found = list(lease_files(tmp_path))
-    assert [source.place for source in found] == [str(tmp_path / name) for name in written]
+    assert [source.where for source in found] == [str(tmp_path / name) for name in written]
     assert all(source.leases for source in found)
 
 

@@ -70,18 +70,18 @@ class Rule:
         return self._whose(event.resources, ready_for=ready_for)
 
     def _whose(self, resources: Sequence[str], *, ready_for: float) -> Decision:
-        place = _place(self.machine, resources)
-        if place is None:
+        index = _index(self.machine, resources)
+        if index is None:
             return No("it does not name this machine")
         match self.approver:
             case Approver.SELF if len(resources) > 1:
                 return No(f"it names {len(resources)} machines, not this one alone")
-            case Approver.FIRST if ready_for < (turn := place * SUCCESSION_SECONDS):
+            case Approver.FIRST if ready_for < (turn := index * SUCCESSION_SECONDS):
                 return Wait(turn - ready_for, f"{resources[0]} is first")
             case _:
                 return Yes()
 
 
-def _place(machine: str, resources: Sequence[str]) -> int | None:
+def _index(machine: str, resources: Sequence[str]) -> int | None:
     names = [name.casefold() for name in resources]
     return names.index(machine.casefold()) if machine.casefold() in names else None

@@ -23,9 +23,9 @@ from forewarn.agent.setup.options import Options
 from forewarn.agent.setup.summary import problems
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.sdk import platform
 from forewarn.sdk.errors import GuestError
 from forewarn.sdk.instances import Instance
+from forewarn.sdk.platform import system
 from forewarn.sdk.replies import backoff
 
 STATUS_SECONDS = 30.0
@@ -49,7 +49,7 @@ def _alone(journal: Path) -> Any:
     """Hold the lock of a journal: it takes one agent at a time."""
     try:
         journal.parent.mkdir(parents=True, exist_ok=True)
-        held = platform.hold_file(lock_of(journal))
+        held = system.hold_file(lock_of(journal))
     except OSError as error:
         raise Invalid(f"journal {journal} cannot be written: {error.strerror}") from None
     if held is None:
@@ -79,9 +79,9 @@ class AgentDaemon:
     async def run(self) -> None:
         """Watch until SIGTERM or SIGINT; SIGHUP reloads the config."""
         stopping = asyncio.Event()
-        platform.on_signal("SIGTERM", stopping.set)
-        platform.on_signal("SIGINT", stopping.set)
-        platform.on_signal("SIGHUP", self._reload)
+        system.on_signal("SIGTERM", stopping.set)
+        system.on_signal("SIGINT", stopping.set)
+        system.on_signal("SIGHUP", self._reload)
         async with AsyncExitStack() as stack:
             await self._listen(stack)
             tasks = [asyncio.create_task(each) for each in (self._watch(), self._report(), stopping.wait())]

@@ -15,7 +15,7 @@ UNKNOWN_DURATION = -1
 # A system takes a quarter of a megabyte in all, or less; what is longer is on stdin, whole.
 LONGEST_VARIABLE = 16 * 1024
 
-_PLACE = re.compile(r"\$\{([^{}]*)\}")
+_PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 
 
 def as_wire(event: Event) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _fit(value: str) -> str:
 
 def checked_template(text: str) -> str:
     """Refuse a template with a name in it that there is not."""
-    for name in _PLACE.findall(text):
+    for name in _PLACEHOLDER.findall(text):
         if name not in NAMES:
             raise Invalid(f"${{{name}}} is not known; expected one of {', '.join(NAMES)}")
     return text
@@ -96,7 +96,7 @@ def checked_template(text: str) -> str:
 
 def filled(template: Any, facts: Mapping[str, str]) -> Any:
     """Fill a template, or all texts in a structure of them."""
-    return mapped(template, lambda text: _PLACE.sub(lambda place: facts[place[1]], text))
+    return mapped(template, lambda text: _PLACEHOLDER.sub(lambda index: facts[index[1]], text))
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:

@@ -19,9 +19,9 @@ ADVICE = "Say where it is: FOREWARN_ENDPOINT=http://HOST:PORT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A place where the endpoint was looked for, what was found there, and the URL if that is it."""
+    """Where the endpoint was looked for, what was found there, and the URL if that is it."""
 
-    place: str
+    where: str
     found: str
     url: str | None = None
 
@@ -34,14 +34,14 @@ class Discovery:
 
     @property
     def found(self) -> Finding | None:
-        """The place that has it."""
+        """The finding that has it."""
         return next((finding for finding in self.findings if finding.url is not None), None)
 
     @property
     def url(self) -> str:
         """The endpoint; an error that says where it was looked for, if there is none."""
         if self.found is None or self.found.url is None:
-            looked = [f"{finding.place}: {finding.found}" for finding in self.findings]
+            looked = [f"{finding.where}: {finding.found}" for finding in self.findings]
             lines = "".join(f"\n  {line}" for line in looked)
             raise NoEndpoint(f"no metadata endpoint was found.{lines}\n{ADVICE}", looked=looked)
         return self.found.url
@@ -65,9 +65,9 @@ def discover(
         try:
             calls.read_document(calls.heard(reply))
         except GuestError as error:
-            usual, trouble = Finding(place=seen.default_url, found=str(error)), error
+            usual, trouble = Finding(where=seen.default_url, found=str(error)), error
         else:
-            usual = Finding(place=seen.default_url, found="answers", url=seen.default_url)
+            usual = Finding(where=seen.default_url, found="answers", url=seen.default_url)
             return Discovery(findings=(*named, usual))
         looked = Discovery(findings=(*named, usual, *_leases(seen)))
         failures += 1
@@ -77,7 +77,7 @@ def discover(
 
 
 def _first_found(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Look at places in turn, until one has it."""
+    """Look at findings in turn, until one has it."""
     looked: list[Finding] = []
     for finding in findings:
         looked.append(finding)
@@ -89,25 +89,25 @@ def _first_found(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _leases(around: Surroundings) -> tuple[Finding, ...]:
     # The newest lease counts.
     found = _first_found(_lease(source, around) for source in reversed(around.lease_sources))
-    return found or (Finding(place="DHCP leases", found="there are none"),)
+    return found or (Finding(where="DHCP leases", found="there are none"),)
 
 
 def _variable(name: str, value: str) -> Finding:
-    place = f"the environment, {name}"
+    where = f"the environment, {name}"
     if not value.strip():
-        return Finding(place=place, found="not set")
+        return Finding(where=where, found="not set")
     try:
-        return Finding(place=place, found=value, url=base_url(value))
+        return Finding(where=where, found=value, url=base_url(value))
     except NoEndpoint as error:
         raise NoEndpoint(f"{name}: {error}") from None
 
 
 def _lease(source: LeaseSource, around: Surroundings) -> Finding:
     if source.trouble is not None:
-        return Finding(place=source.place, found=f"cannot be read: {source.trouble}")
+        return Finding(where=source.where, found=f"cannot be read: {source.trouble}")
     lease = current(source.leases, now=around.now)
     if lease is not None:
         return Finding(
-            place=source.place, found=f"option 245 is {lease.address}", url=f"http://{lease.address}"
+            where=source.where, found=f"option 245 is {lease.address}", url=f"http://{lease.address}"
         )
-    return Finding(place=source.place, found="option 245 has expired" if source.leases else "no option 245")
+    return Finding(where=source.where, found="option 245 has expired" if source.leases else "no option 245")

@@ -42,9 +42,9 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseSource:
-    """A place where leases are kept, and those with option 245 in it, oldest first."""
+    """Where leases are kept, and those of them with option 245, oldest first."""
 
-    place: str
+    where: str
     leases: tuple[Lease, ...] = ()
     trouble: str | None = None  # why it could not be read
 
@@ -75,14 +75,14 @@ def parse_networkd(text: str) -> tuple[Lease, ...]:
 
 def parse_registry(data: bytes) -> tuple[Lease, ...]:
     """Read the value `DhcpInterfaceOptions` of a network interface in Windows' registry."""
-    found, place = [], 0
-    while place + _REGISTRY_HEAD.size <= len(data):
-        code, _, length, vendor, expires = _REGISTRY_HEAD.unpack_from(data, place)
-        place += _REGISTRY_HEAD.size
-        address = _address(data[place : place + length])
+    found, offset = [], 0
+    while offset + _REGISTRY_HEAD.size <= len(data):
+        code, _, length, vendor, expires = _REGISTRY_HEAD.unpack_from(data, offset)
+        offset += _REGISTRY_HEAD.size
+        address = _address(data[offset : offset + length])
         if code == OPTION and not vendor and address is not None:
             found.append(Lease(address=address, expires=datetime.fromtimestamp(expires, UTC)))
-        place += -(-length // _ALIGNMENT) * _ALIGNMENT
+        offset += -(-length // _ALIGNMENT) * _ALIGNMENT
     return tuple(found)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from forewarn.clock import SystemClock
-from forewarn.sdk import platform
 from forewarn.sdk.leases import LeaseSource
+from forewarn.sdk.platform import system
 
 DEFAULT_URL = "http://169.254.169.254"
 
@@ -25,5 +25,5 @@ class Surroundings:
 def surroundings() -> Surroundings:
     """Look around in this machine."""
     return Surroundings(
-        now=SystemClock().now(), environ=dict(os.environ), lease_sources=tuple(platform.lease_sources())
+        now=SystemClock().now(), environ=dict(os.environ), lease_sources=tuple(system.lease_sources())
     )

@@ -50,21 +50,15 @@ class Endpoints:
 
     async def approve(self, *events: Event | str) -> None:
         """Let events start."""
-        if self._client is None:
-            raise Unavailable("no endpoint is known yet")
-        await self._client.approve(*events)
+        await self._found.approve(*events)
 
     async def instance(self) -> Instance:
         """Ask who this machine is."""
-        if self._client is None:
-            raise Unavailable("no endpoint is known yet")
-        return await self._client.instance()
+        return await self._found.instance()
 
     async def check(self) -> None:
         """Check that it answers at all."""
-        if self._client is None:
-            raise Unavailable("no endpoint is known yet")
-        await self._client.events()
+        await self._found.events()
 
     async def watch(self, *, trouble: OnEndpointTrouble | None = None) -> AsyncIterator[Document]:
         """Yield documents as they change, from whichever endpoint answers."""
@@ -81,7 +75,7 @@ class Endpoints:
         failures = 0
         while self._client is None or self._abandoned:
             try:
-                found = await self._found()
+                found = await self._search()
                 await self.close()
                 self._client, self._abandoned = found, False
             except GuestError as error:
@@ -99,11 +93,17 @@ class Endpoints:
             await client.aclose()
 
     @property
+    def _found(self) -> AsyncGuestClient:
+        if self._client is None:
+            raise Unavailable("no endpoint is known yet")
+        return self._client
+
+    @property
     def _has_others(self) -> bool:
         """Whether there may be another than the one that is known."""
         return len(self._urls) != 1
 
-    async def _found(self) -> AsyncGuestClient:
+    async def _search(self) -> AsyncGuestClient:
         if not self._urls:
             return await AsyncGuestClient.discover(persistence=ONE_TRY)
         if len(self._urls) == 1:

@@ -4,6 +4,7 @@ Everything is written to the journal before it is done and after, so another age
 """
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from typing import Any
 
@@ -227,11 +228,9 @@ class EventCare:
     async def _pause(self, seconds: float | None) -> None:
         """Wait for news, or for so long. Nothing may be awaited between reading the event and this."""
         self._news.clear()
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._news.wait()
-        except TimeoutError:
-            pass
 
     def _log_once(self, message: str, *, warning: bool = False) -> None:
         if message not in self._logged:

@@ -12,8 +12,8 @@ from forewarn.agent.journal.entries import Owed, ProgramRunning
 from forewarn.agent.journal.tracked_events import ProcessId, TrackedEvent
 from forewarn.agent.programs.runs import Exited, Invocation, Lost, NotRun, ProgramRun
 from forewarn.agent.setup.handler import Handler, OnRestart
-from forewarn.sdk import platform
 from forewarn.sdk.documents import Event
+from forewarn.sdk.platform import system
 
 # EX_TEMPFAIL of sysexits.h: the caller is invited to try again.
 TRY_AGAIN = 75
@@ -86,7 +86,7 @@ class Launch:
         order = Invocation(
             words=command.words,
             environment={**self._context.environment, **command.environment, **environment_of(task)},
-            identity={} if command.user is None else platform.identity_of(command.user),
+            identity={} if command.user is None else system.identity_of(command.user),
             input=json.dumps(as_wire(task.event)),
         )
 

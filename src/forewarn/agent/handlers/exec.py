@@ -15,7 +15,7 @@ from typing import Any
 from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 from forewarn.wire import fields
 
 # What editors and package managers leave beside a program, which is not meant to be run.
@@ -39,8 +39,8 @@ def _folder(value: object) -> Path:
 
 
 def _user(value: object) -> str:
-    if not platform.HAS_USERS:
-        raise Invalid(f"{platform.cannot_become(str(value))}: leave it out")
+    if not system.HAS_USERS:
+        raise Invalid(f"{system.cannot_become(str(value))}: leave it out")
     return fields.name(value)
 
 
@@ -147,7 +147,7 @@ class Exec:
     def problems(self) -> Sequence[str]:
         """Return which programs would be refused, and why they cannot be run as their user."""
         found = [refused(words[0]) for words in self.commands.values()]
-        if self.user is not None and (why := platform.cannot_become(self.user)):
+        if self.user is not None and (why := system.cannot_become(self.user)):
             found.append(f"user: {why}")
         return [problem for problem in dict.fromkeys(found) if problem]
 
@@ -158,4 +158,4 @@ def refused(program: str) -> str | None:
     if path is None:
         exists = os.path.exists(program)
         return f"{program} is not executable: `chmod +x {program}`" if exists else f"{program} does not exist"
-    return platform.others_can_change(Path(path))
+    return system.others_can_change(Path(path))

@@ -14,7 +14,7 @@ from forewarn.agent.facts import checked_template, facts_of, filled
 from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import EVERYTHING, Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 from forewarn.wire import fields
 
 ANSWER_SECONDS = 5.0
@@ -189,7 +189,7 @@ async def _sessions(socket: str, servers: Sequence[str]) -> int:
 async def _ask(socket: str, command: str) -> str:
     async with asyncio.timeout(ANSWER_SECONDS):
         if socket.startswith("/"):
-            reader, writer = await platform.connect_locally(socket)
+            reader, writer = await system.connect_locally(socket)
         else:
             host, _, port = socket.rpartition(":")
             reader, writer = await asyncio.open_connection(host, int(port))

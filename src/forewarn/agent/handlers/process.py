@@ -15,7 +15,7 @@ from forewarn.agent.handlers.exec import command, refused
 from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 from forewarn.wire import fields
 
 LOOK_EVERY = 0.1
@@ -164,17 +164,17 @@ class PidFile:
     async def prepare(self, task: Task) -> Outcome:
         """Ask it to end, and wait until it has."""
         pid = self._pid()
-        started = None if pid is None else platform.process_started(pid)
+        started = None if pid is None else system.process_started(pid)
         if pid is None or started is None:
             return NOT_RUNNING
         task.owe(str(self.path))
         try:
-            platform.ask_to_end(pid, self.signal)
+            system.ask_to_end(pid, self.signal)
         except ProcessLookupError:
             return NOT_RUNNING
         except PermissionError:
             return Never(f"process {pid} of {self.path} may not be ended by the agent")
-        while platform.process_started(pid) == started:  # noqa: ASYNC110 - nobody announces the end of a process
+        while system.process_started(pid) == started:  # noqa: ASYNC110 - nobody announces the end of a process
             await asyncio.sleep(LOOK_EVERY)
         return Ready(f"process {pid} has ended")
 
@@ -183,7 +183,7 @@ class PidFile:
         if not task.owes(str(self.path)):
             return LEFT_DOWN
         pid = self._pid()
-        if self.start is None or (pid is not None and platform.process_started(pid) is not None):
+        if self.start is None or (pid is not None and system.process_started(pid) is not None):
             return Ready()
         if refusal := refused(self.start[0]):
             return Never(refusal)

@@ -14,7 +14,7 @@ from typing import IO, Any
 from forewarn.agent.journal.entries import Entry, as_json, from_json
 from forewarn.agent.journal.tracked_events import TrackedEvents, after, entries_of, replay, unwritten_debts
 from forewarn.core.errors import Invalid
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 
 FORMAT = 1
 # Rewritten without what is over when it is longer than this; an event leaves about two kilobytes. While
@@ -89,7 +89,7 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
         part.replace(self.path)
-        platform.sync_folder(self.path.parent)
+        system.sync_folder(self.path.parent)
         self.close()
         self._file = self.path.open("ab", buffering=0)
         self._size = self._kept = self._file.tell()

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from forewarn.agent.journal.tracked_events import ProcessId
 from forewarn.agent.programs.output import Output
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 
 # Its path stays: an agent that runs on while its package is replaced starts programs by it.
 KEEPER = Path(__file__).parent.with_name("keeper.py")
@@ -28,7 +28,7 @@ class Invocation:
 
     words: Sequence[str]
     environment: Mapping[str, str]
-    identity: Mapping[str, Any] = field(default_factory=dict)  # its user, as `platform.identity_of` returns
+    identity: Mapping[str, Any] = field(default_factory=dict)  # its user, as `system.identity_of` returns
     input: str
 
 
@@ -81,7 +81,7 @@ class ProgramRun:
         """Whether it has not ended."""
         if self._child is not None:
             return self._child.poll() is None
-        return platform.process_started(self.process.pid) == self.process.started
+        return system.process_started(self.process.pid) == self.process.started
 
     @property
     def has_result(self) -> bool:
@@ -102,11 +102,11 @@ class ProgramRun:
     async def end(self, hear: Callable[[str], None] = lambda _: None) -> None:
         """End it, and all it has started."""
         for force in (False, True):
-            platform.end_tree(self.process.pid, force=force)
+            system.end_tree(self.process.pid, force=force)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.wait(hear), GRACE_SECONDS)
                 break
-        platform.end_tree(self.process.pid, force=True)  # what it has left behind
+        system.end_tree(self.process.pid, force=True)  # what it has left behind
         if self._child is not None:
             self._child.wait()
 
@@ -162,9 +162,9 @@ class ProgramRuns:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                **platform.own_group(),
+                **system.own_group(),
             )
-        process = ProcessId(child.pid, platform.process_started(child.pid) or "")
+        process = ProcessId(child.pid, system.process_started(child.pid) or "")
         written_down(process)
         _send(child, {**_plain(order), "result": None if base is None else str(_file(base, "result"))})
         return ProgramRun(base, process, child)

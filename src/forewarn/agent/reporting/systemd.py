@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from forewarn.clock import monotonic
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 from forewarn.wire.text import on_one_line
 
 # Twice for each time that systemd looks, as sd_watchdog_enabled(3) advises.
@@ -43,4 +43,4 @@ class Systemd:
 
     def _tell(self, *lines: str) -> None:
         if self._address:
-            platform.tell_locally(self._address, "\n".join(map(on_one_line, lines)).encode(errors="replace"))
+            system.tell_locally(self._address, "\n".join(map(on_one_line, lines)).encode(errors="replace"))

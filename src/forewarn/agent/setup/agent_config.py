@@ -17,8 +17,7 @@ from forewarn.agent.facts import mapped
 from forewarn.agent.handlers import kinds
 from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
-from forewarn.agent.setup.toml_lines import Path as Place
-from forewarn.agent.setup.toml_lines import line_of
+from forewarn.agent.setup.toml_lines import KeyPath, line_of
 from forewarn.agent.urls import endpoint
 from forewarn.core.errors import Invalid
 from forewarn.core.words import EventType, Source
@@ -194,7 +193,7 @@ class _ConfigReader:
         self._secrets: set[str] = set()
         self._variables: set[str] = set()
         self._remarks: list[str] = []
-        self._secretive: set[Place] = set()  # the fields that hold one
+        self._secretive: set[KeyPath] = set()  # the fields that hold one
 
     def settings(self, whole: Mapping[str, object]) -> AgentSettings:
         top = self._fields(whole, _TOP, (), "")
@@ -207,10 +206,10 @@ class _ConfigReader:
         agent = self.settings(whole)
         top = self._fields(whole, _TOP, (), "")
         handlers: list[Handler] = []
-        for place, table in enumerate(top.get("handlers", ())):
+        for index, table in enumerate(top.get("handlers", ())):
             if not isinstance(table, Mapping):
-                raise self._at(("handlers",), f"handlers[{place}]: expected a table, as [[handlers]]")
-            handlers += self._handlers(table, place, {handler.name for handler in handlers})
+                raise self._at(("handlers",), f"handlers[{index}]: expected a table, as [[handlers]]")
+            handlers += self._handlers(table, index, {handler.name for handler in handlers})
         return Config(
             agent=agent,
             handlers=tuple(handlers),
@@ -219,10 +218,10 @@ class _ConfigReader:
             variables=frozenset(self._variables),
         )
 
-    def _handlers(self, table: Mapping[str, object], place: int, taken: set[str]) -> list[Handler]:
-        path: Place = ("handlers", place)
+    def _handlers(self, table: Mapping[str, object], index: int, taken: set[str]) -> list[Handler]:
+        path: KeyPath = ("handlers", index)
         name = table.get("name")
-        where = f"handlers[{place}]{f' {fields.shown(name)}' if name else ''}: "
+        where = f"handlers[{index}]{f' {fields.shown(name)}' if name else ''}: "
         for needed in ("name", "kind"):
             if needed not in table:
                 raise self._at(path, f"{where}{needed}: expected it, but it is missing")
@@ -242,12 +241,12 @@ class _ConfigReader:
             raise self._at((*path, "name"), f"{where}name: another handler is called {twice!r} already")
         return made
 
-    def _common(self, table: Mapping[str, object], path: Place, where: str) -> dict[str, Any]:
+    def _common(self, table: Mapping[str, object], path: KeyPath, where: str) -> dict[str, Any]:
         known = {**_HANDLER, **_WHEN}
         common = {key: value for key, value in table.items() if key.replace("-", "_") in known}
         return self._fields(common, known, path, where)
 
-    def _declared(self, kind: str, own: Mapping[str, Any], path: Place, where: str) -> list[kinds.Declared]:
+    def _declared(self, kind: str, own: Mapping[str, Any], path: KeyPath, where: str) -> list[kinds.Declared]:
         if kind not in kinds.known():
             raise self._at(
                 (*path, "kind"), f"{where}kind: expected one of {', '.join(kinds.known())}, got {kind!r}"
@@ -260,7 +259,9 @@ class _ConfigReader:
         known = {**{name: _HANDLER.get(name, fields.text) for name in (*_HANDLER, *_WHEN)}, **readers}
         return kinds.declare(kind, self._fields(resolved, known, path, where))
 
-    def _fields(self, table: Mapping[str, Any], readers: Readers, path: Place, where: str) -> dict[str, Any]:
+    def _fields(
+        self, table: Mapping[str, Any], readers: Readers, path: KeyPath, where: str
+    ) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key, value in table.items():
             try:
@@ -277,7 +278,7 @@ class _ConfigReader:
             values |= found
         return values
 
-    def _resolved(self, key: str, value: object, path: Place, where: str) -> object:
+    def _resolved(self, key: str, value: object, path: KeyPath, where: str) -> object:
         """Put in what the environment or a file holds; remember what must not be logged."""
 
         def resolve(text: str) -> str:
@@ -291,7 +292,7 @@ class _ConfigReader:
             mapped(resolved, self._keep)
         return resolved
 
-    def _outside(self, found: re.Match[str], path: Place, where: str) -> str:
+    def _outside(self, found: re.Match[str], path: KeyPath, where: str) -> str:
         source, name = found.groups()
         if source == "env":
             if name not in self._environment:
@@ -310,7 +311,7 @@ class _ConfigReader:
         self._secrets |= {each for each in written if len(each) >= SHORTEST_SECRET}
         return secret
 
-    def _at(self, path: Place, refusal: str, *, unless_said: str = "") -> Invalid:
+    def _at(self, path: KeyPath, refusal: str, *, unless_said: str = "") -> Invalid:
         if refusal.startswith(f"{self._name} line "):
             return Invalid(refusal)
         line = line_of(self._text, path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from forewarn.agent.journal.journal_file import lock_of
 from forewarn.agent.setup.agent_config import AgentSettings
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ def check(agent: AgentSettings) -> Preflight:
 def _is_held(journal: Path) -> bool:
     lock = lock_of(journal)
     try:
-        return lock.exists() and platform.is_held(lock)
+        return lock.exists() and system.is_held(lock)
     except OSError:
         return False
 

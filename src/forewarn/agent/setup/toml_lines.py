@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeAlias
 
-Path: TypeAlias = tuple[str | int, ...]
+KeyPath: TypeAlias = tuple[str | int, ...]
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(
@@ -19,23 +19,23 @@ _KEY = re.compile(
 _PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 
-def line_of(text: str, path: Path) -> int | None:
+def line_of(text: str, path: KeyPath) -> int | None:
     """Find the line of a field, or else of the nearest thing around it; None if nothing of it is there."""
-    places = dict(_places(text))
+    lines = dict(_lines(text))
     for length in range(len(path), 0, -1):
         sought = path[:length]
         # A list of tables has no line of its own but that of its first, nor has a table that is only written
         # through what it holds.
-        inside = (line for place, line in places.items() if place[:length] == sought)
-        if found := places.get(sought) or next(inside, None):
+        inside = (line for path, line in lines.items() if path[:length] == sought)
+        if found := lines.get(sought) or next(inside, None):
             return found
     return None
 
 
-def _places(text: str) -> Iterator[tuple[Path, int]]:
+def _lines(text: str) -> Iterator[tuple[KeyPath, int]]:
     lines = text.splitlines()
-    around: Path = ()
-    counted: Counter[Path] = Counter()
+    around: KeyPath = ()
+    counted: Counter[KeyPath] = Counter()
     for number, line in enumerate(lines):
         if not _is_whole("\n".join(lines[:number])):
             continue
@@ -57,15 +57,15 @@ def _is_whole(text: str) -> bool:
     return True
 
 
-def _parts(dotted: str) -> Path:
+def _parts(dotted: str) -> KeyPath:
     return tuple(part.strip("\"'") for part in _PART.findall(dotted))
 
 
-def _numbered(names: Path, counted: Counter[Path]) -> Path:
+def _numbered(names: KeyPath, counted: Counter[KeyPath]) -> KeyPath:
     """Put after the name of each list of tables which one of them is meant: the last so far."""
     path: list[str | int] = []
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         path.append(name)
-        if counted[names[: place + 1]]:
-            path.append(counted[names[: place + 1]] - 1)
+        if counted[names[: index + 1]]:
+            path.append(counted[names[: index + 1]] - 1)
     return tuple(path)

@@ -78,12 +78,12 @@ def _run(**options: Any) -> None:
     import json
     import sys
 
-    from forewarn.sdk import platform
+    from forewarn.sdk.platform import system
 
     written = json.dumps({name: value for name, value in options.items() if value is not None}, default=str)
     # -P: what lies in the working directory is no part of it.
     words = [sys.executable, "-P", "-m", "forewarn.agent", written]
-    platform.become(words)
+    system.become(words)
     # Not every system can.
     from forewarn.agent.__main__ import main
 

@@ -11,7 +11,7 @@ from forewarn.agent.setup.agent_config import AgentSettings
 from forewarn.cli import terminal
 from forewarn.clock import SystemClock
 from forewarn.core.moments import format_span_briefly
-from forewarn.sdk import platform
+from forewarn.sdk.platform import system
 
 TIMEOUT_SECONDS = 5.0
 # Beside a handler's name there should be room left for what became of it.
@@ -38,7 +38,7 @@ def from_journal(settings: AgentSettings) -> dict[str, Any]:
     journal, now = settings.journal, SystemClock().now()
     told = {"journal": str(journal.absolute()), "has_run": True, "listens": settings.listen is not None}
     try:
-        told["running"] = platform.is_held(lock_of(journal))
+        told["running"] = system.is_held(lock_of(journal))
         tracked_events = read(journal.read_bytes())[1]
     except FileNotFoundError:
         return {**told, "has_run": False, "events": []}

@@ -69,7 +69,7 @@ class Report:
         """Write it for a program."""
         others = self.connected_processes
         return {
-            "looked": [{"place": each.place, "found": each.found} for each in self.findings],
+            "looked": [{"place": each.where, "found": each.found} for each in self.findings],
             "endpoint": self.url,
             "trouble": self.trouble,
             "machine": None if self.instance is None else self.instance.name,
@@ -102,7 +102,7 @@ def _located(endpoint: str | None) -> Report:
     if endpoint is not None:
         with GuestClient(endpoint) as client:
             return Report(
-                findings=(Finding(place="--endpoint", found=endpoint, url=client.url),), url=client.url
+                findings=(Finding(where="--endpoint", found=endpoint, url=client.url),), url=client.url
             )
     with GuestClient(surroundings().default_url, persistence=0) as scout:
         discovery = scout.look()
@@ -128,7 +128,7 @@ def _asked(client: GuestClient, report: Report) -> Report:
 
 def show(report: Report) -> None:
     """Print what was found, for a person."""
-    terminal.table(FINDINGS, ((each.place, each.found) for each in report.findings), empty="")
+    terminal.table(FINDINGS, ((each.where, each.found) for each in report.findings), empty="")
     terminal.echo()
     terminal.details(
         [

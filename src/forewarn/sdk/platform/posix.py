@@ -39,9 +39,9 @@ def lease_files(root: Path) -> Iterator[LeaseSource]:
     for path, parse in sorted(found, key=lambda each: (_written(each[0]), each[0])):
         try:
             leases = parse(path.read_text(encoding="utf-8", errors="replace"))
-            yield LeaseSource(place=str(path), leases=leases)
+            yield LeaseSource(where=str(path), leases=leases)
         except OSError as error:
-            yield LeaseSource(place=str(path), trouble=error.strerror or str(error))
+            yield LeaseSource(where=str(path), trouble=error.strerror or str(error))
 
 
 def _written(path: Path) -> float:

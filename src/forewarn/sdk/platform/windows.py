@@ -29,15 +29,15 @@ def lease_sources() -> Iterator[LeaseSource]:
     with registry.OpenKey(registry.HKEY_LOCAL_MACHINE, REGISTRY_KEY) as interfaces:
         for index in range(registry.QueryInfoKey(interfaces)[0]):
             name = registry.EnumKey(interfaces, index)
-            place = rf"HKLM\{REGISTRY_KEY}\{name}\{REGISTRY_VALUE}"
+            where = rf"HKLM\{REGISTRY_KEY}\{name}\{REGISTRY_VALUE}"
             try:
                 with registry.OpenKey(interfaces, name) as interface:
                     data, _ = registry.QueryValueEx(interface, REGISTRY_VALUE)
-                yield LeaseSource(place=place, leases=parse_registry(bytes(data)))
+                yield LeaseSource(where=where, leases=parse_registry(bytes(data)))
             except FileNotFoundError:
                 continue  # an interface without DHCP
             except OSError as error:
-                yield LeaseSource(place=place, trouble=str(error))
+                yield LeaseSource(where=where, trouble=str(error))
 
 
 def become(words: Sequence[str]) -> None:
