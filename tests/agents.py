@@ -105,7 +105,7 @@ class Doing:
         return ()
 
 
-class Stage:
+class AgentHarness:
     """An agent at work, in this loop."""
 
     def __init__(self, folder: Path, *handlers: Handler, **settings: Any) -> None:
@@ -128,10 +128,10 @@ class Stage:
         self.context = AgentContext(
             config=self.config,
             machine=self.machine,
-            journal=_Noting(self.journal, self.entries, lambda: self.at_a_line()),
+            journal=_RecordedJournal(self.journal, self.entries, lambda: self.at_a_line()),
             endpoint=self.endpoint,
             runs=ProgramRuns(self.folder / "runs"),
-            log=_Ear(self.said, self.warned),
+            log=_CapturedLog(self.said, self.warned),
             now=lambda: self.now,
             monotonic=lambda: self.monotonic,
         )
@@ -152,7 +152,7 @@ class Stage:
         await settled()
 
 
-class _Noting:
+class _RecordedJournal:
     """A journal, and all that was ever written to it."""
 
     def __init__(self, journal: Journal, entries: list[Entry], at_a_line: Callable[[], None]) -> None:
@@ -171,7 +171,7 @@ class _Noting:
         self._at_a_line()
 
 
-class _Ear(AgentLog):
+class _CapturedLog(AgentLog):
     """Hears what is said."""
 
     def __init__(self, said: list[str], warned: list[str]) -> None:

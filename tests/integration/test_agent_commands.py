@@ -186,7 +186,7 @@ def test_a_rehearsal_that_is_too_fast_for_the_agent_says_so(tmp_path: Path) -> N
     assert "passes in 0.1 s at 9000 times the speed: a lower --speed shows whether it is enough" in said
 
 
-def sight(*, notice: float, named: bool = True, began: float = 15.0) -> GuestEvent:
+def before(*, notice: float, named: bool = True, began: float = 15.0) -> GuestEvent:
     times = {"seen": 20.0, "approved": None, "started": began, "ended": 99.0, "used": None}
     return GuestEvent(event="A", type="Reboot", named=named, announced=10.0, notice=notice, **times)
 
@@ -194,11 +194,11 @@ def sight(*, notice: float, named: bool = True, began: float = 15.0) -> GuestEve
 @pytest.mark.parametrize(
     ("shown", "seen", "remarked"),
     [
-        (started(), sight(notice=900.0), True),
-        (event(), sight(notice=900.0), False),
-        (started(), sight(notice=0.0), False),
-        (started(), sight(notice=0.4, began=10.0), False),  # it was born so; whole seconds are told
-        (started(), sight(notice=900.0, named=False), False),
+        (started(), before(notice=900.0), True),
+        (event(), before(notice=900.0), False),
+        (started(), before(notice=0.0), False),
+        (started(), before(notice=0.4, began=10.0), False),  # it was born so; whole seconds are told
+        (started(), before(notice=900.0, named=False), False),
     ],
 )
 def test_that_an_event_was_seen_only_after_it_had_started_is_remarked(

@@ -25,7 +25,7 @@ async def first(documents: AsyncIterator[Document]) -> int:
 
 
 def test_an_endpoint_that_refuses_is_given_up_for_another() -> None:
-    async def scene() -> None:
+    async def main() -> None:
         with scripted(told(1), answer(403)) as one, scripted(AWAY, told(2)) as other:
             known = Endpoints([one.url, other.url])
             with pytest.raises(Refused):
@@ -34,7 +34,7 @@ def test_an_endpoint_that_refuses_is_given_up_for_another() -> None:
             assert known.url == other.url
             await known.close()
 
-    asyncio.run(scene())
+    asyncio.run(main())
 
 
 def test_an_endpoint_that_was_found_and_falls_silent_is_looked_for_again(
@@ -42,7 +42,7 @@ def test_an_endpoint_that_was_found_and_falls_silent_is_looked_for_again(
 ) -> None:
     monkeypatch.setattr(endpoints, "SWITCH_SECONDS", 0.02)
 
-    async def scene() -> None:
+    async def main() -> None:
         with scripted(told(1), b"") as one, scripted(told(2)) as other:
             monkeypatch.setenv("FOREWARN_ENDPOINT", one.url)
             known = Endpoints([])
@@ -52,11 +52,11 @@ def test_an_endpoint_that_was_found_and_falls_silent_is_looked_for_again(
             assert await first(documents) == 2
             await known.close()
 
-    asyncio.run(scene())
+    asyncio.run(main())
 
 
 def test_the_only_endpoint_is_not_given_up() -> None:
-    async def scene() -> None:
+    async def main() -> None:
         with scripted(answer(403), told(3)) as only:
             known = Endpoints([only.url])
             with pytest.raises(Refused):
@@ -64,4 +64,4 @@ def test_the_only_endpoint_is_not_given_up() -> None:
             assert await first(known.watch()) == 3
             await known.close()
 
-    asyncio.run(scene())
+    asyncio.run(main())

@@ -21,7 +21,7 @@ from forewarn.agent.programs.output import Output
 from forewarn.agent.setup.agent_config import parse
 from forewarn.agent.setup.handler import Handler
 from forewarn.sdk.platform import system
-from tests.agents import MACHINE, Stage, event, settled
+from tests.agents import MACHINE, AgentHarness, event, settled
 from tests.mail_server import mail_server
 from tests.process import PATIENCE, until
 from tests.receiver import receiving
@@ -60,15 +60,15 @@ async def awaited(condition: Callable[[], T]) -> T:
     return found
 
 
-def play(scene: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(scene)
+def play(main: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(main)
 
 
-async def over(stage: Stage) -> None:
+async def over(harness: AgentHarness) -> None:
     """Take the event off the list, and wait until all is undone."""
-    await stage.show()
-    await awaited(lambda: not stage.journal.tracked_events)
-    await stage.stop()
+    await harness.show()
+    await awaited(lambda: not harness.journal.tracked_events)
+    await harness.stop()
 
 
 def asked(
@@ -104,18 +104,18 @@ def asked(
 
 
 def test_a_program_is_told_everything(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(
             tmp_path,
             f"cd {tmp_path}; env | grep ^FOREWARN_ | grep -v TEST > env; cat > stdin; echo $1 said",
         )
-        stage = Stage(
+        harness = AgentHarness(
             tmp_path,
             *handlers(toml(name="drain", kind="exec", prepare=[hook, "one"], environment={"MORE": "x"})),
         )
-        stage.start()
-        await stage.show(event(description="Host server is undergoing maintenance."))
-        await awaited(lambda: stage.endpoint.approved)
+        harness.start()
+        await harness.show(event(description="Host server is undergoing maintenance."))
+        await awaited(lambda: harness.endpoint.approved)
         told = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines())
         assert told == {
             "FOREWARN_ATTEMPT": "1",
@@ -133,10 +133,10 @@ def test_a_program_is_told_everything(tmp_path: Path) -> None:
         }
         written = json.loads((tmp_path / "stdin").read_text())
         assert (written["EventId"], written["NotBefore"]) == ("A", "Mon, 05 Jan 2026 12:15:00 GMT")
-        assert "drain | one said" in stage.said
-        await over(stage)
+        assert "drain | one said" in harness.said
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 @pytest.mark.parametrize(
@@ -148,18 +148,20 @@ def test_a_program_is_told_everything(tmp_path: Path) -> None:
     ],
 )
 def test_the_exit_code_is_the_outcome(tmp_path: Path, body: str, said: str) -> None:
-    async def scene() -> None:
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, body)])))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: said in stage.said)
-        await over(stage)
+    async def main() -> None:
+        harness = AgentHarness(
+            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, body)]))
+        )
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: said in harness.said)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_a_failure_is_told_with_what_the_program_has_said_last(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         body = 'echo "one moment"; printf "cannot \\033reach hunter22: %01000d\\n\\n" 0 >&2; exit 1'
         table = toml(
             name="drain",
@@ -167,18 +169,18 @@ def test_a_failure_is_told_with_what_the_program_has_said_last(tmp_path: Path) -
             prepare=[script(tmp_path, body)],
             environment={"PASSWORD": "hunter22"},
         )
-        stage = Stage(tmp_path, *handlers(table))
-        stage.config = parse(table, environment={})
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: any("not approved" in line for line in stage.said))
-        attempt = stage.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
+        harness = AgentHarness(tmp_path, *handlers(table))
+        harness.config = parse(table, environment={})
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: any("not approved" in line for line in harness.said))
+        attempt = harness.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
         assert attempt is not None
         assert attempt.why.startswith("exit code 1: cannot  reach ***: 000")
         assert len(attempt.why) < 250
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 @pytest.mark.parametrize(
@@ -187,27 +189,27 @@ def test_a_failure_is_told_with_what_the_program_has_said_last(tmp_path: Path) -
 def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_told(
     tmp_path: Path, words: str, last: str
 ) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         said = f"yes 'a line that nobody reads' | head -c 30000000; touch {tmp_path}/said; "
         wait = f"while ! test -e {tmp_path}/go; do sleep 0.02; done; "
         hook = script(tmp_path, said + wait + f"{words}; exit 1")
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
-        stage.start()
-        await stage.show(event())
+        harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        harness.start()
+        await harness.show(event())
         await awaited(lambda: (tmp_path / "said").exists())
         (output,) = (tmp_path / "runs").glob("*.output")
         await awaited(lambda: output.stat().st_size < 5_000_000)
         (tmp_path / "go").touch()
-        await awaited(lambda: any("prepare failed" in line for line in stage.said))
-        assert f"drain: prepare failed: exit code 1: {last}" in stage.said, stage.said[-4:]
-        told = [line for line in stage.said if line.startswith("drain | ")]
+        await awaited(lambda: any("prepare failed" in line for line in harness.said))
+        assert f"drain: prepare failed: exit code 1: {last}" in harness.said, harness.said[-4:]
+        told = [line for line in harness.said if line.startswith("drain | ")]
         assert len(told) == 1002
         (left_out,) = [int(line.split()[2].strip("(")) for line in told if "left out" in line]
         assert 29_900_000 < left_out < 30_000_000
         assert told[-1] == f"drain | {last}"
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 @pytest.mark.parametrize("said", [b"x" * 200_000, b"\n" * 5000, b"a\r\nb\n" * 10, b"", b"\xff\xfe\n"])
@@ -225,148 +227,154 @@ def test_whatever_a_program_says_is_read_to_its_end_once(tmp_path: Path, said: b
 
 
 def test_exit_code_75_means_try_again(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(tmp_path, 'test "$FOREWARN_ATTEMPT" = 2 || exit 75')
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], retry=1)))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: "drain: prepare will try again: exit code 75" in stage.said)
-        await stage.show(event(description="news wakes whoever waits"))
-        await awaited(lambda: stage.endpoint.approved)
-        await over(stage)
+        harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], retry=1)))
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: "drain: prepare will try again: exit code 75" in harness.said)
+        await harness.show(event(description="news wakes whoever waits"))
+        await awaited(lambda: harness.endpoint.approved)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         deaf = "trap '' TERM"
         body = f"cd {tmp_path}; {deaf}; ({deaf}; sleep 600) & echo $! > child; echo $$ > pid; wait; sleep 600"
         hook = script(tmp_path, body)
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], timeout=1)))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: any("it was not done within 1 s, and was ended" in line for line in stage.said))
+        harness = AgentHarness(
+            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], timeout=1))
+        )
+        harness.start()
+        await harness.show(event())
+        await awaited(
+            lambda: any("it was not done within 1 s, and was ended" in line for line in harness.said)
+        )
         for file in ("pid", "child"):
             pid = int((tmp_path / file).read_text())
             await awaited(lambda pid=pid: system.process_started(pid) is None)  # type: ignore[misc]
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_a_program_is_ended_when_its_event_vanishes(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 600")
         back = script(tmp_path, f"touch {tmp_path}/back", name="back")
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], recover=[back])))
-        stage.start()
-        await stage.show(event())
+        harness = AgentHarness(
+            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], recover=[back]))
+        )
+        harness.start()
+        await harness.show(event())
         pid = int(await awaited(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
-        await over(stage)
+        await over(harness)
         assert system.process_started(pid) is None
         assert (tmp_path / "back").exists()
 
-    play(scene())
+    play(main())
 
 
 def test_a_program_outlives_the_agent_and_the_next_one_waits_for_it(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(
             tmp_path, f"echo run >> {tmp_path}/ran; while ! test -e {tmp_path}/go; do sleep 0.02; done"
         )
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
-        stage.start()
-        await stage.show(event())
+        harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        harness.start()
+        await harness.show(event())
         await awaited((tmp_path / "ran").exists)
-        await stage.stop()
-        stage.start()
-        await stage.show(event())
-        assert stage.endpoint.approved == []
+        await harness.stop()
+        harness.start()
+        await harness.show(event())
+        assert harness.endpoint.approved == []
         (tmp_path / "go").touch()
-        await awaited(lambda: stage.endpoint.approved)
+        await awaited(lambda: harness.endpoint.approved)
         assert (tmp_path / "ran").read_text() == "run\n"
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_how_a_program_ended_meanwhile_is_known(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(
             tmp_path,
             f"while ! test -e {tmp_path}/go; do sleep 0.02; done; echo run >> {tmp_path}/ran; exit 3",
         )
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
-        stage.start()
-        await stage.show(event())
-        attempt = stage.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
+        harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        harness.start()
+        await harness.show(event())
+        attempt = harness.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
         assert attempt is not None
         assert attempt.process is not None
-        await stage.stop()
+        await harness.stop()
         (tmp_path / "go").touch()
         await awaited(lambda: system.process_started(attempt.process.pid) is None)  # type: ignore[union-attr]
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: "drain: prepare failed: exit code 3" in stage.said)
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: "drain: prepare failed: exit code 3" in harness.said)
         assert (tmp_path / "ran").read_text() == "run\n"
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(
             tmp_path, f'echo $FOREWARN_ATTEMPT >> {tmp_path}/ran; test "$FOREWARN_ATTEMPT" = 2 || sleep 600'
         )
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
-        stage.start()
-        await stage.show(event())
+        harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        harness.start()
+        await harness.show(event())
         await awaited((tmp_path / "ran").exists)
-        attempt = stage.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
-        await stage.stop()
+        attempt = harness.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
+        await harness.stop()
         assert attempt is not None
         assert attempt.process is not None
         os.killpg(attempt.process.pid, signal.SIGKILL)  # as a reboot would
         await awaited(lambda: system.process_started(attempt.process.pid) is None)  # type: ignore[union-attr]
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved)
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved)
         assert (tmp_path / "ran").read_text().split() == ["1", "2"]
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_a_program_may_be_ended_and_run_again_instead(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(
             tmp_path, f'echo $FOREWARN_ATTEMPT >> {tmp_path}/ran; test "$FOREWARN_ATTEMPT" = 2 || sleep 600'
         )
         declared = toml(name="drain", kind="exec", prepare=[hook], on_restart="again")
-        stage = Stage(tmp_path, *handlers(declared))
-        stage.start()
-        await stage.show(event())
+        harness = AgentHarness(tmp_path, *handlers(declared))
+        harness.start()
+        await harness.show(event())
         await awaited((tmp_path / "ran").exists)
-        attempt = stage.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
-        await stage.stop()
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved)
+        attempt = harness.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
+        await harness.stop()
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved)
         assert (tmp_path / "ran").read_text().split() == ["1", "2"]
         assert attempt is not None
         assert attempt.process is not None
         assert system.process_started(attempt.process.pid) is None
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_another_process_with_the_same_number_is_not_taken_for_it(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(tmp_path, f"echo run >> {tmp_path}/ran")
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
         # Written by an agent before a reboot, with the number that this very process has now.
         entries = [
             {"journal": 1, "vm_id": ""},
@@ -398,35 +406,37 @@ def test_another_process_with_the_same_number_is_not_taken_for_it(tmp_path: Path
             },
         ]
         (tmp_path / "agent.journal").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved)
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved)
         assert (tmp_path / "ran").read_text() == "run\n"
-        assert "drain: prepare begins, attempt 2" in stage.said
-        await over(stage)
+        assert "drain: prepare begins, attempt 2" in harness.said
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_a_program_whose_event_is_gone_after_a_restart_is_ended_before_it_comes_back(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 600")
         back = script(
             tmp_path, f"kill -0 $(cat {tmp_path}/pid) && touch {tmp_path}/early; exit 0", name="back"
         )
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], recover=[back])))
-        stage.start()
-        await stage.show(event())
+        harness = AgentHarness(
+            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], recover=[back]))
+        )
+        harness.start()
+        await harness.show(event())
         pid = int(await awaited(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
-        await stage.stop()
+        await harness.stop()
         assert system.process_started(pid) is not None
-        stage.start()
-        await over(stage)
+        harness.start()
+        await over(harness)
         assert system.process_started(pid) is None
         assert not (tmp_path / "early").exists()
-        assert "drain: recover ready" in stage.said
+        assert "drain: recover ready" in harness.said
 
-    play(scene())
+    play(main())
 
 
 @pytest.mark.parametrize(
@@ -435,34 +445,34 @@ def test_a_program_whose_event_is_gone_after_a_restart_is_ended_before_it_comes_
 def test_a_program_that_can_leave_no_result_has_one_all_the_same(
     tmp_path: Path, code: int, said: str
 ) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         body = f"echo run >> {tmp_path}/ran; rm -r {tmp_path}/runs; exit {code}"
         hook = script(tmp_path, body)
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], retry=1)))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: any("drain: prepare" in line and "begins" not in line for line in stage.said))
-        assert said in stage.said
+        harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], retry=1)))
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: any("drain: prepare" in line and "begins" not in line for line in harness.said))
+        assert said in harness.said
         assert (tmp_path / "ran").read_text() == "run\n"
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_a_program_runs_although_what_it_says_cannot_be_kept(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         (tmp_path / "runs").touch()  # no folder can be made here
         hook = script(tmp_path, f"cat > {tmp_path}/told; echo hello")
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved or stage.said[-1].startswith("not approved"))
-        assert stage.endpoint.approved == ["A"]
+        harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved or harness.said[-1].startswith("not approved"))
+        assert harness.endpoint.approved == ["A"]
         assert json.loads((tmp_path / "told").read_text())["EventId"] == "A"
-        assert "drain: the disk cannot be written, what it says is not kept" in stage.said
-        await over(stage)
+        assert "drain: the disk cannot be written, what it says is not kept" in harness.said
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:
@@ -486,18 +496,18 @@ def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o777, 0o775])
 def test_a_program_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(tmp_path, f"touch {tmp_path}/ran", mode=mode)
         (one,) = handlers(toml(name="drain", kind="exec", prepare=[hook]))
         assert one.does.problems() == [f"others can write {hook}: `chmod go-w {hook}`"]
-        stage = Stage(tmp_path, one)
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: any("drain: prepare failed: others can write" in line for line in stage.said))
+        harness = AgentHarness(tmp_path, one)
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: any("drain: prepare failed: others can write" in line for line in harness.said))
         assert not (tmp_path / "ran").exists()
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775])
@@ -575,46 +585,48 @@ def test_a_program_runs_as_another_user(tmp_path: Path) -> None:
         if not folder.stat().st_mode & 0o001:
             folder.chmod(folder.stat().st_mode | 0o055)
 
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(tmp_path, f"id -un > {tmp_path}/out/who; echo $HOME >> {tmp_path}/out/who")
-        stage = Stage(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], user="nobody")))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved)
+        harness = AgentHarness(
+            tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook], user="nobody"))
+        )
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved)
         told = (tmp_path / "out" / "who").read_text().split()
         assert told == ["nobody", pwd.getpwnam("nobody").pw_dir]
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_a_user_whom_nobody_knows_is_a_failure(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hook = script(tmp_path, "")
         (one,) = handlers(toml(name="drain", kind="exec", prepare=[hook], user="no-such-user"))
         assert one.does.problems() == ["user: there is no user no-such-user in this machine"]
-        stage = Stage(tmp_path, one)
-        stage.start()
-        await stage.show(event())
+        harness = AgentHarness(tmp_path, one)
+        harness.start()
+        await harness.show(event())
         await awaited(
-            lambda: any("drain: prepare failed" in line and "no-such-user" in line for line in stage.said)
+            lambda: any("drain: prepare failed" in line and "no-such-user" in line for line in harness.said)
         )
-        await over(stage)
+        await over(harness)
 
-    play(scene())
+    play(main())
 
 
 def test_the_hooks_of_a_folder_run_by_name_and_come_back_in_reverse(tmp_path: Path) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         hooks = tmp_path / "hooks"
         hooks.mkdir()
         for name in ("10-drain", "20-stop"):
             script(hooks, f"echo {name} $1 >> {tmp_path}/order", name=name)
-        stage = Stage(tmp_path, *handlers(toml(name="hooks", kind="exec", hooks=str(hooks))))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved)
-        await over(stage)
+        harness = AgentHarness(tmp_path, *handlers(toml(name="hooks", kind="exec", hooks=str(hooks))))
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved)
+        await over(harness)
         assert (tmp_path / "order").read_text().splitlines() == [
             "10-drain prepare",
             "20-stop prepare",
@@ -622,42 +634,44 @@ def test_the_hooks_of_a_folder_run_by_name_and_come_back_in_reverse(tmp_path: Pa
             "10-drain recover",
         ]
 
-    play(scene())
+    play(main())
 
 
 @pytest.mark.parametrize("id_", ["../../EVIL", "/EVIL", "WITH.A.DOT"])
 def test_what_programs_leave_behind_is_in_their_folder_whatever_the_event_is_called(
     tmp_path: Path, id_: str
 ) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         folder = tmp_path / "a" / "b"
         folder.mkdir(parents=True)
-        stage = Stage(folder, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, "")])))
-        stage.start()
-        await stage.show(event(id_))
-        await awaited(lambda: stage.endpoint.approved)
+        harness = AgentHarness(
+            folder, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, "")]))
+        )
+        harness.start()
+        await harness.show(event(id_))
+        await awaited(lambda: harness.endpoint.approved)
         assert len(list((folder / "runs").iterdir())) == 2
-        await over(stage)
+        await over(harness)
         assert not list((folder / "runs").iterdir())
 
-    play(scene())
+    play(main())
     assert not list(tmp_path.rglob("*EVIL*"))
 
 
 def test_what_programs_leave_behind_is_removed(tmp_path: Path) -> None:
-    async def scene() -> None:
-        stage = Stage(
+    async def main() -> None:
+        harness = AgentHarness(
             tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[script(tmp_path, "echo hi")]))
         )
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved)
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved)
         assert list((tmp_path / "runs").iterdir())
-        await over(stage)
+        await over(harness)
         await settled()
         assert list((tmp_path / "runs").iterdir()) == []
 
-    play(scene())
+    play(main())
 
 
 # Requests
@@ -901,21 +915,21 @@ def test_the_process_of_a_pid_file_is_ended_and_started(tmp_path: Path) -> None:
     start = script(tmp_path, f"sleep 600 & echo $! > {pid_file}", name="start")
     subprocess.run([start], check=True)
 
-    async def scene() -> None:
+    async def main() -> None:
         declared = toml(name="app", kind="process", pid_file=str(pid_file), start=[start])
         first = int(pid_file.read_text())
-        stage = Stage(tmp_path, *handlers(declared))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved)
+        harness = AgentHarness(tmp_path, *handlers(declared))
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved)
         assert system.process_started(first) is None
-        await over(stage)
+        await over(harness)
         second = int(pid_file.read_text())
         assert second != first
         assert system.process_started(second) is not None
         os.kill(second, signal.SIGKILL)
 
-    play(scene())
+    play(main())
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -925,19 +939,19 @@ def test_a_process_that_did_not_run_before_the_event_is_not_started_after_it(
     start = script(tmp_path, f"touch {tmp_path}/started", name="start")
     declared = toml(name="app", kind="process", pid_file=str(tmp_path / "none"), start=[start])
 
-    async def scene() -> None:
-        stage = Stage(tmp_path, *handlers(declared))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved)
+    async def main() -> None:
+        harness = AgentHarness(tmp_path, *handlers(declared))
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved)
         if killed:
-            await stage.stop()
-            stage.start()
-        await over(stage)
-        assert "app: prepare ready: it does not run" in stage.said
-        assert "app: recover ready: it did not run before the event, and stays so" in stage.said
+            await harness.stop()
+            harness.start()
+        await over(harness)
+        assert "app: prepare ready: it does not run" in harness.said
+        assert "app: recover ready: it did not run before the event, and stays so" in harness.said
 
-    play(scene())
+    play(main())
     assert not (tmp_path / "started").exists()
 
 
@@ -975,14 +989,14 @@ def test_a_unit_is_stopped_and_started_unless_it_was_down(
 ) -> None:
     put_systemd(tmp_path, monkeypatch, *states)
 
-    async def scene() -> None:
-        stage = Stage(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved)
-        await over(stage)
+    async def main() -> None:
+        harness = AgentHarness(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved)
+        await over(harness)
 
-    play(scene())
+    play(main())
     log = tmp_path / "ran"
     assert (log.read_text().split() if log.exists() else []) == ran
     assert (tmp_path / "state").read_text().split()[-1] == after
@@ -1001,17 +1015,17 @@ def test_an_agent_upgraded_in_the_middle_of_an_event_puts_back_what_the_former_o
 ) -> None:
     put_systemd(tmp_path, monkeypatch, "active")
 
-    async def scene() -> None:
-        stage = Stage(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
-        stage.start()
-        await stage.show(event())
-        await awaited(lambda: stage.endpoint.approved)
-        await stage.stop()
+    async def main() -> None:
+        harness = AgentHarness(tmp_path, *handlers(toml(name="app", kind="process", unit="nginx.service")))
+        harness.start()
+        await harness.show(event())
+        await awaited(lambda: harness.endpoint.approved)
+        await harness.stop()
         forget_what_is_owed(tmp_path / "agent.journal")
-        stage.start()
-        await over(stage)
+        harness.start()
+        await over(harness)
 
-    play(scene())
+    play(main())
     assert (tmp_path / "ran").read_text().split() == ["stop", "start"]
 
 

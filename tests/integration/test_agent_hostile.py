@@ -21,7 +21,7 @@ from forewarn.agent.setup.agent_config import parse
 from forewarn.agent.setup.handler import Handler
 from forewarn.cli import terminal
 from forewarn.sdk.documents import Event
-from tests.agents import MACHINE, Stage, event
+from tests.agents import MACHINE, AgentHarness, event
 from tests.mail_server import mail_server
 from tests.process import PATIENCE
 from tests.receiver import receiving
@@ -66,20 +66,20 @@ def test_a_program_runs_and_has_all_of_the_event_on_stdin(tmp_path: Path) -> Non
     hook.write_text(f"#!/bin/sh\nenv -0 > {tmp_path}/env\ncat > {tmp_path}/stdin\n")
     hook.chmod(0o755)
 
-    async def scene() -> None:
-        stage = Stage(
+    async def main() -> None:
+        harness = AgentHarness(
             tmp_path,
             handler_of(f'[[handlers]]\nname = "h"\nkind = "exec"\nprepare = ["{hook}"]\n'),
             approver="any",
         )
-        stage.start()
-        await stage.show(worst_event())
+        harness.start()
+        await harness.show(worst_event())
         async with asyncio.timeout(PATIENCE):
-            while not stage.endpoint.approved:  # noqa: ASYNC110 - nobody announces what processes do
+            while not harness.endpoint.approved:  # noqa: ASYNC110 - nobody announces what processes do
                 await asyncio.sleep(0.01)
-        await stage.stop()
+        await harness.stop()
 
-    asyncio.run(scene())
+    asyncio.run(main())
     told = dict(each.split("=", 1) for each in (tmp_path / "env").read_bytes().decode().split("\0") if each)
     assert told["FOREWARN_EVENT_DESCRIPTION"].startswith("ab\r\nREADY=1\n")
     assert len(told["FOREWARN_EVENT_DESCRIPTION"].encode()) <= LONGEST_VARIABLE
@@ -155,15 +155,15 @@ def test_what_an_event_says_is_no_command_for_a_balancer(said: str) -> None:
 
 
 def test_no_word_of_an_endpoint_becomes_a_label(tmp_path: Path) -> None:
-    async def scene() -> None:
-        stage = Stage(tmp_path)
-        stage.start()
-        await stage.show(*(event(str(each), type=f"Odd{each}") for each in range(5)), event("R"))
-        assert stage.context.metrics.counted("events", "other") == 5
-        assert stage.context.metrics.counted("events", "Reboot") == 1
-        await stage.stop()
+    async def main() -> None:
+        harness = AgentHarness(tmp_path)
+        harness.start()
+        await harness.show(*(event(str(each), type=f"Odd{each}") for each in range(5)), event("R"))
+        assert harness.context.metrics.counted("events", "other") == 5
+        assert harness.context.metrics.counted("events", "Reboot") == 1
+        await harness.stop()
 
-    asyncio.run(scene())
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("cells", [("\x1b[2J", "b"), ("a\rb", "\x07")])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from forewarn.agent.handling import Again, Outcome, Ready, Side, Task
 from forewarn.agent.setup.handler import Handler
-from tests.agents import Stage, event, settled
+from tests.agents import AgentHarness, event, settled
 
 IDS = ("A", "B", "C")
 THINGS = ("app", "db")
@@ -76,12 +76,12 @@ class World:
     def __init__(self, folder: Path, running: Sequence[str], *, flaky: bool = False) -> None:
         self.machine = Machine(running)
         handler = Handler(name="stop", kind="test", does=Stopper(self.machine, flaky=flaky), retry=0.0)
-        self.stage = Stage(folder, handler)
-        self.stage.at_a_line = self._at_a_line
+        self.harness = AgentHarness(folder, handler)
+        self.harness.at_a_line = self._at_a_line
         self.lives: int | None = None  # how many lines it lives on
         self.lines = 0
         self.listed: set[str] = set()
-        self.stage.start()
+        self.harness.start()
 
     def _at_a_line(self) -> None:
         self.lines += 1
@@ -111,14 +111,14 @@ class World:
         await self._shown()
 
     def _is_owed(self, thing: str) -> bool:
-        return any(thing in tracked.owes("stop") for tracked in self.stage.journal.tracked_events.values())
+        return any(thing in tracked.owes("stop") for tracked in self.harness.journal.tracked_events.values())
 
     async def _shown(self) -> None:
-        await self.stage.show(*map(event, sorted(self.listed)))
+        await self.harness.show(*map(event, sorted(self.listed)))
         if self.is_dead:
-            await self.stage.stop()
+            await self.harness.stop()
             self.lives = None
-            self.stage.start()
+            self.harness.start()
             await self._shown()
 
     async def finish(self) -> None:
@@ -126,9 +126,9 @@ class World:
         for _ in range(3):
             await self._shown()
             await settled()
-        assert self.stage.journal.tracked_events == {}
+        assert self.harness.journal.tracked_events == {}
         assert self.machine.running == self.machine.wanted
-        await self.stage.stop()
+        await self.harness.stop()
 
 
 STEPS = st.lists(

@@ -24,7 +24,7 @@ from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
-from tests.agents import MACHINE, NOW, Doing, Stage, event, settled
+from tests.agents import MACHINE, NOW, AgentHarness, Doing, event, settled
 
 IDS = ("A", "B", "C")
 
@@ -80,12 +80,12 @@ class World:
     def __init__(
         self, folder: Path, handlers: Sequence[Handler], approve: ApprovePolicy, approver: Approver
     ) -> None:
-        self.stage = Stage(folder, *handlers, approve=approve, approver=approver)
+        self.harness = AgentHarness(folder, *handlers, approve=approve, approver=approver)
         self.handlers = handlers
         self.listed: dict[str, Event] = {}
         self.incarnation = 5
         self.moves = 0
-        self.stage.endpoint.on_approve = self._check_approval
+        self.harness.endpoint.on_approve = self._check_approval
 
     async def step(self, step: tuple[object, ...]) -> None:
         self._happens(step)
@@ -93,14 +93,14 @@ class World:
             case ("restart-incarnation",):
                 self.incarnation = 0
             case ("restart-agent",):
-                await self.stage.stop()
-                self.stage.start()
+                await self.harness.stop()
+                self.harness.start()
             case ("release",):
                 self.release()
             case ("wait",):
-                self.stage.monotonic += SETTLING_SECONDS
+                self.harness.monotonic += SETTLING_SECONDS
         self.incarnation += 1
-        await self.stage.show(*self.listed.values(), incarnation=self.incarnation)
+        await self.harness.show(*self.listed.values(), incarnation=self.incarnation)
 
     def _happens(self, step: tuple[object, ...]) -> None:
         match step:
@@ -128,7 +128,7 @@ class World:
     async def finish(self) -> None:
         """Take everything off the list, and let all come to its end."""
         self.listed = {}
-        self.stage.monotonic += 2 * SETTLING_SECONDS
+        self.harness.monotonic += 2 * SETTLING_SECONDS
         await self.step(("wait",))
         # Each handler of each event may want several attempts, one after the other.
         for _ in range(4 * len(IDS) * (len(self.handlers) + 1)):
@@ -136,7 +136,7 @@ class World:
             await settled()
 
     def _check_approval(self, id_: str) -> None:
-        tracked = self.stage.context.tracked(key(id_))
+        tracked = self.harness.context.tracked(key(id_))
         for handler in self.handlers:
             meant = handler.when.types is None or tracked.event.type in handler.when.types
             attempt = tracked.attempt(Side.PREPARE, handler.name)
@@ -221,16 +221,16 @@ def test_every_event_is_come_back_from_once_and_approved_only_when_ready(
 ) -> None:
     async def history(folder: Path) -> None:
         world = World(folder, made(handlers), approve, approver)
-        world.stage.start()
+        world.harness.start()
         for step in steps:
             await world.step(step)
         await world.finish()
-        assert world.stage.journal.tracked_events == {}
-        await world.stage.stop()
-        check(world.stage.entries)
+        assert world.harness.journal.tracked_events == {}
+        await world.harness.stop()
+        check(world.harness.entries)
         assert all(isinstance(each.does, Doing) and each.does.most_at_once <= 1 for each in world.handlers)
         if approve is ApprovePolicy.NEVER:
-            assert world.stage.endpoint.approved == []
+            assert world.harness.endpoint.approved == []
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(history(Path(folder)))
@@ -249,16 +249,16 @@ def _whole_life(folder: Path) -> bytes:
     """Write the journal of an event from its announcement to its end, with a retry and a failure in it."""
 
     async def life() -> None:
-        stage = Stage(folder, *_three())
-        stage.start()
-        await stage.show(event())
+        harness = AgentHarness(folder, *_three())
+        harness.start()
+        await harness.show(event())
         for _ in range(5):
             await settled()
-        await stage.show(_begun(event()))
-        await stage.show()
+        await harness.show(_begun(event()))
+        await harness.show()
         for _ in range(5):
             await settled()
-        await stage.stop()
+        await harness.stop()
 
     asyncio.run(life())
     return (folder / "agent.journal").read_bytes()
@@ -286,18 +286,18 @@ def test_killed_at_any_line_nothing_is_forgotten_and_nothing_done_twice(tmp_path
         (folder / "agent.journal").write_bytes(whole[:cut])
 
         async def after(folder: Path = folder) -> list[Entry]:
-            stage = Stage(folder, *_three())
-            stage.start()
+            harness = AgentHarness(folder, *_three())
+            harness.start()
             if listed:
-                await stage.show(event())
+                await harness.show(event())
                 for _ in range(5):
                     await settled()
-            await stage.show()
+            await harness.show()
             for _ in range(5):
                 await settled()
-            assert stage.journal.tracked_events == {}
-            await stage.stop()
-            return stage.entries
+            assert harness.journal.tracked_events == {}
+            await harness.stop()
+            return harness.entries
 
         known = read_entries(whole[:cut])[1]
         check([*known, *asyncio.run(after())])

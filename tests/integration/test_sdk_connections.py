@@ -147,7 +147,7 @@ def test_what_comes_unasked_is_no_answer_to_what_is_asked_next(connect: Connect)
 
 
 def test_what_comes_while_nothing_is_asked_ends_the_connection() -> None:
-    async def scene() -> None:
+    async def main() -> None:
         with scripted(answer(200, document(1))) as azure:
             async with AsyncGuestClient(azure.url) as client:
                 await client.events()
@@ -158,11 +158,11 @@ def test_what_comes_while_nothing_is_asked_ends_the_connection() -> None:
                         await asyncio.sleep(0.01)
                         assert (await client.events()).incarnation == 1
 
-    asyncio.run(scene())
+    asyncio.run(main())
 
 
 def test_a_request_that_is_given_up_ends_its_connection() -> None:
-    async def scene() -> None:
+    async def main() -> None:
         with saying() as (url, came):
             async with AsyncGuestClient(url) as client, asyncio.timeout(PATIENCE):
                 asking = asyncio.create_task(client.events())
@@ -173,13 +173,13 @@ def test_a_request_that_is_given_up_ends_its_connection() -> None:
                     await asyncio.sleep(0.01)
         assert came[1] == b""
 
-    asyncio.run(scene())
+    asyncio.run(main())
 
 
 def test_a_request_that_is_given_up_as_its_answer_comes_ends_its_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         with scripted(answer(200, document(1))) as azure:
             async with AsyncGuestClient(azure.url) as client, asyncio.timeout(PATIENCE):
                 asking = asyncio.create_task(client.events())
@@ -195,11 +195,11 @@ def test_a_request_that_is_given_up_as_its_answer_comes_ends_its_connection(
                 while azure.connections[0].fileno() >= 0:  # noqa: ASYNC110 - as above
                     await asyncio.sleep(0.01)
 
-    asyncio.run(scene())
+    asyncio.run(main())
 
 
 def test_closing_ends_what_is_being_asked() -> None:
-    async def scene() -> None:
+    async def main() -> None:
         with saying() as (url, came):
             client = AsyncGuestClient(url)
             async with asyncio.timeout(PATIENCE):
@@ -215,13 +215,13 @@ def test_closing_ends_what_is_being_asked() -> None:
                     await client.events()
         assert came == [came[0], b""]
 
-    asyncio.run(scene())
+    asyncio.run(main())
 
 
 def test_what_is_answered_as_the_client_is_closed_leaves_no_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def scene() -> None:
+    async def main() -> None:
         with scripted(answer(200, document(1))) as azure:
             client = AsyncGuestClient(azure.url)
             end_with = AsyncioConnection._end_with
@@ -236,11 +236,11 @@ def test_what_is_answered_as_the_client_is_closed_leaves_no_connection(
                 while azure.connections[0].fileno() >= 0:  # noqa: ASYNC110 - as above
                     await asyncio.sleep(0.01)
 
-    asyncio.run(scene())
+    asyncio.run(main())
 
 
 def test_a_watch_ends_when_another_task_closes_the_client() -> None:
-    async def scene() -> None:
+    async def main() -> None:
         with scripted(answer(200, document(1)), b"") as azure:
             client = AsyncGuestClient(azure.url)
             closing: list[asyncio.Task[None]] = []
@@ -251,7 +251,7 @@ def test_a_watch_ends_when_another_task_closes_the_client() -> None:
             async with asyncio.timeout(PATIENCE):
                 assert [each.incarnation async for each in client.watch(trouble=close)] == [1]
 
-    asyncio.run(scene())
+    asyncio.run(main())
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Over, TakenUp
 from forewarn.agent.setup.handler import Handler
 from forewarn.sdk.documents import parse_document
-from tests.agents import Doing, Stage
+from tests.agents import AgentHarness, Doing
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
 
@@ -20,20 +20,20 @@ SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
 def test_every_event_of_a_sample_is_prepared_for_and_come_back_from(path: Path, tmp_path: Path) -> None:
     document = parse_document(path.read_bytes(), version=path.name[:10])
 
-    async def scene() -> None:
+    async def main() -> None:
         does = Doing()
-        stage = Stage(tmp_path, Handler(name="drain", kind="test", does=does))
-        stage.machine = document.events[0].resources[0] if document.events else "web-0"
-        stage.start()
-        await stage.show(*document.events, incarnation=document.incarnation)
-        own = [event.id for event in document.naming(stage.machine)]
-        assert [entry.event.id for entry in stage.entries if isinstance(entry, TakenUp)] == own
+        harness = AgentHarness(tmp_path, Handler(name="drain", kind="test", does=does))
+        harness.machine = document.events[0].resources[0] if document.events else "web-0"
+        harness.start()
+        await harness.show(*document.events, incarnation=document.incarnation)
+        own = [event.id for event in document.naming(harness.machine)]
+        assert [entry.event.id for entry in harness.entries if isinstance(entry, TakenUp)] == own
         assert does.calls == [(Side.PREPARE, id_, 1) for id_ in own]
-        await stage.show(incarnation=document.incarnation + 1)
-        assert len([entry for entry in stage.entries if isinstance(entry, Over)]) == len(own)
-        await stage.stop()
+        await harness.show(incarnation=document.incarnation + 1)
+        assert len([entry for entry in harness.entries if isinstance(entry, Over)]) == len(own)
+        await harness.stop()
 
-    asyncio.run(scene())
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)

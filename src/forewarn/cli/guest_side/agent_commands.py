@@ -120,12 +120,12 @@ def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[st
     for alike in grouped(explain(config)):
         each = alike[0]
         terminal.echo(f"\n{', '.join(each.type for each in alike)}")
-        for side, told in (
+        for side, lines in (
             ("prepare", each.prepare or ("nothing",)),
             ("approve", (each.approve,)),
             ("recover", each.recover or ("nothing",)),
         ):
-            for line in told:
+            for line in lines:
                 terminal.fold(line, indent=f"  {side}  ", hanging=" " * 11)
         if late := hurry(alike):
             terminal.fold(late, indent="  but      ", hanging=" " * 11)
@@ -149,9 +149,9 @@ def status(session: Session, config: ConfigFile = None) -> None:
 
     with _refusals():
         settings = load_settings(config or DEFAULT_CONFIG)
-    told = asked(settings) or from_journal(settings)
-    session.print_answer(told, lambda: show(told))
-    if not told["running"]:
+    found = asked(settings) or from_journal(settings)
+    session.print_answer(found, lambda: show(found))
+    if not found["running"]:
         raise typer.Exit(NOT_THERE)
 
 

@@ -36,53 +36,53 @@ def asked(settings: AgentSettings) -> dict[str, Any] | None:
 def from_journal(settings: AgentSettings) -> dict[str, Any]:
     """Read what an agent that cannot be asked has written down; its lock says whether it runs."""
     journal, now = settings.journal, SystemClock().now()
-    told = {"journal": str(journal.absolute()), "has_run": True, "listens": settings.listen is not None}
+    status = {"journal": str(journal.absolute()), "has_run": True, "listens": settings.listen is not None}
     try:
-        told["running"] = system.is_held(lock_of(journal))
+        status["running"] = system.is_held(lock_of(journal))
         tracked_events = read(journal.read_bytes())[1]
     except FileNotFoundError:
-        return {**told, "has_run": False, "events": []}
+        return {**status, "has_run": False, "events": []}
     except OSError as error:
         terminal.print_error(f"journal {journal} cannot be read: {error.strerror}")
         raise typer.Exit(1) from None
     events = of_events(tracked_events, now=now, seconds_left=lambda event: event.seconds_left(now))
-    return {**told, "events": events}
+    return {**status, "events": events}
 
 
-def show(told: dict[str, Any]) -> None:
+def show(status: dict[str, Any]) -> None:
     """Print it, for a person."""
-    terminal.fold(_head(told))
-    for event in told["events"]:
+    terminal.fold(_head(status))
+    for event in status["events"]:
         terminal.echo()
-        _show_event(event, runs=told["running"])
+        _show_event(event, runs=status["running"])
 
 
-def _head(told: dict[str, Any]) -> str:
-    events = told["events"]
-    if not told.get("has_run", True):
-        journal = told["journal"]
-        if told["running"]:
+def _head(status: dict[str, Any]) -> str:
+    events = status["events"]
+    if not status.get("has_run", True):
+        journal = status["journal"]
+        if status["running"]:
             return (
                 f"The agent runs, and has not learnt yet who this machine is: there is no journal {journal}."
             )
         return f"No agent has run with this config here: there is no journal {journal}."
     nothing = "" if events else " No event for this machine."
-    if "journal" not in told:
-        trouble = f" The endpoint gives no document: {told['trouble']}" if told["trouble"] else ""
-        dry = "in a dry run: it does nothing, and approves nothing" if told["dry_run"] else ""
-        running = f"running for {format_span_briefly(told['for_seconds'])} {dry}".rstrip()
-        ready = "draining" if told["draining"] else "ready for work"
-        return f"{told['machine'] or 'This machine'}: {running}, {ready}.{trouble}{nothing}"
-    if told["running"]:
-        why = "does not answer at its `listen`" if told["listens"] else "has no `listen` to be asked at"
-        return f"The agent runs, but {why}; by its journal {told['journal']}:{nothing}"
+    if "journal" not in status:
+        trouble = f" The endpoint gives no document: {status['trouble']}" if status["trouble"] else ""
+        dry = "in a dry run: it does nothing, and approves nothing" if status["dry_run"] else ""
+        running = f"running for {format_span_briefly(status['for_seconds'])} {dry}".rstrip()
+        ready = "draining" if status["draining"] else "ready for work"
+        return f"{status['machine'] or 'This machine'}: {running}, {ready}.{trouble}{nothing}"
+    if status["running"]:
+        why = "does not answer at its `listen`" if status["listens"] else "has no `listen` to be asked at"
+        return f"The agent runs, but {why}; by its journal {status['journal']}:{nothing}"
     what = events[0]["type"] if len(events) == 1 else f"{len(events)} events"
     left = (
         f"this machine is still prepared for {what}, and nobody brings it back before the agent is started."
         if events
         else "nothing is prepared."
     )
-    return f"The agent does not run: {left} By its journal {told['journal']}{':' if events else '.'}"
+    return f"The agent does not run: {left} By its journal {status['journal']}{':' if events else '.'}"
 
 
 def _show_event(event: dict[str, Any], *, runs: bool) -> None:
@@ -113,7 +113,7 @@ def _attempt(each: dict[str, Any], *, runs: bool) -> str:
     count = f", attempt {number}" if number > 1 else ""
     if each["state"] == "running":
         process = f" (pid {each['pid']})" if each["pid"] is not None else ""
-        told = f"running for {took}" if runs else f"begun {took} ago, its end is not written down"
-        return told + process + count
+        status = f"running for {took}" if runs else f"begun {took} ago, its end is not written down"
+        return status + process + count
     why = f": {each['why']}" if each["why"] else ""
     return f"{STATES.get(each['state'], each['state'])} after {took}{count}{why}"

@@ -31,7 +31,7 @@ FINDINGS = terminal.TableLayout(columns=("LOOKED AT", "FOUND"), wraps=("FOUND",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class DoctorReport:
     """What was found; nothing that was not looked at."""
 
     findings: tuple[Finding, ...] = ()
@@ -85,9 +85,9 @@ class Report:
         }
 
 
-def examine(endpoint: str | None) -> Report:
+def examine(endpoint: str | None) -> DoctorReport:
     """Look at everything that can be looked at from here."""
-    report = Report()
+    report = DoctorReport()
     try:
         report = _located(endpoint)
         if report.url is None:
@@ -98,21 +98,21 @@ def examine(endpoint: str | None) -> Report:
         return replace(report, trouble=str(error))
 
 
-def _located(endpoint: str | None) -> Report:
+def _located(endpoint: str | None) -> DoctorReport:
     if endpoint is not None:
         with GuestClient(endpoint) as client:
-            return Report(
+            return DoctorReport(
                 findings=(Finding(where="--endpoint", found=endpoint, url=client.url),), url=client.url
             )
     with GuestClient(surroundings().default_url, persistence=0) as scout:
         discovery = scout.look()
     try:
-        return Report(findings=discovery.findings, url=discovery.url)
+        return DoctorReport(findings=discovery.findings, url=discovery.url)
     except NoEndpoint:
-        return Report(findings=discovery.findings, trouble=f"{NOWHERE}\n{NEXT}")
+        return DoctorReport(findings=discovery.findings, trouble=f"{NOWHERE}\n{NEXT}")
 
 
-def _asked(client: GuestClient, report: Report) -> Report:
+def _asked(client: GuestClient, report: DoctorReport) -> DoctorReport:
     parts = urlsplit(client.url)
     others = connected_processes(parts.hostname or "", parts.port or HTTP_PORT)
     report = replace(report, connected_processes=others)
@@ -126,7 +126,7 @@ def _asked(client: GuestClient, report: Report) -> Report:
         return replace(report, stranger=str(error))
 
 
-def show(report: Report) -> None:
+def show(report: DoctorReport) -> None:
     """Print what was found, for a person."""
     terminal.table(FINDINGS, ((each.where, each.found) for each in report.findings), empty="")
     terminal.echo()
@@ -142,7 +142,7 @@ def show(report: Report) -> None:
     )
 
 
-def _who(report: Report) -> str:
+def _who(report: DoctorReport) -> str:
     if report.instance is None:
         return f"unknown: {report.stranger}" if report.stranger else "unknown"
     known = report.instance
@@ -158,7 +158,7 @@ def _clock(skew: timedelta | None) -> str:
     return f"{format_span_briefly(skew.total_seconds())} {way} the server's; countdowns go by the server's"
 
 
-def _events(report: Report) -> str:
+def _events(report: DoctorReport) -> str:
     if report.document is None:
         return "unknown"
     own = "" if report.mine is None else f", {report.mine} of them for this machine"
@@ -174,7 +174,7 @@ def _others(others: ConnectedProcesses | None) -> str:
     return "; ".join(named) or "nobody has a connection to it now"
 
 
-def _approvers(report: Report) -> str:
+def _approvers(report: DoctorReport) -> str:
     if report.agents:
         return f"the agent, by its own rules (pid {', '.join(map(str, report.agents))})"
     if report.dry_runs:

@@ -16,7 +16,7 @@ LOOK_AGAIN_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class WaitOutcome:
     """Why the application may start."""
 
     clear: bool
@@ -42,7 +42,7 @@ class _Watch(threading.Thread):
         self._endpoint = endpoint
         self._machine = machine
         self.why = "the endpoint has not answered yet"
-        self.outcome: Outcome | None = None
+        self.outcome: WaitOutcome | None = None
         self.ended = threading.Event()
 
     def run(self) -> None:
@@ -93,11 +93,11 @@ class _Watch(threading.Thread):
             self.why = str(trouble)
 
     def _end(self, *, clear: bool, why: str) -> None:
-        self.outcome = Outcome(clear=clear, why=why)
+        self.outcome = WaitOutcome(clear=clear, why=why)
         self.ended.set()
 
 
-def wait_until_clear(endpoint: str | None, *, machine: str | None, limit: float) -> Outcome:
+def wait_until_clear(endpoint: str | None, *, machine: str | None, limit: float) -> WaitOutcome:
     """Return when no event names this machine, or after the limit, or when it can never be known."""
     watch = _Watch(endpoint, machine)
     watch.start()
@@ -105,4 +105,4 @@ def wait_until_clear(endpoint: str | None, *, machine: str | None, limit: float)
     if watch.outcome is not None:
         return watch.outcome
     watch.ended.set()
-    return Outcome(clear=False, why=f"not clear within {limit:g} s: {watch.why}")
+    return WaitOutcome(clear=False, why=f"not clear within {limit:g} s: {watch.why}")

@@ -71,15 +71,15 @@ def test_what_is_being_left_is_left_alone() -> None:
 
 
 def test_a_restarted_incarnation_does_not_mean_that_all_is_over() -> None:
-    sight = seen(SeenIncarnation(incarnation=7), document(incarnation=1), now=100.0)
-    doubt = sight.doubted_for(100.0)
+    before = seen(SeenIncarnation(incarnation=7), document(incarnation=1), now=100.0)
+    doubt = before.doubted_for(100.0)
     difference = compare(knowing(event()), document(), machine=MACHINE, doubted_for=doubt)
     assert (difference.leave, difference.look_again_in) == ({}, SETTLING_SECONDS)
 
 
 def test_what_is_still_missing_after_a_while_is_over() -> None:
-    sight = seen(SeenIncarnation(incarnation=7), document(incarnation=1), now=100.0)
-    assert sight.doubted_for(100.0 + SETTLING_SECONDS) == 0.0
+    before = seen(SeenIncarnation(incarnation=7), document(incarnation=1), now=100.0)
+    assert before.doubted_for(100.0 + SETTLING_SECONDS) == 0.0
 
 
 def test_what_is_new_after_a_restart_is_taken_up_at_once() -> None:
