@@ -9,6 +9,7 @@ from forewarn.rehearsal.scenario import OrderStep, Scenario
 from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.rehearsal.shipped import all_shipped, default_fleet, find
 from forewarn.rehearsal.target import ServerClock
+from forewarn.wire.answers.service_answers import ClockAnswer
 
 SENT = "2026-01-05T12:00:10Z"
 
@@ -55,8 +56,12 @@ def test_no_scenario_takes_longer_than_its_limit() -> None:
     assert all(substitution.unanswered(each) <= each.limit for each in all_shipped())
 
 
+def clock_answer(now: str) -> ClockAnswer:
+    return ClockAnswer(kind="manual", now=datetime.fromisoformat(now), speed=0.0)
+
+
 def test_a_clock_that_is_turned_by_hand_stands_until_the_server_says_more() -> None:
-    clock = ServerClock({"kind": "manual", "now": "2026-01-05T12:00:00Z", "speed": 0.0})
+    clock = ServerClock(clock_answer("2026-01-05T12:00:00Z"))
     assert clock.now() == clock.now() == datetime(2026, 1, 5, 12, tzinfo=UTC)
-    clock.set({"now": SENT})
+    clock.set(clock_answer(SENT))
     assert clock.now() == datetime(2026, 1, 5, 12, 0, 10, tzinfo=UTC)

@@ -55,7 +55,7 @@ class AsyncOperatorClient:
         sent = await self._send(method, path, body=body, params=params or {})
         return reply_of(sent, answer, url=self.url)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connection."""
         await self._http.aclose()
 

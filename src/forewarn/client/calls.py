@@ -147,17 +147,13 @@ class OperatorClient:
                 read_reply(self._url, answer.status_code, answer.read())
             yield answer
 
-    def conversation(self) -> "httpx.AsyncClient":
-        """Open a client for many calls, made on an event loop, to be closed in the end."""
-        import httpx
-
-        return httpx.AsyncClient(base_url=self._url, **self._options())
-
     def on_event_loop(self) -> "AsyncOperatorClient":
         """Return a client of the same server for an event loop, to be closed in the end."""
+        import httpx
+
         from forewarn.client.async_calls import AsyncOperatorClient
 
-        return AsyncOperatorClient(self.conversation())
+        return AsyncOperatorClient(httpx.AsyncClient(base_url=self._url, **self._options()))
 
     def _send(self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]) -> Json:
         with self._reaching(), self._open() as client:

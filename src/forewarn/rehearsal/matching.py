@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.rehearsal.consent import how_to_mark
@@ -10,6 +9,8 @@ from forewarn.core.words import Action, Priority
 from forewarn.rehearsal.scenario import EVENTS, OrderStep, Scenario
 from forewarn.rehearsal.substitution import evicted, hosts_of, machines_on, required_machines, substitute
 from forewarn.rehearsal.target import OperatorApi
+from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer, MachineAnswer, ProjectAnswer
+from forewarn.wire.answers.token_answers import TokenAnswer
 
 # What the user of a project may order; the rest, and all that is done to hosts, is for operators.
 USERS_ACTIONS = frozenset({Action.RESTART, Action.REDEPLOY, Action.TERMINATE, Action.START})
@@ -35,7 +36,7 @@ async def match_machines(
         role: await _machine(api, substitutes.get(role, role), role=role, project=chosen)
         for role in required_machines(scenario)
     }
-    names = {role: str(machine["name"]) for role, machine in found.items()}
+    names = {role: machine.name for role, machine in found.items()}
     _check_once(names)
     _check_evicted(scenario, found)
     hosts = {host: _carrier(scenario, host, found) for host in hosts_of(scenario)}
@@ -44,7 +45,7 @@ async def match_machines(
     return MatchedScenario(
         scenario=substitute(scenario, machines=names, hosts=hosts),
         project=chosen,
-        places={machine["name"]: _where_it_polls(machine) for machine in found.values()},
+        places={machine.name: _where_it_polls(machine) for machine in found.values()},
     )
 
 
@@ -60,7 +61,7 @@ async def _check_rights(api: OperatorApi, scenario: Scenario) -> None:
     for order in orders:
         if order.host or order.action not in USERS_ACTIONS:
             try:
-                await api.call("GET", "/v1/tokens")  # only operators may
+                await api.all(TokenAnswer)  # only operators may
             except Conflict:
                 raise Conflict(f"{scenario.name} orders {order}, which takes an operator's token") from None
             return
@@ -73,13 +74,13 @@ def _check_once(names: Mapping[str, str]) -> None:
             raise Conflict(f"machine {name} cannot play both {role} and {twice[0]}")
 
 
-def _check_evicted(scenario: Scenario, found: Mapping[str, Mapping[str, Any]]) -> None:
+def _check_evicted(scenario: Scenario, found: Mapping[str, MachineAnswer]) -> None:
     """Refuse at once what the server would refuse when the eviction is due."""
     for role in evicted(scenario):
         machine = found[role]
-        if machine["priority"] != Priority.SPOT:
+        if machine.priority is not Priority.SPOT:
             raise Conflict(
-                f"{scenario.name} evicts {role}, but machine {machine['name']} is {machine['priority']}: "
+                f"{scenario.name} evicts {role}, but machine {machine.name} is {machine.priority}: "
                 f"only spot machines are evicted; --machine {role}=NAME says which machine plays {role}"
             )
 
@@ -87,40 +88,38 @@ def _check_evicted(scenario: Scenario, found: Mapping[str, Mapping[str, Any]]) -
 async def _project(api: OperatorApi, name: str | None) -> str:
     """Choose the project: the one that is named, or the only one that the caller sees."""
     if name is None:
-        known = await api.all("projects")
+        known = await api.all(ProjectAnswer)
         if len(known) != 1:
-            ready = ", ".join(each["name"] for each in known if each["rehearsal"]) or "none yet"
+            ready = ", ".join(each.name for each in known if each.rehearsal) or "none yet"
             raise Conflict(f"say in which project with --project; those for rehearsals: {ready}")
-        name = str(known[0]["name"])
-    shown = (await api.call("GET", f"/v1/projects/{name}"))["project"]
-    if not shown["rehearsal"]:
+        name = known[0].name
+    if not (await api.call("GET", f"/v1/projects/{name}", ProjectAnswer)).rehearsal:
         raise Conflict(f"project {name} is not for rehearsals: {how_to_mark(name)}")
     return name
 
 
-async def _machine(api: OperatorApi, name: str, *, role: str, project: str) -> dict[str, Any]:
+async def _machine(api: OperatorApi, name: str, *, role: str, project: str) -> MachineAnswer:
     try:
-        shown = await api.call("GET", f"/v1/machines/{name}", params={"project": project})
+        return await api.call("GET", f"/v1/machines/{name}", MachineAnswer, project=project)
     except NotFound:
         who = f"--machine {role}=NAME says which machine plays {role}"
         raise NotFound(f'project {project} has no machine "{name}": {who}') from None
-    return dict(shown["machine"])
 
 
-def _where_it_polls(machine: Mapping[str, Any]) -> str:
-    if machine["port"] is not None:
-        return f"http://127.0.0.1:{machine['port']}{EVENTS}, on the server's machine"
-    if machine["address"] is not None:
-        return f"{EVENTS} of the server's guest endpoint, from {machine['address']}"
+def _where_it_polls(machine: MachineAnswer) -> str:
+    if machine.port is not None:
+        return f"http://127.0.0.1:{machine.port}{EVENTS}, on the server's machine"
+    if machine.address is not None:
+        return f"{EVENTS} of the server's guest endpoint, from {machine.address}"
     return "nowhere: the fleet gives it neither an address nor a port"
 
 
-def _carrier(scenario: Scenario, host: str, found: Mapping[str, Mapping[str, Any]]) -> str:
+def _carrier(scenario: Scenario, host: str, found: Mapping[str, MachineAnswer]) -> str:
     """Find the host that carries the machines matched with those of a scenario's host."""
     substitutes = [found[role] for role in machines_on(scenario, host)]
-    hosts = sorted({str(machine["host"]) for machine in substitutes if machine["host"]})
+    hosts = sorted({machine.host for machine in substitutes if machine.host})
     if len(hosts) != 1:
-        where = ", ".join(f"{machine['name']} on {machine['host'] or 'no host'}" for machine in substitutes)
+        where = ", ".join(f"{machine.name} on {machine.host or 'no host'}" for machine in substitutes)
         raise Conflict(
             f"{scenario.name} does something to all that {host} carries, but here that is not on one host: "
             f"{where or 'it carries nothing'}"
@@ -130,10 +129,10 @@ def _carrier(scenario: Scenario, host: str, found: Mapping[str, Mapping[str, Any
 
 async def _check_hosts(api: OperatorApi, hosts: Iterable[str]) -> None:
     """Refuse at once what the server would refuse when the order is due."""
-    agreed = {each["name"] for each in await api.all("projects") if each["rehearsal"]}
+    agreed = {each.name for each in await api.all(ProjectAnswer) if each.rehearsal}
     for host in hosts:
-        shown = (await api.call("GET", f"/v1/hosts/{host}"))["host"]
-        others = [name for name in shown["projects"] if name not in agreed]
+        carries = await api.call("GET", f"/v1/hosts/{host}", HostWithMachinesAnswer)
+        others = [name for name in carries.projects if name not in agreed]
         if others:
             raise Conflict(
                 f"host {host} carries machines of {', '.join(others)} too, and an order on a host touches "

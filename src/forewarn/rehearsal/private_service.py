@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 
 from forewarn.api.services import Services
+from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.config import GuestSettings, Settings
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.words import MachineId
@@ -25,7 +26,7 @@ class PrivateService:
         self.services: Services = parts.services
         self.guest: GuestServer = parts.guest
         transport = httpx.ASGITransport(app=parts.app)
-        self.client = httpx.AsyncClient(transport=transport, base_url=OPERATOR)
+        self.client = AsyncOperatorClient(httpx.AsyncClient(transport=transport, base_url=OPERATOR))
 
     async def machine_id(self, name: str) -> MachineId:
         """Return the id of a machine."""

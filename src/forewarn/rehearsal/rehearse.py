@@ -1,6 +1,7 @@
 """A whole rehearsal: a target, endpoints, guests, the scenario, and the report."""
 
 import asyncio
+import contextlib
 import signal
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping
@@ -10,9 +11,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-import httpx
 import uvloop
 
+from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.clock import clock_of
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.errors import Conflict, ForewarnError, Invalid
@@ -26,6 +27,7 @@ from forewarn.rehearsal.scenario_clock import ScenarioClock, until
 from forewarn.rehearsal.substitution import unanswered
 from forewarn.rehearsal.target import MANUAL, OperatorApi, ServerClock, Target
 from forewarn.server.wiring import new_id
+from forewarn.wire.answers.service_answers import ClockAnswer
 
 # For guests that have work left when all is over; real seconds.
 SATISFIED_WITHIN = 120.0
@@ -81,7 +83,9 @@ def rehearse(request: RehearsalRequest, observer: Observer) -> RehearsalReport:
     return _run(_in_private(request, observer))
 
 
-def rehearse_on(server: httpx.AsyncClient, request: RehearsalRequest, observer: Observer) -> RehearsalReport:
+def rehearse_on(
+    server: AsyncOperatorClient, request: RehearsalRequest, observer: Observer
+) -> RehearsalReport:
     """Run a scenario on a running server, in a project of its own; ends as one in a private service."""
     return _run(_on_running(server, request, observer))
 
@@ -106,7 +110,7 @@ async def _in_private(request: RehearsalRequest, observer: Observer) -> Rehearsa
             private_service(folder, fleet=scenario.fleet, clock=scenario.clock)
         )
         api = OperatorApi(service.client)
-        clock = ServerClock(await api.call("GET", "/v1/clock"))
+        clock = ServerClock(await api.call("GET", "/v1/clock", ClockAnswer))
         rehearsal = _Rehearsal(
             scenario, _target(api, scenario, _project(scenario), clock), observer, wait=request.wait
         )
@@ -129,11 +133,11 @@ async def _in_private(request: RehearsalRequest, observer: Observer) -> Rehearsa
 
 
 async def _on_running(
-    client: httpx.AsyncClient, request: RehearsalRequest, observer: Observer
+    client: AsyncOperatorClient, request: RehearsalRequest, observer: Observer
 ) -> RehearsalReport:
-    async with client:
+    async with contextlib.aclosing(client):
         api = OperatorApi(client)
-        clock = ServerClock(await api.call("GET", "/v1/clock"))
+        clock = ServerClock(await api.call("GET", "/v1/clock", ClockAnswer))
         if request.paced and clock.kind != MANUAL:
             raise Conflict(f"the server's clock is {clock.kind}, and keeps its own time: leave --speed out")
         matched = await match_machines(

@@ -3,21 +3,24 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 from forewarn.clock import monotonic
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.errors import Conflict, NotFound, Unavailable
+from forewarn.core.words import OrderState
 from forewarn.rehearsal.report import EventFacts
 from forewarn.rehearsal.scenario import CancelStep, FaultStep, OrderStep, Scenario, ScenarioStep, Start
 from forewarn.rehearsal.scenario_clock import ScenarioClock
 from forewarn.rehearsal.target import Target
+from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
 
 # For every guest to be answered once more when all is over; real seconds.
 AFTERWARDS = 3.0
 # For the first poll of every guest: a person may have to start them.
 PATIENCE = timedelta(minutes=5)
-OVER = frozenset({"done", "failed", "cancelled"})
+OVER = frozenset({OrderState.DONE, OrderState.FAILED, OrderState.CANCELLED})
 SERVICE = "service"
 
 
@@ -48,10 +51,10 @@ class ScenarioRunner:
         self._clock = clock
         self._ledger = target.ledger
         self._note = note
-        self._orders: dict[str, str] = {}  # and their states
+        self._orders: dict[str, OrderState] = {}
         self._waiting: dict[str, str] = {}  # and the reasons that were shown
-        self._first: dict[str, dict[str, Any]] = {}  # events, as they were when they were first seen
-        self._events: dict[str, dict[str, Any]] = {}
+        self._first: dict[str, EventAnswer] = {}  # events, as they were when they were first seen
+        self._events: dict[str, EventAnswer] = {}
         self._silent = False
         self.troubles: list[str] = []
 
@@ -117,7 +120,7 @@ class ScenarioRunner:
         try:
             match step.does:
                 case OrderStep():
-                    self._orders[await self._target.order(step.does)] = ""
+                    self._orders[await self._target.order(step.does)] = OrderState.QUEUED
                 case CancelStep() if self._orders:
                     await self._target.cancel(list(self._orders)[-1])
                 case CancelStep():
@@ -150,13 +153,13 @@ class ScenarioRunner:
         """Show what has become of the orders and their events."""
         for id_ in self._orders:
             try:
-                order, events = await self._target.show(id_)
+                shown = await self._target.show(id_)
             except Unavailable as error:
                 self._unanswered(str(error))
                 return
-            self._orders[id_] = order["state"]
-            self._show_waiting(order)
-            for event in events:
+            self._orders[id_] = shown.order.state
+            self._show_waiting(shown.order)
+            for event in shown.events:
                 self._show(event)
 
     async def _catch_up(self) -> None:
@@ -172,22 +175,23 @@ class ScenarioRunner:
             self._silent = True
             self._note(SERVICE, why)
 
-    def _show_waiting(self, order: dict[str, Any]) -> None:
-        queued = order["waiting"] if order["state"] == "queued" else ()
-        why = "; ".join(f"{each['what']}: {each['reason']}" for each in queued)
-        if why and self._waiting.get(order["id"]) != why:
-            self._note(SERVICE, f"{order['action']} waits: {why}")
-        self._waiting[order["id"]] = why
+    def _show_waiting(self, order: OrderAnswer) -> None:
+        queued = order.waiting if order.state is OrderState.QUEUED else ()
+        why = "; ".join(f"{each.what}: {each.reason}" for each in queued)
+        if why and self._waiting.get(order.id) != why:
+            self._note(SERVICE, f"{order.action} waits: {why}")
+        self._waiting[order.id] = why
 
-    def _show(self, event: dict[str, Any]) -> None:
-        known = self._events.get(event["id"])
-        first = self._first.setdefault(event["id"], event)
-        self._events[event["id"]] = event
-        what = f"{event['type']} of {', '.join(first['resources'])}"
-        over = f"is over: {event['why']}"
+    def _show(self, event: EventAnswer) -> None:
+        known = self._events.get(event.id)
+        first = self._first.setdefault(event.id, event)
+        self._events[event.id] = event
+        what = f"{event.type} of {', '.join(first.resources)}"
+        over = f"is over: {event.why}"
         for key, said in (("announced_at", "is announced"), ("started_at", "is started"), ("ended_at", over)):
-            if event[key] is not None and (known is None or known[key] is None):
-                self._note(SERVICE, f"{what} {said}", at=_moment(event[key]))
+            at = getattr(event, key)
+            if at is not None and (known is None or getattr(known, key) is None):
+                self._note(SERVICE, f"{what} {said}", at=at)
 
     async def _last_answers(self) -> None:
         """Let every guest that polls see the end."""
@@ -205,25 +209,17 @@ def _is_on(step: ScenarioStep, elapsed: timedelta) -> bool:
     return isinstance(does, FaultStep) and does.lasts is not None and elapsed < step.at + does.lasts
 
 
-def _facts(event: dict[str, Any], first: dict[str, Any]) -> EventFacts:
-    approvals = {approval["by"]: _moment(approval["at"]) for approval in event["approvals"]}
+def _facts(event: EventAnswer, first: EventAnswer) -> EventFacts:
+    approvals = {approval.by: approval.at for approval in event.approvals}
     return EventFacts(
-        id=event["id"],
-        type=event["type"],
-        machines=tuple(first["resources"]),
-        announced=_moment(event["announced_at"]),
-        not_before=_moment(event["not_before"]),
-        started=_time(event["started_at"]),
-        ended=_time(event["ended_at"]),
-        why=event["why"],
+        id=event.id,
+        type=event.type,
+        machines=first.resources,
+        announced=event.announced_at,
+        not_before=event.not_before,
+        started=event.started_at,
+        ended=event.ended_at,
+        why=event.why,
         approved=min(approvals.values(), default=None),
         approvals=approvals,
     )
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else _moment(text)
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)

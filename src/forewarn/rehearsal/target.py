@@ -4,25 +4,37 @@ The guests poll the service itself; it is told which faults they are to meet, an
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypeVar
 
-import httpx
-
+from forewarn.client.async_calls import AsyncOperatorClient
+from forewarn.client.replies import NOT_FOUND, RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 from forewarn.control.rehearsals.ledger import Account, Ledger, Sighting
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.rehearsal.scenario import OrderStep, Scenario
+from forewarn.wire.answers.answer import Answer
 from forewarn.wire.answers.coding import ANSWERS
-from forewarn.wire.answers.rehearsal_answers import FaultFields
+from forewarn.wire.answers.order_answers import (
+    NotedOrderWithEventsAnswer,
+    OrderAnswer,
+    OrderOnMachineAnswer,
+    OrderWithEventsAnswer,
+)
+from forewarn.wire.answers.rehearsal_answers import (
+    EndedRehearsalAnswer,
+    FaultFields,
+    RehearsalAnswer,
+    RehearsingGuestAnswer,
+)
+from forewarn.wire.answers.service_answers import ClockAnswer
+
+A = TypeVar("A", bound=Answer)
 
 MANUAL = "manual"
-FIRST_ERROR = 400
-NOT_FOUND = 404
 FIRST_FAULT = 500  # of the server's own: another time it may answer
-PAGE = 1000
 # Real seconds. A clock that may be fast is looked at often; in real time there is no hurry.
 LOOK_OFTEN = 0.05
 LOOK_SELDOM = 1.0
@@ -37,50 +49,47 @@ RENEW_EVERY = 8.0
 
 
 class OperatorApi:
-    """Calls of the operator API, with the server's errors as forewarn's own."""
+    """The client of the operator API, with its errors as forewarn's own."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: AsyncOperatorClient) -> None:
         self._client = client
 
-    async def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+    async def call(
+        self, method: str, path: str, answer: type[A], *, body: object = None, **params: object
+    ) -> A:
         """Send a request; a refusal is a Conflict or NotFound, no answer is Unavailable."""
-        try:
-            answer = await self._client.request(method, path, **more)
-            content = answer.json()
-            refusal = content["error"]["message"] if answer.status_code >= FIRST_ERROR else None
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise Unavailable(f"no server answers at {self._client.base_url} ({error})") from None
-        except (ValueError, KeyError, TypeError):
-            raise Unavailable(f"what answers at {self._client.base_url} is no forewarn server") from None
-        if refusal is None:
-            return dict(content)
-        if answer.status_code >= FIRST_FAULT:
-            raise Unavailable(refusal)
-        raise (NotFound if answer.status_code == NOT_FOUND else Conflict)(refusal)
+        with _own_errors():
+            return (await self._client.call(method, path, answer, body=body, params=params)).value
 
-    async def all(self, noun: str) -> list[dict[str, Any]]:
-        """Read a whole list, page by page."""
-        found: list[dict[str, Any]] = []
-        after = ""
-        while True:
-            page = await self.call("GET", f"/v1/{noun}", params={"after": after, "limit": PAGE})
-            found += page[noun]
-            if page["next"] is None:
-                return found
-            after = page["next"]
+    async def all(self, item: type[A]) -> Sequence[A]:
+        """Return a whole list."""
+        with _own_errors():
+            return (await self._client.all(item)).value.items
+
+
+@contextlib.contextmanager
+def _own_errors() -> Iterator[None]:
+    try:
+        yield
+    except ServerUnreachable as error:
+        message, *_ = str(error).splitlines()  # the next one is advice for the command line
+        raise Unavailable(message[0].lower() + message[1:].rstrip(".")) from None
+    except RequestRefused as refusal:
+        kind = NotFound if refusal.status == NOT_FOUND else Conflict
+        raise (Unavailable if (refusal.status or 0) >= FIRST_FAULT else kind)(str(refusal)) from None
 
 
 class ServerClock:
     """Service time: the server's last answer, carried on at its speed."""
 
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        self.kind = str(answer["kind"])
-        self.speed = float(answer["speed"])
+    def __init__(self, answer: ClockAnswer) -> None:
+        self.kind = answer.kind
+        self.speed = answer.speed
         self.set(answer)
 
-    def set(self, answer: Mapping[str, Any]) -> None:
+    def set(self, answer: ClockAnswer) -> None:
         """Take the time from an answer of the server."""
-        self._server_now, self.set_at = datetime.fromisoformat(answer["now"]), monotonic()
+        self._server_now, self.set_at = answer.now, monotonic()
 
     def now(self) -> datetime:
         """Return the present moment."""
@@ -124,69 +133,61 @@ class Target:
             if real >= TURN_EVERY or real * self._pace >= LONGEST_TURN:
                 self._turned_at = monotonic()
                 turn = {"seconds": real * self._pace}
-                self.clock.set(await self._api.call("POST", "/v1/clock/advance", json=turn))
+                self.clock.set(await self._api.call("POST", "/v1/clock/advance", ClockAnswer, body=turn))
         elif monotonic() - self.clock.set_at > COMPARE_EVERY:
-            self.clock.set(await self._api.call("GET", "/v1/clock"))
+            self.clock.set(await self._api.call("GET", "/v1/clock", ClockAnswer))
         if monotonic() - self._renewed_at > RENEW_EVERY:
             await self._renew()
             return
         try:
-            self._learn(await self._api.call("GET", self._path))
+            self._learn(await self._api.call("GET", self._path, RehearsalAnswer))
         except NotFound:
             await self._renew()  # the server was restarted, or the lease has run out
 
     async def order(self, step: OrderStep) -> str:
         """Place an order, and return its id; Conflict says why it cannot be."""
         body = {"rehearsal": self._body["scenario"], **({"action": step.work.value} if step.work else {})}
-        if step.machine:
-            path, query = f"/v1/machines/{step.machine}/{step.action.value}", {"project": self._project}
-        else:
-            path, query = f"/v1/hosts/{step.host}/{step.action.value}", {}
-        answer = await self._api.call("POST", path, json=body, params=query)
-        return str(answer["order"]["id"])
+        if step.host:
+            path = f"/v1/hosts/{step.host}/{step.action}"
+            return (await self._api.call("POST", path, OrderWithEventsAnswer, body=body)).order.id
+        path = f"/v1/machines/{step.machine}/{step.action}"
+        placed = await self._api.call("POST", path, OrderOnMachineAnswer, body=body, project=self._project)
+        return placed.order.id
 
     async def cancel(self, order: str) -> None:
         """Cancel an order; Conflict if it is too late."""
-        await self._api.call("POST", f"/v1/orders/{order}/cancel")
+        await self._api.call("POST", f"/v1/orders/{order}/cancel", OrderAnswer)
 
-    async def show(self, order: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    async def show(self, order: str) -> NotedOrderWithEventsAnswer:
         """Return an order and all its events, ended ones too."""
-        answer = await self._api.call("GET", f"/v1/orders/{order}")
-        return answer["order"], answer["events"]
+        return await self._api.call("GET", f"/v1/orders/{order}", NotedOrderWithEventsAnswer)
 
     async def leave(self) -> None:
         """End the rehearsal; a server that cannot be reached ends it by itself soon."""
         with contextlib.suppress(Conflict, NotFound, Unavailable):
-            await self._api.call("DELETE", self._path, params={"id": self._body["id"]})
+            await self._api.call("DELETE", self._path, EndedRehearsalAnswer, id=self._body["id"])
 
     async def _renew(self) -> None:
         """Send what is played, which a restarted server does not know."""
         body = {**self._body, "faults": [ANSWERS.write(FaultFields.like(fault)) for fault in self._faults]}
-        self._learn(await self._api.call("PUT", self._path, json=body))
+        self._learn(await self._api.call("PUT", self._path, RehearsalAnswer, body=body))
         self._renewed_at = monotonic()
 
-    def _learn(self, answer: Mapping[str, Any]) -> None:
-        for guest in answer["rehearsal"]["guests"]:
+    def _learn(self, rehearsal: RehearsalAnswer) -> None:
+        for guest in rehearsal.guests:
             self.ledger.catch_up(_account(guest))
 
 
-def _account(guest: Mapping[str, Any]) -> Account:
+def _account(guest: RehearsingGuestAnswer) -> Account:
     return Account(
-        machine=guest["machine"],
-        polls=guest["polls"],
-        spoiled=guest["spoiled"],
-        meets=guest["meets"],
-        first_poll=_time(guest["first_poll"]),
-        last_poll=_time(guest["last_poll"]),
-        last_sound=_time(guest["last_sound"]),
-        seen={
-            each["event"]: Sighting(what=each["what"], at=datetime.fromisoformat(each["at"]))
-            for each in guest["seen"]
-        },
-        listed=tuple(guest["listed"]),
-        approved={each["event"]: datetime.fromisoformat(each["at"]) for each in guest["approved"]},
+        machine=guest.machine,
+        polls=guest.polls,
+        spoiled=guest.spoiled,
+        meets=guest.meets,
+        first_poll=guest.first_poll,
+        last_poll=guest.last_poll,
+        last_sound=guest.last_sound,
+        seen={each.event: Sighting(what=each.what, at=each.at) for each in guest.seen},
+        listed=guest.listed,
+        approved={each.event: each.at for each in guest.approved},
     )
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

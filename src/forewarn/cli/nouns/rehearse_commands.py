@@ -186,7 +186,7 @@ def _rehearse(session: Session, request: "RehearsalRequest", *, running: bool, u
     try:
         with watching(request.scenario.name, beside=session.json, url_file=url_file) as watcher:
             if running:
-                report = rehearse.rehearse_on(session.client.conversation(), request, watcher)
+                report = rehearse.rehearse_on(session.client.on_event_loop(), request, watcher)
             else:
                 report = rehearse.rehearse(request, watcher)
     except Unavailable as error:
