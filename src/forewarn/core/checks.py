@@ -1,6 +1,6 @@
-"""The rules that always hold, as code: what is wrong with one saved change, if anything.
+"""The rules that always hold, as code, by their numbers in docs/explanation/rules.md.
 
-They look at the whole fleet before and after one transaction and share no code with what makes the
+The checks look at the whole fleet before and after one transaction and share no code with what makes the
 changes, so that the two can be held against each other.
 """
 

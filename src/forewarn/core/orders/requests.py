@@ -53,25 +53,7 @@ def on_machine(
     _check_state(draft, target, action)
     _check_first(draft, target, action)
     _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
-    order = _place(
-        draft,
-        Order(
-            id=OrderId(draft.new_id()),
-            number=draft.number + 1,
-            action=action,
-            work=WORK[action],
-            source=source_of(action),
-            project=target.project,
-            machine=target.id,
-            machine_name=target.name,
-            host=None,
-            by=request.by,
-            reason=request.reason,
-            driver=request.driver,
-            terms=request.terms,
-            created_at=draft.now,
-        ),
-    )
+    order = _place(draft, request, action, work=WORK[action], machine=target)
     if action in LEAVING:
         departures.leave_scheduled(
             draft, target, why=f"superseded by {action} (order {order.id})", keep=order.id
@@ -95,25 +77,7 @@ def on_host(
     if request.terms.rehearsal:
         consent.check_host(target, draft.machines_on(host), draft.projects)
     _check_host(draft, target, action)
-    order = _place(
-        draft,
-        Order(
-            id=OrderId(draft.new_id()),
-            number=draft.number + 1,
-            action=action,
-            work=work or WORK.get(action),
-            source=Source.PLATFORM,
-            project=None,
-            machine=None,
-            machine_name=None,
-            host=host,
-            by=request.by,
-            reason=request.reason,
-            driver=request.driver,
-            terms=request.terms,
-            created_at=draft.now,
-        ),
-    )
+    order = _place(draft, request, action, work=work or WORK.get(action), host=host)
     if is_planned(order):
         _check_possible(draft, order, host, policy)
     _clear_the_way(draft, order, host)
@@ -124,14 +88,40 @@ def on_host(
     return lifecycle.advance(draft, order.id, policy=policy)
 
 
-def _place(draft: Draft, order: Order) -> Order:
+def _place(
+    draft: Draft,
+    request: OrderRequest,
+    action: Action,
+    *,
+    work: Work | None,
+    machine: Machine | None = None,
+    host: HostName | None = None,
+) -> Order:
+    order = Order(
+        id=OrderId(draft.new_id()),
+        number=draft.number + 1,
+        action=action,
+        work=work,
+        source=source_of(action),
+        project=machine.project if machine else None,
+        machine=machine.id if machine else None,
+        machine_name=machine.name if machine else None,
+        host=host,
+        by=request.by,
+        reason=request.reason,
+        driver=request.driver,
+        terms=request.terms,
+        created_at=draft.now,
+    )
+    draft.record(Kind.ORDER_PLACED, order, by=order.by, reason=_described(order))
+    return draft.put_order(order)
+
+
+def _described(order: Order) -> str:
     said = f"{order.action} {order.work}" if order.action is Action.MAINTENANCE else f"{order.action}"
     if order.terms.rehearsal:
         said += f" (rehearsal of {order.terms.rehearsal})"
-    draft.record(
-        Kind.ORDER_PLACED, order, by=order.by, reason=f"{said}: {order.reason}" if order.reason else said
-    )
-    return draft.put_order(order)
+    return f"{said}: {order.reason}" if order.reason else said
 
 
 def _check_state(draft: Draft, machine: Machine, action: Action) -> None:

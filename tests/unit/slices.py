@@ -1,0 +1,220 @@
+"""A fleet in memory: the rules work on a draft of it, and turning the clock saves what they changed."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from forewarn.core.draft import Draft
+from forewarn.core.model.budget import Budget
+from forewarn.core.model.calendar import ALWAYS, Calendar
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.group import Group, GroupPolicy
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, OrderTerms, Step
+from forewarn.core.model.project import Project
+from forewarn.core.model.record import Record
+from forewarn.core.model.room import Room
+from forewarn.core.model.slice import Slice
+from forewarn.core.orders import lifecycle, reports, requests
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import Policy
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    Action,
+    ApprovedBy,
+    GroupKind,
+    GroupName,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineName,
+    MachineState,
+    OrderId,
+    StepState,
+    Work,
+)
+
+NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+def machine(name: str, host: str = "host-1", *, group: str = "", domain: int = 0, **more: Any) -> Machine:
+    """A machine of the group that its name begins with: `web-0` of `web`."""
+    return Machine(
+        id=MachineId(name),
+        name=MachineName(name),
+        project=DEFAULT_PROJECT,
+        group=GroupName(group or name.partition("-")[0]),
+        host=HostName(host),
+        update_domain=domain,
+        **more,
+    )
+
+
+class Fleet:
+    """Machines on sound hosts, in groups whose guests listen; `hosts` are further ones, which carry none."""
+
+    def __init__(
+        self,
+        *machines: Machine,
+        hosts: Iterable[str] = (),
+        policies: Mapping[str, GroupPolicy] | None = None,
+        silent: Iterable[str] = (),
+        calendar: Calendar = ALWAYS,
+        policy: Policy | None = None,
+        now: datetime = NOON,
+    ) -> None:
+        self.policy = policy or Policy()
+        self._ids = count(1)
+        names = sorted({*hosts, *(each.host for each in machines if each.host)})
+        groups = sorted({each.group for each in machines})
+        base = Slice(
+            number=1,
+            projects={DEFAULT_PROJECT: Project(name=DEFAULT_PROJECT, calendar=calendar)},
+            hosts={HostName(name): Host(name=HostName(name)) for name in names},
+            groups={
+                name: Group(
+                    name=name,
+                    project=DEFAULT_PROJECT,
+                    kind=GroupKind.AVAILABILITY_SET,
+                    update_domains=5,
+                    policy=(policies or {}).get(name, GroupPolicy()),
+                    enabled_at=None if name in silent else now,
+                )
+                for name in groups
+            },
+            machines={each.id: each for each in machines},
+        )
+        self.records: list[Record] = []
+        self.draft = self._draft(base, now)
+        self.draft = self._draft(self.saved(), now)
+
+    def _draft(self, base: Slice, now: datetime) -> Draft:
+        return Draft(base, now=now, new_id=lambda: f"{next(self._ids):X}")
+
+    @property
+    def now(self) -> datetime:
+        return self.draft.now
+
+    # What is done to it
+
+    def turn(self, span: timedelta = timedelta()) -> None:
+        """Save, and go on a while later; nothing happens by itself."""
+        self.draft = self._draft(self.saved(), self.now + span)
+
+    def pass_(self, span: timedelta) -> None:
+        """Save, go on a while later, and let every open order go on."""
+        self.turn(span)
+        for order in list(self.draft.orders):
+            self.advance(order)
+
+    def order(self, name: str, action: Action = Action.RESTART, *, scheduled: int = 0, **terms: Any) -> Order:
+        """Order something for a machine; only the driver is no term."""
+        request = OrderRequest(by="test", driver=terms.pop("driver", "simulated"), terms=OrderTerms(**terms))
+        return requests.on_machine(
+            self.draft, MachineId(name), action, request, scheduled=scheduled, policy=self.policy
+        )
+
+    def maintain(
+        self,
+        host: str = "host-1",
+        action: Action = Action.MAINTENANCE,
+        *,
+        work: Work | None = None,
+        **terms: Any,
+    ) -> Order:
+        """Order something for a host: a reboot, if nothing else is said."""
+        if action is Action.MAINTENANCE:
+            work = work or Work.REBOOT
+        request = OrderRequest(by="test", driver=terms.pop("driver", "simulated"), terms=OrderTerms(**terms))
+        return requests.on_host(self.draft, HostName(host), action, request, work=work, policy=self.policy)
+
+    def advance(self, order: OrderId) -> Order:
+        return lifecycle.advance(self.draft, order, policy=self.policy)
+
+    def approve(self, event: Event, by: str = "web-0", kind: ApprovedBy = ApprovedBy.GUEST) -> None:
+        approval = Approval(by=by, kind=kind, at=self.now)
+        lifecycle.approve(self.draft, event, approval, policy=self.policy)
+
+    def finish(self, order: OrderId) -> None:
+        """Report every running step of an order as done, and let all orders go on."""
+        for step in self.running(order):
+            reports.step_done(self.draft, order, step.machine)
+        for each in list(self.draft.orders):
+            self.advance(each)
+
+    def fail(self, order: OrderId, why: str = "it burns") -> None:
+        """Report every running step of an order as failed, and let it go on."""
+        for step in self.running(order):
+            reports.step_failed(self.draft, order, step.machine, why=why)
+        self.advance(order)
+
+    # What it is
+
+    def events(self, order: OrderId | None = None) -> tuple[Event, ...]:
+        """The listed events, oldest first."""
+        listed = (event for event in self.draft.events.values() if event.listed)
+        mine = (event for event in listed if order is None or event.order == order)
+        return tuple(sorted(mine, key=lambda event: event.number))
+
+    def running(self, order: OrderId) -> tuple[Step, ...]:
+        return tuple(step for step in self.draft.orders[order].steps if step.state is StepState.RUNNING)
+
+    def machine(self, name: str) -> Machine:
+        return self.draft.machines[MachineId(name)]
+
+    def waits(self, order: OrderId) -> list[str]:
+        """Why an order waits: `what: reason`."""
+        return [f"{wait.what}: {wait.reason}" for wait in self.draft.orders[order].waiting]
+
+    def history(self, *kinds: Kind) -> list[str]:
+        """The reasons of the records of some kinds, oldest first."""
+        written = (*self.records, *self.draft.changes().records)
+        return [record.reason for record in written if record.kind in kinds]
+
+    def saved(self) -> Slice:
+        """The fleet as the store would load it after saving the draft."""
+        draft, changes = self.draft, self.draft.changes()
+        self.records += changes.records
+        events = {id_: event for id_, event in draft.events.items() if event.listed}
+        listed: dict[GroupName, Counter[int]] = {}
+        for event in events.values():
+            listed.setdefault(event.group, Counter())[event.update_domain] += 1
+        return Slice(
+            number=changes.number,
+            projects=draft.projects,
+            hosts=draft.hosts,
+            groups=draft.groups,
+            machines=draft.machines,
+            orders={id_: order for id_, order in draft.orders.items() if order.open},
+            events=events,
+            listed=listed,
+            room={name: self._room(name) for name, host in draft.hosts.items() if host.state is HostState.OK},
+            budgets={
+                group.name: self._budget(group, events.values())
+                for group in draft.groups.values()
+                if group.policy.budget
+            },
+            grace=draft.grace,
+            holds=draft.holds,
+        )
+
+    def _room(self, host: HostName) -> Room:
+        there = [each for each in self.draft.machines.values() if each.destination == host]
+        busy = any(order.open and order.host == host for order in self.draft.orders.values())
+        members = Counter((each.group, each.update_domain) for each in there)
+        return Room(carried=len(there), members=members, busy=busy)
+
+    def _budget(self, group: Group, events: Iterable[Event]) -> Budget:
+        members = [each for each in self.draft.machines.values() if each.group == group.name]
+        mine = (event for event in events if event.group == group.name)
+        return Budget(
+            needs=group.policy.budget,
+            members=len(members),
+            down={each.id: each.name for each in members if each.state is not MachineState.RUNNING},
+            announced={named.machine: named.name for event in mine for named in event.resources},
+        )

@@ -1,0 +1,221 @@
+"""Each check finds the change that breaks its rule, and the page of rules names what exists."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import time, timedelta
+from pathlib import Path
+
+import pytest
+
+from forewarn.core import checks
+from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
+from forewarn.core.model.calendar import Calendar, Window
+from forewarn.core.model.event import Event, Resource
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    EventStatus,
+    GroupName,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineName,
+    MachineState,
+    StepState,
+)
+from tests.unit.slices import HOUR, MINUTE, SECOND, Fleet, machine
+
+ROOT = Path(__file__).parents[2]
+WEB = GroupName("web")
+NIGHT = Calendar(windows=(Window(days=frozenset(range(7)), start=time(22), length=timedelta(hours=2)),))
+
+
+def fleet() -> Fleet:
+    """Maintenance of host-1 is announced to web, with machines of two update domains, and to db."""
+    made = Fleet(machine("web-0"), machine("web-1"), machine("web-2", "host-2", domain=1), machine("db-0"))
+    made.maintain()
+    return made
+
+
+def change(before: Slice, after: Slice, made: Fleet) -> Change:
+    records = [record for record in made.records if record.number > before.number]
+    return Change(before=before, after=after, records=records, now=made.now, policy=made.policy)
+
+
+def broken(before: Slice, after: Slice, made: Fleet) -> set[str]:
+    return {each.partition(":")[0] for each in violations(change(before, after, made))}
+
+
+def of_web(part: Slice) -> Event:
+    return next(event for event in part.events.values() if event.group == WEB)
+
+
+def with_event(part: Slice, **more: object) -> Slice:
+    event = of_web(part)
+    return replace(part, events={**part.events, event.id: replace(event, **more)})  # type: ignore[arg-type]
+
+
+def test_what_the_rules_do_breaks_none() -> None:
+    made = fleet()
+    before = made.draft.base
+    for span in (15 * MINUTE, 2 * MINUTE):
+        after = made.saved()
+        assert violations(change(before, after, made)) == []
+        made.pass_(span)
+        before = after
+        for order in list(made.draft.orders):
+            made.finish(order)
+
+
+@pytest.mark.parametrize(
+    ("tamper", "rule"),
+    [
+        (lambda part: with_event(part, status=EventStatus.STARTED), "notice_is_kept"),
+        (lambda part: with_event(part, status=EventStatus.STARTED), "stages_start_whole"),
+        (
+            lambda part: with_event(part, not_before=of_web(part).not_before - SECOND),
+            "events_only_move_forward",
+        ),
+        (lambda part: replace(part, events={}), "what_leaves_has_a_record"),
+        (lambda part: with_event(part, resources=of_web(part).resources[:1]), "what_leaves_has_a_record"),
+        (lambda part: with_event(part, resources=()), "resources_are_of_one_group_and_domain"),
+        (
+            lambda part: with_event(
+                part, resources=(Resource(machine=MachineId("web-2"), name=MachineName("web-2")),)
+            ),
+            "resources_are_of_one_group_and_domain",
+        ),
+        (
+            lambda part: with_event(part, not_before=of_web(part).not_before + SECOND),
+            "incarnations_count_changes",
+        ),
+    ],
+)
+def test_a_change_that_breaks_a_rule_is_found(tamper: Callable[[Slice], Slice], rule: str) -> None:
+    made = fleet()
+    saved = made.saved()
+    assert rule in broken(saved, tamper(saved), made)
+
+
+def test_a_short_notice_and_a_late_start_are_found() -> None:
+    """Rules 1 and 11."""
+    made = fleet()
+    before, after = made.draft.base, made.saved()
+    short = with_event(after, not_before=made.now + MINUTE)
+    assert "notice_is_kept" in broken(before, short, made)
+    made.turn(HOUR)
+    started = replace(
+        after, events={id_: replace(each, status=EventStatus.STARTED) for id_, each in after.events.items()}
+    )
+    assert "notice_is_kept" in broken(after, started, made)
+
+
+def test_a_status_that_goes_back_is_found() -> None:
+    """Rule 2."""
+    made = fleet()
+    saved = made.saved()
+    assert "events_only_move_forward" in broken(with_event(saved, status=EventStatus.STARTED), saved, made)
+
+
+def test_an_event_announced_beside_another_update_domain_is_found() -> None:
+    """Rule 4."""
+    made = fleet()
+    before = made.saved()
+    other = replace(of_web(before), id="X", number=99, update_domain=1, resources=())  # type: ignore[arg-type]
+    after = replace(before, events={**before.events, other.id: other})
+    assert "update_domains_are_not_announced_together" in broken(before, after, made)
+
+
+def test_a_machine_with_two_steps_running_is_found() -> None:
+    """Rule 5."""
+    made = fleet()
+    saved = made.saved()
+    (order,) = saved.orders.values()
+    busy = replace(
+        order.stages[0], steps=tuple(replace(each, state=StepState.RUNNING) for each in order.steps)
+    )
+    twice = {id_: replace(order, id=id_, stages=(busy,)) for id_ in (order.id, "X")}
+    after = replace(saved, orders=twice)  # type: ignore[arg-type]
+    assert "machines_have_one_step_at_a_time" in broken(saved, after, made)
+
+
+def test_a_finished_step_that_is_touched_again_is_found() -> None:
+    """Rule 8."""
+    made = fleet()
+    made.pass_(15 * MINUTE)
+    (order,) = made.draft.orders.values()
+    made.finish(order.id)
+    done = made.saved()
+    (order,) = done.orders.values()
+    again = replace(order.stages[0], steps=(replace(order.steps[0], attempt=2), *order.steps[1:]))
+    after = replace(done, orders={order.id: replace(order, stages=(again,))})
+    assert "finished_steps_stay_finished" in broken(done, after, made)
+
+
+def test_a_start_outside_a_window_and_an_event_over_budget_are_found() -> None:
+    made = fleet()
+    before = made.draft.base
+    made.pass_(15 * MINUTE)
+    after = made.saved()
+    bound = {DEFAULT_PROJECT: replace(after.projects[DEFAULT_PROJECT], calendar=NIGHT)}
+    assert "windows_are_heeded" in broken(before, replace(after, projects=bound), made)
+    needs = replace(after.groups[WEB], policy=GroupPolicy(budget=2))
+    assert "budgets_are_heeded" in broken(before, replace(after, groups={**after.groups, WEB: needs}), made)
+
+
+def test_machines_that_are_where_they_cannot_be_are_found() -> None:
+    saved = fleet().saved()
+    assert misplaced(saved) == []
+    web = saved.machines[MachineId("web-0")]
+    homeless = {**saved.machines, web.id: replace(web, host=None)}
+    assert misplaced(replace(saved, machines=homeless)) == ["web-0 is running on no host"]
+    stopped = {**saved.machines, web.id: replace(web, host=None, state=MachineState.STOPPED)}
+    assert misplaced(replace(saved, machines=stopped)) == []
+    failed = {
+        **saved.hosts,
+        HostName("host-2"): replace(saved.hosts[HostName("host-2")], state=HostState.FAILED),
+    }
+    assert misplaced(replace(saved, hosts=failed)) == ["web-2 is running on host-2, which failed"]
+    gone = {id_: each for id_, each in saved.machines.items() if each.name != "db-0"}
+    (lost,) = misplaced(replace(saved, machines=gone))
+    assert lost.endswith("names db-0, who left the fleet")
+
+
+def test_what_is_overdue_or_waits_for_no_reason_is_found() -> None:
+    """Rules 10 and 11, after a tick."""
+    made = fleet()
+    saved = made.saved()
+    late = made.now + 45 * MINUTE
+    assert overdue(saved, now=late - SECOND, policy=made.policy) == []
+    assert len(overdue(saved, now=late, policy=made.policy)) == 2
+    assert unexplained(saved) == []
+    (order,) = saved.orders.values()
+    assert len(unexplained(replace(saved, orders={order.id: replace(order, waiting=())}))) == 1
+
+
+def test_a_record_explains_what_leaves() -> None:
+    made = fleet()
+    saved = made.saved()
+    made.pass_(15 * MINUTE)
+    for order in list(made.draft.orders):
+        made.finish(order)
+    made.pass_(90 * SECOND)
+    assert made.history(Kind.EVENT_FINISHED) == ["done"] * 2
+    assert "what_leaves_has_a_record" not in broken(saved, made.saved(), made)
+
+
+def test_the_page_of_rules_names_what_exists() -> None:
+    page = (ROOT / "docs/explanation/rules.md").read_text()
+    assert re.findall(r"^\*\*Rule (\d+):", page, re.MULTILINE) == [f"{number}" for number in range(1, 12)]
+    for row in page.partition("| rule | is kept by")[2].splitlines()[2:]:
+        _, _, kept, checked, tested, _ = row.split("|")
+        for name in re.findall(r"`((?:core|control|guest|server)/[\w/.]*)`", kept):
+            assert (ROOT / "src/forewarn" / name).exists(), name
+        for name in re.findall(r"`(\w+)`", checked):
+            assert hasattr(checks, name), name
+        folder = ROOT / re.findall(r"`(tests/\w+)/", tested)[0]
+        for name in re.findall(r"(test_\w+\.py)", tested):
+            assert (folder / name).exists(), name

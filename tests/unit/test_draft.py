@@ -1,0 +1,166 @@
+"""A draft: what the rules have changed, the incarnations that count it (rule 6), and whom it wakes."""
+
+from dataclasses import replace
+
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.orders import events, interventions
+from forewarn.core.words import Action, GroupName, HostName, Kind, MachineId, MachineState
+from tests.unit.slices import MINUTE, Fleet, machine
+
+WEB, DB = GroupName("web"), GroupName("db")
+
+
+def incarnation(fleet: Fleet) -> int:
+    return {group.name: group.incarnation for group in fleet.draft.changes().groups}.get(
+        WEB, fleet.draft.groups[WEB].incarnation
+    )
+
+
+# Rule 6
+
+
+def test_an_announced_event_moves_the_incarnation_of_its_group_by_one_and_no_other() -> None:
+    fleet = Fleet(machine("web-0"), machine("db-0", "host-2"))
+    fleet.maintain()
+    assert [(group.name, group.incarnation) for group in fleet.draft.changes().groups] == [("web", 2)]
+
+
+def test_however_much_a_transaction_changes_it_moves_the_incarnation_by_one() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", "host-2"))
+    fleet.maintain("host-1")
+    fleet.maintain("host-2")
+    assert (incarnation(fleet), incarnation(fleet)) == (2, 2)
+
+
+def test_what_comes_and_goes_in_one_transaction_is_not_seen() -> None:
+    fleet = Fleet(machine("web-0"))
+    interventions.cancel(fleet.draft, fleet.maintain().id, by="test")
+    assert incarnation(fleet) == 1
+
+
+def test_an_approval_alone_is_not_seen() -> None:
+    fleet = Fleet(machine("web-0"), machine("db-0"))
+    fleet.maintain()
+    fleet.turn()
+    fleet.approve(fleet.events()[1])
+    assert incarnation(fleet) == 2
+
+
+def test_a_start_a_later_not_before_a_name_less_and_an_end_are_seen() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    fleet.maintain()
+    fleet.turn()
+    (event,) = fleet.events()
+    fleet.draft.put_event(replace(event, not_before=event.not_before + MINUTE))
+    assert incarnation(fleet) == 3
+    fleet.turn()
+    events.take_out(fleet.draft, fleet.events()[0], MachineId("web-1"), why="moved")
+    assert incarnation(fleet) == 4
+    fleet.turn()
+    events.start(fleet.draft, fleet.events()[0], why="it is time")
+    assert incarnation(fleet) == 5
+    fleet.turn()
+    events.end(fleet.draft, fleet.events()[0], Kind.EVENT_FINISHED, why="done")
+    assert incarnation(fleet) == 6
+
+
+# What it answers
+
+
+def test_listed_update_domains_follow_what_the_draft_announces_and_ends() -> None:
+    fleet = Fleet(machine("web-0", domain=2), machine("web-1", "host-2", domain=1))
+    assert fleet.draft.listed_domains(WEB) == ()
+    order = fleet.maintain()
+    fleet.order("web-1")
+    assert fleet.draft.listed_domains(WEB) == (1, 2)
+    interventions.cancel(fleet.draft, order.id, by="test")
+    assert fleet.draft.listed_domains(WEB) == (1,)
+
+
+def test_an_event_that_changes_is_counted_once() -> None:
+    fleet = Fleet(machine("web-0"))
+    fleet.maintain()
+    events.start(fleet.draft, fleet.events()[0], why="it is time")
+    events.end(fleet.draft, fleet.events()[0], Kind.EVENT_FINISHED, why="done")
+    assert fleet.draft.listed_domains(WEB) == ()
+
+
+def test_a_budget_counts_what_the_draft_has_announced() -> None:
+    machines = (machine(f"web-{n}", f"host-{n + 1}") for n in range(3))
+    fleet = Fleet(*machines, machine("db-0"), policies={"web": GroupPolicy(budget=1)})
+    fleet.order("web-0")
+    budgets = fleet.draft.budgets([WEB, DB])
+    assert (list(budgets), list(budgets[WEB].announced.values())) == ([WEB], ["web-0"])
+
+
+def test_records_are_numbered_on_from_the_newest() -> None:
+    fleet = Fleet(machine("web-0"))
+    first = fleet.draft.number
+    fleet.maintain()
+    written = fleet.draft.changes().records
+    assert [record.number for record in written] == [first + 1, first + 2]
+    assert fleet.draft.changes().number == first + 2
+    assert [(record.kind, record.host, record.machine) for record in written] == [
+        (Kind.ORDER_PLACED, "host-1", None),
+        (Kind.EVENT_SCHEDULED, None, "web-0"),
+    ]
+
+
+# Whom it wakes
+
+
+def test_groups_that_lost_an_event_or_gained_a_healthy_machine_are_eased() -> None:
+    fleet = Fleet(
+        machine("web-0"), machine("db-0", "host-2", state=MachineState.STOPPED), machine("x-0", "host-3")
+    )
+    order = fleet.maintain()
+    fleet.turn()
+    interventions.cancel(fleet.draft, order.id, by="test")
+    fleet.draft.put_machine(replace(fleet.machine("db-0"), state=MachineState.RUNNING))
+    fleet.draft.put_machine(replace(fleet.machine("x-0"), state=MachineState.STOPPED))
+    assert fleet.draft.changes().eased == {WEB, DB}
+
+
+def test_a_group_whose_policy_changes_is_eased() -> None:
+    fleet = Fleet(machine("web-0"))
+    fleet.draft.put_group(replace(fleet.draft.groups[WEB], policy=GroupPolicy(budget=1)))
+    assert fleet.draft.changes().eased == {WEB}
+
+
+def test_hosts_that_gained_a_machine_are_joined() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    fleet.draft.put_machine(replace(fleet.machine("web-0"), host=HostName("host-2")))
+    fleet.draft.put_machine(machine("web-1", "host-3"))
+    assert fleet.draft.changes().joined == {"host-2", "host-3"}
+
+
+def test_everything_that_changed_stirs_the_rollouts_that_may_wait_for_it() -> None:
+    fleet = Fleet(machine("web-0"), machine("db-0", "host-2"), hosts=["host-3"])
+    fleet.maintain("host-1")
+    assert fleet.draft.changes().stirred == {"host-1", "web"}
+    fleet.turn()
+    fleet.draft.put_machine(replace(fleet.machine("db-0"), host=HostName("host-3")))
+    assert fleet.draft.changes().stirred == {"host-2", "host-3", "db"}
+    fleet.turn()
+    del fleet.draft.hosts[HostName("host-2")]
+    assert fleet.draft.changes().stirred == {"host-2"}
+
+
+def test_what_did_not_change_is_not_saved() -> None:
+    fleet = Fleet(machine("web-0"))
+    fleet.draft.put_machine(fleet.machine("web-0"))
+    changes = fleet.draft.changes()
+    assert (changes.machines, changes.stirred, changes.records) == ((), frozenset(), ())
+
+
+def test_what_was_taken_out_is_removed() -> None:
+    fleet = Fleet(machine("web-0"))
+    del fleet.draft.machines[MachineId("web-0")]
+    assert fleet.draft.changes().removed_machines == ("web-0",)
+
+
+def test_a_user_order_names_its_machine_and_project_in_its_record() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.order("web-0", Action.FREEZE)
+    placed = fleet.draft.changes().records[0]
+    assert (placed.project, placed.machine, placed.order) == ("default", "web-0", order.id)

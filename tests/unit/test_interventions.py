@@ -1,0 +1,156 @@
+"""Cancelling, retrying and abandoning an order that was placed."""
+
+import pytest
+
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import Order
+from forewarn.core.orders import interventions, reports
+from forewarn.core.words import Action, Kind, MachineId, MachineState, OrderState, StepState, Work
+from tests.unit.slices import HOUR, MINUTE, Fleet, machine
+
+
+def failed(fleet: Fleet) -> Order:
+    """Maintenance of host-1 whose steps have failed."""
+    order = fleet.maintain()
+    fleet.pass_(15 * MINUTE)
+    fleet.fail(order.id)
+    return fleet.draft.orders[order.id]
+
+
+def retry(fleet: Fleet, order: Order) -> Order:
+    return interventions.retry(fleet.draft, order.id, by="ops", policy=fleet.policy)
+
+
+def abandon(fleet: Fleet, order: Order) -> Order:
+    return interventions.abandon(fleet.draft, order.id, by="ops")
+
+
+# Cancelling
+
+
+def test_a_cancelled_order_takes_all_its_events_along() -> None:
+    fleet = Fleet(machine("web-0"), machine("db-0"))
+    order = interventions.cancel(fleet.draft, fleet.maintain().id, by="ops")
+    assert (order.state, order.ended_at, order.due_at) == (OrderState.CANCELLED, fleet.now, None)
+    assert {step.state for step in order.steps} == {StepState.MOOT}
+    assert fleet.events() == ()
+    assert fleet.history(Kind.EVENT_CANCELLED) == ["cancelled"] * 2
+
+
+def test_once_a_stage_has_started_it_is_too_late_to_cancel() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
+    order = fleet.maintain()
+    fleet.approve(fleet.events()[0])
+    with pytest.raises(Conflict, match="is started, too late to cancel"):
+        interventions.cancel(fleet.draft, order.id, by="ops")
+
+
+def test_between_two_stages_an_order_can_be_cancelled() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
+    order = fleet.maintain()
+    fleet.pass_(15 * MINUTE)
+    fleet.finish(order.id)
+    fleet.pass_(2 * MINUTE)
+    cancelled = interventions.cancel(fleet.draft, order.id, by="ops")
+    assert [step.state for step in cancelled.steps] == [StepState.DONE, StepState.MOOT]
+
+
+def test_what_is_over_cannot_be_cancelled() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = interventions.cancel(fleet.draft, fleet.maintain().id, by="ops")
+    with pytest.raises(Conflict, match="is cancelled, there is nothing to cancel"):
+        interventions.cancel(fleet.draft, order.id, by="ops")
+
+
+def test_a_machine_that_stays_after_all_gets_notice_of_what_is_scheduled_on_its_host() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    leaving = fleet.order("web-0", Action.TERMINATE)
+    order = fleet.maintain()
+    fleet.turn(MINUTE)
+    interventions.cancel(fleet.draft, leaving.id, by="ops")
+    assert fleet.draft.orders[order.id].due_at == fleet.now
+    fleet.advance(order.id)
+    assert [each.name for event in fleet.events() for each in event.resources] == ["web-1", "web-0"]
+
+
+# Retrying
+
+
+def test_a_retry_runs_the_failed_steps_once_more_as_another_attempt() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = retry(fleet, failed(fleet))
+    (step,) = order.steps
+    assert (order.state, step.state, step.attempt, step.ended_at) == (
+        OrderState.STARTED,
+        StepState.RUNNING,
+        2,
+        None,
+    )
+
+
+def test_a_step_that_is_done_is_never_run_again() -> None:
+    """Rule 8."""
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    order = fleet.maintain()
+    fleet.pass_(15 * MINUTE)
+    reports.step_done(fleet.draft, order.id, MachineId("web-0"))
+    fleet.fail(order.id)
+    again = retry(fleet, order)
+    assert [(step.state, step.attempt) for step in again.steps] == [
+        (StepState.DONE, 1),
+        (StepState.RUNNING, 2),
+    ]
+
+
+def test_a_retried_move_looks_for_a_host_anew() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    order = fleet.maintain(work=Work.REDEPLOY)
+    fleet.pass_(10 * MINUTE)
+    fleet.maintain("host-2", Action.CORDON)
+    fleet.fail(order.id)
+    fleet.turn()
+    assert retry(fleet, order).steps[0].state is StepState.FAILED
+    fleet.maintain("host-2", Action.UNCORDON)
+    fleet.turn()
+    assert retry(fleet, order).steps[0].target == "host-2"
+
+
+# Abandoning
+
+
+def test_an_abandoned_order_is_over_and_stays_failed() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = abandon(fleet, failed(fleet))
+    assert (order.state, order.open) == (OrderState.FAILED, False)
+    assert order.why == "abandoned by ops: failed: it burns"
+    assert (fleet.events(), fleet.machine("web-0").state) == ((), MachineState.RUNNING)
+    assert fleet.history(Kind.ORDER_ABANDONED) == [order.why]
+
+
+def test_an_order_is_not_abandoned_while_a_step_runs() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    order = fleet.maintain()
+    fleet.pass_(15 * MINUTE)
+    reports.step_failed(fleet.draft, order.id, MachineId("web-0"), why="it burns")
+    fleet.advance(order.id)
+    with pytest.raises(Conflict, match="still has steps running"):
+        abandon(fleet, order)
+
+
+@pytest.mark.parametrize("what", [retry, abandon])
+def test_only_an_order_that_failed_is_retried_or_abandoned(what: object) -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    with pytest.raises(Conflict, match="is announced: only one that failed can be retried or abandoned"):
+        what(fleet, order)  # type: ignore[operator]
+    fleet = Fleet(machine("web-0"))
+    order = abandon(fleet, failed(fleet))
+    with pytest.raises(Conflict, match="is failed, and over: only one that failed"):
+        what(fleet, order)  # type: ignore[operator]
+
+
+def test_what_was_abandoned_is_not_looked_at_again() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = abandon(fleet, failed(fleet))
+    fleet.pass_(HOUR)
+    assert (order.due_at, order.waiting) == (None, ())

@@ -1,0 +1,186 @@
+"""Why an order cannot go on yet, as data (rule 10), and which rules an order is exempt from."""
+
+from datetime import time, timedelta
+
+import pytest
+
+from forewarn.core.model.calendar import Calendar, Window
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.hold import Hold
+from forewarn.core.orders import reasons
+from forewarn.core.words import DEFAULT_PROJECT, Action, ApprovalRule, HostName, OrderState, ProjectName
+from tests.unit.slices import HOUR, MINUTE, NOON, Fleet, machine
+
+EVENING = Calendar(windows=(Window(days=frozenset(range(7)), start=time(20), length=timedelta(hours=2)),))
+OUTSIDE = "host-1: outside the window of project default, which opens 2026-01-05 20:00 (UTC)"
+
+
+def hold(fleet: Fleet, **where: str) -> None:
+    reached = Hold(id="H", reason="audit", by="ops", at=NOON, **where)  # type: ignore[arg-type]
+    fleet.draft.holds["H"] = reached
+
+
+# Holds
+
+
+@pytest.mark.parametrize(
+    ("where", "named"),
+    [
+        ({}, "the whole fleet"),
+        ({"host": HostName("host-1")}, "host host-1"),
+        ({"project": DEFAULT_PROJECT}, "project default"),
+    ],
+)
+def test_nothing_is_announced_where_a_hold_reaches(where: dict[str, str], named: str) -> None:
+    fleet = Fleet(machine("web-0"))
+    hold(fleet, **where)
+    order = fleet.maintain()
+    assert (order.state, fleet.waits(order.id)) == (OrderState.QUEUED, [f"{named}: held by ops: audit"])
+
+
+@pytest.mark.parametrize("where", [{"host": HostName("host-2")}, {"project": ProjectName("shop")}])
+def test_a_hold_elsewhere_keeps_nothing(where: dict[str, str]) -> None:
+    fleet = Fleet(machine("web-0"))
+    hold(fleet, **where)
+    assert fleet.maintain().state is OrderState.ANNOUNCED
+
+
+def test_a_hold_on_its_host_keeps_a_users_own_order_too() -> None:
+    fleet = Fleet(machine("web-0"))
+    hold(fleet, host="host-1")
+    assert fleet.order("web-0").state is OrderState.QUEUED
+
+
+def test_what_is_announced_does_not_start_while_a_hold_reaches_it() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    hold(fleet)
+    fleet.approve(fleet.events()[0])
+    assert fleet.draft.orders[order.id].state is OrderState.ANNOUNCED
+    assert fleet.waits(order.id) == ["the whole fleet: held by ops: audit"]
+
+
+def test_a_failed_host_waits_for_no_hold() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    hold(fleet)
+    assert fleet.maintain(action=Action.FAIL).state is OrderState.STARTED
+
+
+# Windows and budgets bind maintenance alone
+
+
+def test_maintenance_waits_for_a_window() -> None:
+    fleet = Fleet(machine("web-0"), calendar=EVENING)
+    assert fleet.waits(fleet.maintain().id) == [OUTSIDE]
+
+
+@pytest.mark.parametrize("action", [Action.DEGRADE, Action.FAIL])
+def test_a_degraded_or_failed_host_waits_for_no_window(action: Action) -> None:
+    fleet = Fleet(machine("web-0"), calendar=EVENING, hosts=["host-2"])
+    assert fleet.maintain(action=action).state is not OrderState.QUEUED
+
+
+def test_a_users_own_order_waits_for_no_window() -> None:
+    fleet = Fleet(machine("web-0"), calendar=EVENING)
+    assert fleet.order("web-0").state is OrderState.ANNOUNCED
+
+
+def test_an_emergency_waits_for_no_window_and_no_budget() -> None:
+    policies = {"web": GroupPolicy(budget=2)}
+    fleet = Fleet(machine("web-0"), machine("web-1", "host-2"), calendar=EVENING, policies=policies)
+    assert fleet.maintain(emergency="coolant leak").state is OrderState.STARTED
+
+
+def test_maintenance_leaves_a_group_the_healthy_machines_it_needs() -> None:
+    machines = (machine(f"web-{n}", f"host-{n + 1}") for n in range(3))
+    fleet = Fleet(*machines, policies={"web": GroupPolicy(budget=2)})
+    fleet.maintain("host-1")
+    second = fleet.maintain("host-2")
+    assert fleet.waits(second.id) == ["web: needs 2 healthy, web-0 is under an event"]
+
+
+def test_a_machine_that_has_an_event_already_is_not_missed_twice() -> None:
+    machines = (machine(f"web-{n}", f"host-{n + 1}") for n in range(3))
+    fleet = Fleet(*machines, policies={"web": GroupPolicy(budget=2)})
+    fleet.order("web-0")
+    fleet.turn()
+    assert fleet.maintain("host-1").state is OrderState.ANNOUNCED
+
+
+def test_a_users_own_order_asks_no_budget() -> None:
+    machines = (machine(f"web-{n}", f"host-{n + 1}") for n in range(3))
+    fleet = Fleet(*machines, policies={"web": GroupPolicy(budget=2)})
+    fleet.order("web-0")
+    assert fleet.order("web-1").state is OrderState.ANNOUNCED
+
+
+def test_work_starts_only_while_a_window_still_has_room_for_it() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"), calendar=EVENING)
+    busy = fleet.order("web-1", Action.FREEZE)
+    fleet.approve(fleet.events(busy.id)[0])
+    order = fleet.maintain()
+    fleet.pass_(9 * HOUR + 30 * MINUTE)  # NotBefore is 21:45
+    assert fleet.draft.orders[order.id].state is OrderState.ANNOUNCED
+    fleet.pass_(27 * MINUTE)
+    assert fleet.waits(order.id)[0] == OUTSIDE.replace("01-05", "01-06")
+
+
+def test_from_its_deadline_on_windows_give_way() -> None:
+    fleet = Fleet(machine("web-0"), calendar=EVENING)
+    order = fleet.maintain(deadline=NOON + HOUR)
+    fleet.pass_(HOUR)
+    assert fleet.draft.orders[order.id].state is OrderState.ANNOUNCED
+
+
+# Approvals
+
+
+def test_an_announced_stage_says_which_event_it_waits_for_and_until_when() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    (event,) = fleet.events()
+    assert fleet.waits(order.id) == [f"{event.id}: not approved; may start at 2026-01-05T12:15:00Z"]
+
+
+def test_it_names_the_machines_that_must_approve_where_not_just_any_may() -> None:
+    policies = {"web": GroupPolicy(approval=ApprovalRule.ALL)}
+    fleet = Fleet(machine("web-0"), machine("web-1"), policies=policies)
+    order = fleet.maintain()
+    fleet.approve(fleet.events()[0], by="web-0")
+    (event,) = fleet.events()
+    assert fleet.waits(order.id) == [
+        f"{event.id}: not approved; awaits web-1; may start at 2026-01-05T12:15:00Z"
+    ]
+
+
+def test_all_reasons_of_a_stage_are_given_together() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", "host-2", domain=1), calendar=EVENING)
+    fleet.order("web-1")
+    hold(fleet)
+    order = fleet.maintain()
+    assert fleet.waits(order.id) == [
+        "the whole fleet: held by ops: audit",
+        "web: update domain 0 waits for domain 1",
+        OUTSIDE,
+    ]
+
+
+# What is proposed
+
+
+def test_a_stage_is_proposed_with_whom_it_disturbs() -> None:
+    fleet = Fleet(machine("web-0", domain=2), machine("web-1", domain=2), machine("db-0"))
+    order = fleet.maintain()
+    proposal = reasons.proposal(fleet.draft, order, order.steps, fleet.policy)
+    assert proposal.footprint.counts == {"db": {0: 1}, "web": {2: 2}}
+    assert proposal.footprint.projects == {DEFAULT_PROJECT}
+    assert proposal.listed == {"db": (0,), "web": (2,)}
+
+
+def test_what_is_proposed_leaves_out_what_the_order_is_exempt_from() -> None:
+    machines = (machine(f"web-{n}", f"host-{n + 1}") for n in range(3))
+    fleet = Fleet(*machines, policies={"web": GroupPolicy(budget=2)}, calendar=EVENING)
+    order = fleet.order("web-0")
+    proposal = reasons.proposal(fleet.draft, order, order.steps, fleet.policy)
+    assert (proposal.listed, proposal.budgets) == ({}, {})
+    assert proposal.timing.announce_at(NOON) == NOON

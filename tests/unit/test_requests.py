@@ -1,0 +1,221 @@
+"""What may be ordered on a machine or a host, and when; what it supersedes."""
+
+from datetime import time, timedelta
+
+import pytest
+
+from forewarn.core.errors import Conflict, Invalid, LimitReached
+from forewarn.core.model.calendar import Calendar, Window
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.words import (
+    Action,
+    HostName,
+    HostState,
+    Kind,
+    MachineState,
+    OrderState,
+    Priority,
+    Source,
+    StepState,
+    Work,
+)
+from tests.unit.slices import HOUR, MINUTE, Fleet, machine
+
+SHORT = Calendar(windows=(Window(days=frozenset({0}), start=time(20), length=timedelta(minutes=10)),))
+
+
+def spot(name: str, host: str = "host-1") -> Fleet:
+    return Fleet(machine(name, host, priority=Priority.SPOT))
+
+
+# Machines
+
+
+def test_an_order_keeps_who_asked_for_what() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.order("web-0")
+    assert (order.action, order.work, order.source) == (Action.RESTART, Work.REBOOT, Source.USER)
+    assert (order.by, order.machine_name, order.host, order.project) == ("test", "web-0", None, "default")
+    assert fleet.history(Kind.ORDER_PLACED) == ["restart"]
+
+
+@pytest.mark.parametrize("action", [Action.RESTART, Action.REDEPLOY, Action.FREEZE])
+def test_a_second_order_on_a_machine_is_refused_with_the_name_of_the_first(action: Action) -> None:
+    fleet = Fleet(machine("web-0"))
+    first = fleet.order("web-0")
+    with pytest.raises(Conflict, match=f'"web-0" has order {first.id} \\(restart\\), which is announced'):
+        fleet.order("web-0", action)
+
+
+@pytest.mark.parametrize("action", [Action.EVICT, Action.TERMINATE])
+def test_an_order_after_which_the_machine_is_gone_supersedes_what_is_scheduled_for_it(
+    action: Action,
+) -> None:
+    fleet = spot("web-0")
+    first = fleet.order("web-0")
+    gone = fleet.order("web-0", action)
+    assert fleet.draft.orders[first.id].state is OrderState.CANCELLED
+    assert fleet.history(Kind.ORDER_CANCELLED) == [f"superseded by {action} (order {gone.id})"]
+    assert len(fleet.events()) == 1
+
+
+def test_it_takes_the_machine_out_of_the_events_of_its_host() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    order = fleet.maintain()
+    fleet.order("web-0", Action.TERMINATE)
+    (left,) = fleet.events(order.id)
+    assert [each.name for each in left.resources] == ["web-1"]
+
+
+def test_nothing_supersedes_an_order_after_which_the_machine_is_gone() -> None:
+    fleet = spot("web-0")
+    fleet.order("web-0", Action.EVICT)
+    with pytest.raises(Conflict, match="evict"):
+        fleet.order("web-0", Action.TERMINATE)
+
+
+def test_only_spot_machines_are_evicted() -> None:
+    with pytest.raises(Conflict, match='"web-0" is regular: only spot machines are evicted'):
+        Fleet(machine("web-0")).order("web-0", Action.EVICT)
+
+
+def test_a_running_machine_cannot_be_started_and_a_stopped_one_only_that_or_terminated() -> None:
+    with pytest.raises(Conflict, match="is running, there is nothing to start"):
+        Fleet(machine("web-0")).order("web-0", Action.START)
+    fleet = Fleet(machine("web-0", state=MachineState.STOPPED), hosts=["host-2"])
+    with pytest.raises(Conflict, match="is stopped: start it first"):
+        fleet.order("web-0", Action.RESTART)
+    assert fleet.order("web-0", Action.TERMINATE).open
+
+
+def test_a_machine_on_a_failed_host_is_recovered_first() -> None:
+    fleet = Fleet(machine("web-0"))
+    fleet.maintain(action=Action.FAIL)
+    with pytest.raises(Conflict, match='on host "host-1", which is failed: it is recovered first'):
+        fleet.order("web-0", Action.REDEPLOY)
+
+
+def test_a_project_has_a_limit_of_scheduled_operations() -> None:
+    fleet = Fleet(machine("web-0"))
+    assert fleet.order("web-0", scheduled=99).open
+    with pytest.raises(LimitReached, match="project default has 100 operations scheduled"):
+        Fleet(machine("web-0")).order("web-0", scheduled=100)
+
+
+def test_what_starts_at_once_and_what_the_platform_does_are_not_limited() -> None:
+    assert Fleet(machine("web-0"), silent=["web"]).order("web-0", scheduled=100).open
+    assert spot("web-0").order("web-0", Action.EVICT, scheduled=100).open
+    stopped = Fleet(machine("web-0", state=MachineState.STOPPED), hosts=["host-2"])
+    assert stopped.order("web-0", Action.START, scheduled=100).open
+
+
+def test_a_rehearsal_needs_a_project_that_is_marked_for_it() -> None:
+    fleet = Fleet(machine("web-0"))
+    with pytest.raises(Conflict, match="not for rehearsals"):
+        fleet.order("web-0", rehearsal="night")
+    with pytest.raises(Conflict, match="not for rehearsals"):
+        fleet.maintain(rehearsal="night")
+
+
+# Hosts
+
+
+def test_maintenance_is_a_freeze_a_reboot_or_a_redeploy() -> None:
+    for work in (Work.FREEZE, Work.REBOOT, Work.REDEPLOY):
+        assert Fleet(machine("web-0")).maintain(work=work).work is work
+    with pytest.raises(Invalid, match="expected freeze, reboot or redeploy"):
+        Fleet(machine("web-0")).maintain(work=Work.EVICT)
+
+
+@pytest.mark.parametrize("action", [Action.MAINTENANCE, Action.DEGRADE])
+def test_a_second_platform_order_on_a_host_is_refused_with_the_name_of_the_first(action: Action) -> None:
+    fleet = Fleet(machine("web-0"))
+    first = fleet.maintain()
+    with pytest.raises(
+        Conflict, match=f'"host-1" has order {first.id} \\(maintenance\\), which is announced'
+    ):
+        fleet.maintain(action=action)
+
+
+@pytest.mark.parametrize(
+    ("action", "state"),
+    [
+        (Action.CORDON, HostState.CORDONED),
+        (Action.DEGRADE, HostState.DEGRADED),
+        (Action.FAIL, HostState.FAILED),
+    ],
+)
+def test_an_order_changes_the_state_of_its_host_and_restore_brings_it_back(
+    action: Action, state: HostState
+) -> None:
+    fleet = Fleet(hosts=["host-1"])
+    fleet.maintain(action=action)
+    assert fleet.draft.hosts[HostName("host-1")].state is state
+    fleet.maintain(action=Action.RESTORE)
+    assert fleet.draft.hosts[HostName("host-1")].state is HostState.OK
+    assert fleet.history(Kind.HOST_CHANGED) == [f"ok to {state}", f"{state} to ok"]
+
+
+def test_an_order_that_does_nothing_to_machines_is_done_at_once() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain(action=Action.CORDON)
+    assert (order.state, order.work, order.ended_at) == (OrderState.DONE, None, fleet.now)
+
+
+@pytest.mark.parametrize("action", [Action.MAINTENANCE, Action.DEGRADE, Action.FAIL, Action.CORDON])
+def test_a_failed_host_takes_only_a_restore(action: Action) -> None:
+    fleet = Fleet(hosts=["host-1"])
+    fleet.maintain(action=Action.FAIL)
+    with pytest.raises(Conflict, match='host "host-1" is failed'):
+        fleet.maintain(action=action)
+
+
+def test_a_failure_supersedes_what_is_scheduled_on_the_host_and_its_machines() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
+    host, user = fleet.maintain(), fleet.order("web-0", Action.FREEZE)
+    failure = fleet.maintain(action=Action.FAIL)
+    for order in (host, user):
+        assert fleet.draft.orders[order.id].state is OrderState.CANCELLED
+    assert set(fleet.history(Kind.ORDER_CANCELLED)) == {f"host host-1 failed (order {failure.id})"}
+
+
+def test_a_failure_does_not_supersede_an_eviction_that_has_begun() -> None:
+    fleet = Fleet(machine("web-0", priority=Priority.SPOT), hosts=["host-2"])
+    order = fleet.order("web-0", Action.EVICT)
+    fleet.pass_(MINUTE)
+    failure = fleet.maintain(action=Action.FAIL)
+    assert fleet.draft.orders[order.id].steps[0].state is StepState.RUNNING
+    assert failure.steps == ()
+
+
+def test_a_restored_host_needs_no_redeploy_any_more() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain(action=Action.DEGRADE)
+    fleet.maintain(action=Action.RESTORE)
+    assert fleet.draft.orders[order.id].state is OrderState.CANCELLED
+    assert fleet.history(Kind.ORDER_CANCELLED) == ["host host-1 was restored"]
+
+
+# What could only wait for ever
+
+
+def test_work_that_no_window_has_room_for_is_refused() -> None:
+    with pytest.raises(Invalid, match="host host-1: project default has no window with room for 1 h of work"):
+        Fleet(machine("web-0"), calendar=SHORT).maintain(expected=HOUR)
+
+
+def test_more_of_a_group_on_a_host_than_it_can_ever_spare_is_refused() -> None:
+    machines = (machine("web-0"), machine("web-1"), machine("web-2", "host-2"))
+    with pytest.raises(Invalid, match="group web: needs 2 healthy of 3, but host-1 carries 2 of one"):
+        Fleet(*machines, policies={"web": GroupPolicy(budget=2)}).maintain()
+
+
+def test_stopped_machines_do_not_count_against_a_budget_when_it_is_checked() -> None:
+    machines = (machine("web-0"), machine("web-1", state=MachineState.STOPPED), machine("web-2", "host-2"))
+    assert Fleet(*machines, policies={"web": GroupPolicy(budget=2)}).maintain().state is OrderState.QUEUED
+
+
+def test_an_emergency_is_never_refused_for_windows_or_budgets() -> None:
+    machines = (machine("web-0"), machine("web-1"), machine("web-2", "host-2"))
+    fleet = Fleet(*machines, policies={"web": GroupPolicy(budget=2)}, calendar=SHORT)
+    assert fleet.maintain(emergency="coolant leak", expected=HOUR).state is OrderState.STARTED

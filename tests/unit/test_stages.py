@@ -1,0 +1,93 @@
+"""How an order is cut into stages: no stage has two update domains of one group (rules 3 and 5)."""
+
+from dataclasses import replace
+
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Stage, Step
+from forewarn.core.orders import stages
+from forewarn.core.words import Action, MachineState, StageState, StepState
+from tests.unit.slices import Fleet, machine
+
+
+def names(stage: Stage) -> list[str]:
+    return [step.name for step in stage.steps]
+
+
+def cut(*machines: Machine) -> list[list[str]]:
+    return [names(stage) for stage in stages.cut(machines)]
+
+
+def steps(*machines: Machine) -> tuple[Step, ...]:
+    return tuple(map(stages.step_of, machines))
+
+
+def test_machines_of_one_update_domain_are_one_stage() -> None:
+    assert cut(machine("web-0"), machine("web-1")) == [["web-0", "web-1"]]
+
+
+def test_two_update_domains_of_a_group_are_two_stages_the_lowest_first() -> None:
+    assert cut(machine("web-0", domain=4), machine("web-1", domain=2)) == [["web-1"], ["web-0"]]
+
+
+def test_groups_go_side_by_side_whatever_their_update_domains_are_called() -> None:
+    both = cut(machine("web-0", domain=3), machine("db-0", domain=1), machine("db-1", domain=2))
+    assert both == [["web-0", "db-0"], ["db-1"]]
+
+
+def test_a_step_knows_the_group_and_update_domain_of_its_machine() -> None:
+    step = stages.step_of(machine("web-0", domain=3))
+    assert (step.machine, step.name, step.group, step.update_domain) == ("web-0", "web-0", "web", 3)
+
+
+def test_a_machine_fits_a_stage_of_its_own_update_domain_or_without_its_group() -> None:
+    stage = Stage(state=StageState.ANNOUNCED, steps=steps(machine("web-0", domain=1)))
+    (same, other, stranger) = steps(machine("web-1", domain=1), machine("web-2", domain=2), machine("db-0"))
+    assert [stages.fits(stage, step) for step in (same, other, stranger)] == [True, False, True]
+
+
+def test_a_step_that_is_moot_keeps_no_other_update_domain_out() -> None:
+    (gone, comes) = steps(machine("web-0", domain=1), machine("web-1", domain=2))
+    stage = Stage(state=StageState.ANNOUNCED, steps=(replace(gone, state=StepState.MOOT),))
+    assert stages.fits(stage, comes)
+
+
+def test_a_machine_that_comes_to_the_host_is_in_a_stage_to_come() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    fleet.draft.put_machine(machine("web-1", domain=1))
+    assert list(map(names, stages.replan(fleet.draft, order).stages)) == [["web-0"], ["web-1"]]
+
+
+def test_a_machine_that_was_handled_is_not_planned_again() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
+    order = fleet.maintain()
+    assert stages.replan(fleet.draft, order) == order
+
+
+def test_a_machine_whose_step_is_moot_is_planned_again_if_it_is_on_the_host() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"))
+    order = fleet.maintain()
+    left = stages.put_step(order, 0, replace(order.stages[0].steps[1], state=StepState.MOOT))
+    assert list(map(names, stages.replan(fleet.draft, left).stages)) == [["web-0", "web-1"], ["web-1"]]
+
+
+def test_stopped_and_leaving_machines_are_not_part_of_host_work() -> None:
+    stopped = machine("web-1", state=MachineState.STOPPED)
+    fleet = Fleet(machine("web-0"), stopped, machine("web-2"))
+    fleet.order("web-2", Action.TERMINATE)
+    assert [step.name for step in fleet.maintain().steps] == ["web-0"]
+
+
+def test_only_announced_and_started_stages_are_active() -> None:
+    order = Fleet(machine("web-0"), machine("web-1", domain=1)).maintain()
+    for state, active in zip(StageState, ([], [0], [0], []), strict=True):
+        assert (
+            list(stages.active(stages.put_stage(order, 0, replace(order.stages[0], state=state)))) == active
+        )
+
+
+def test_only_what_is_done_or_moot_is_settled() -> None:
+    (step,) = steps(machine("web-0"))
+    settled = {state for state in StepState if stages.settled([replace(step, state=state)])}
+    assert settled == {StepState.DONE, StepState.MOOT}
+    assert stages.settled([])

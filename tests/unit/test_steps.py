@@ -1,0 +1,176 @@
+"""The life of a step, and what it does to its machine (rule 8)."""
+
+import pytest
+
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.orders import steps
+from forewarn.core.words import (
+    Action,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineState,
+    Priority,
+    StepState,
+    Work,
+)
+from tests.unit.slices import HOUR, MINUTE, NOON, Fleet, machine
+
+
+def started(fleet: Fleet, work: Work = Work.REBOOT) -> Order:
+    """Maintenance of host-1 whose NotBefore has just passed."""
+    order = fleet.maintain(work=work)
+    fleet.pass_(HOUR / 4)
+    return fleet.draft.orders[order.id]
+
+
+def placed(found: Machine) -> tuple[MachineState, HostName | None, HostName | None]:
+    return found.state, found.host, found.bound_for
+
+
+@pytest.mark.parametrize(
+    ("work", "during"),
+    [
+        (Work.FREEZE, MachineState.FROZEN),
+        (Work.REBOOT, MachineState.RESTARTING),
+        (Work.REDEPLOY, MachineState.MOVING),
+    ],
+)
+def test_a_machine_shows_what_it_goes_through(work: Work, during: MachineState) -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    started(fleet, work)
+    assert fleet.machine("web-0").state is during
+
+
+def test_a_freeze_and_a_reboot_leave_a_machine_on_its_host() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    order = started(fleet)
+    fleet.finish(order.id)
+    assert placed(fleet.machine("web-0")) == (MachineState.RUNNING, "host-1", None)
+
+
+def test_a_redeploy_is_bound_for_another_host_and_arrives_there() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    order = started(fleet, Work.REDEPLOY)
+    assert placed(fleet.machine("web-0")) == (MachineState.MOVING, "host-1", "host-2")
+    fleet.finish(order.id)
+    assert placed(fleet.machine("web-0")) == (MachineState.RUNNING, "host-2", None)
+
+
+def test_an_evicted_machine_is_stopped_on_no_host() -> None:
+    fleet = Fleet(machine("web-0", priority=Priority.SPOT))
+    order = fleet.order("web-0", Action.EVICT)
+    fleet.pass_(MINUTE)
+    fleet.finish(order.id)
+    assert placed(fleet.machine("web-0")) == (MachineState.STOPPED, None, None)
+
+
+def test_a_stopped_machine_is_started_on_a_host_that_has_room() -> None:
+    fleet = Fleet(machine("web-0", "host-1", state=MachineState.STOPPED), hosts=["host-2"])
+    order = fleet.order("web-0", Action.START)
+    fleet.finish(order.id)
+    assert placed(fleet.machine("web-0")) == (MachineState.RUNNING, "host-2", None)
+
+
+def test_without_a_sound_host_a_move_fails_at_once_and_says_what_helps() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = started(fleet, Work.REDEPLOY)
+    (step,) = order.steps
+    assert (step.state, step.why) == (
+        StepState.FAILED,
+        'no sound host can take "web-0": add or uncordon one, then retry',
+    )
+
+
+def test_an_external_driver_chooses_the_host_itself() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    order = fleet.maintain(work=Work.REDEPLOY, driver="external")
+    fleet.pass_(HOUR / 4)
+    (step,) = fleet.running(order.id)
+    assert (step.target, fleet.machine("web-0").bound_for) == (None, None)
+
+
+def test_a_machine_of_a_failed_host_is_down_and_may_come_back_there_once_it_is_restored() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain(action=Action.FAIL)
+    assert order.steps[0].state is StepState.FAILED
+    assert fleet.machine("web-0").state is MachineState.RESTARTING
+    fleet.draft.put_host(Host(name=HostName("host-1")))
+    fleet.turn()
+    begun = steps.begin(fleet.draft, fleet.draft.orders[order.id], order.steps[0])
+    assert (begun.state, begun.target) == (StepState.RUNNING, "host-1")
+
+
+def test_a_step_is_asked_after_at_once_and_keeps_when_it_was_begun() -> None:
+    fleet = Fleet(machine("web-0"))
+    (step,) = started(fleet).steps
+    assert (step.begun_at, step.look_at, step.attempt) == (NOON + HOUR / 4, NOON + HOUR / 4, 1)
+
+
+def test_what_is_done_or_failed_is_not_asked_after_any_more() -> None:
+    fleet = Fleet(machine("web-0"), machine("db-0"))
+    order = fleet.maintain()
+    fleet.pass_(HOUR / 4)
+    done = steps.done(fleet.draft, order, order.steps[0])
+    failed = steps.fail(fleet.draft, order, order.steps[1], why="it burns")
+    assert (done.state, done.look_at, done.ended_at) == (StepState.DONE, None, fleet.now)
+    assert (failed.state, failed.look_at, failed.ended_at) == (StepState.FAILED, None, fleet.now)
+    assert failed.why == "it burns"
+
+
+def test_a_failed_move_is_bound_for_nowhere() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    order = started(fleet, Work.REDEPLOY)
+    fleet.fail(order.id)
+    assert placed(fleet.machine("web-0")) == (MachineState.MOVING, "host-1", None)
+
+
+def test_an_abandoned_step_is_moot_and_its_machine_is_taken_to_run() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = started(fleet)
+    moot = steps.abandon(fleet.draft, order, order.steps[0], why="enough")
+    assert (moot.state, moot.why) == (StepState.MOOT, "enough")
+    assert fleet.machine("web-0").state is MachineState.RUNNING
+
+
+def test_an_abandoned_step_that_never_began_changes_no_machine() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain()
+    before = fleet.machine("web-0")
+    steps.abandon(fleet.draft, order, order.steps[0], why="enough")
+    assert fleet.machine("web-0") is before
+
+
+def test_a_machine_whose_recovery_is_abandoned_is_down_on_no_host() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = fleet.maintain(action=Action.FAIL)
+    steps.abandon(fleet.draft, order, order.steps[0], why="enough")
+    assert placed(fleet.machine("web-0")) == (MachineState.STOPPED, None, None)
+
+
+def test_another_order_that_works_on_a_machine_is_found() -> None:
+    fleet = Fleet(machine("web-0"))
+    order = started(fleet)
+    other = fleet.order("web-0", Action.FREEZE)
+    assert steps.running_elsewhere(fleet.draft, MachineId("web-0"), other) == order
+    assert steps.running_elsewhere(fleet.draft, MachineId("web-0"), order) is None
+
+
+def test_every_step_leaves_records_of_its_beginning_and_end() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
+    order = started(fleet, Work.REDEPLOY)
+    fleet.finish(order.id)
+    assert fleet.history(Kind.STEP_BEGUN) == ["redeploy to host-2"] * 2
+    assert fleet.history(Kind.STEP_DONE) == ["redeploy to host-2"] * 2
+
+
+def test_a_failed_host_takes_no_machine() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    fleet.maintain("host-2", Action.FAIL)
+    assert fleet.draft.hosts[HostName("host-2")].state is HostState.FAILED
+    order = fleet.maintain(work=Work.REDEPLOY)
+    fleet.pass_(HOUR / 4)
+    assert fleet.draft.orders[order.id].steps[0].state is StepState.FAILED
