@@ -217,8 +217,8 @@ def test_whatever_a_program_says_is_read_to_its_end_once(tmp_path: Path, said: b
     path, heard = tmp_path / "output", list[str]()
     path.write_bytes(said)
     output = Output(path)
-    output.listen(heard.append)
-    output.listen(heard.append)
+    output.read_new(heard.append)
+    output.read_new(heard.append)
     output.finish(heard.append, cut=0, last="")
     assert len(heard) <= 1002
     assert all(len(line) <= 2000 for line in heard)

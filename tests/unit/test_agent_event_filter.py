@@ -60,7 +60,7 @@ def test_a_filter_can_be_told_in_words() -> None:
     when = EventFilter(
         sources=(Source.USER,), min_duration=10, max_duration=60, min_seconds_left=5, max_seconds_left=600
     )
-    assert when.words() == [
+    assert when.in_words() == [
         "if its source is User",
         "if it interrupts for at least 10 s, or nobody knows how long",
         "if it interrupts for at most 60 s",

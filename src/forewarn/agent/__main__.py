@@ -19,11 +19,11 @@ def main(options: str) -> None:
     from forewarn.agent.setup.options import Options
     from forewarn.core.errors import ForewarnError, Invalid
 
-    said = json.loads(options)
-    paths = {name: Path(said.pop(name)) for name in ("config", "journal") if said.get(name)}
-    log = LogForm(said.pop("log")) if said.get("log") else None
+    given = json.loads(options)
+    paths = {name: Path(given.pop(name)) for name in ("config", "journal") if given.get(name)}
+    log = LogForm(given.pop("log")) if given.get("log") else None
     try:
-        run(Options(**{**said, **paths, "log": log}))
+        run(Options(**{**given, **paths, "log": log}))
     except ForewarnError as error:
         first, *rest = str(error).splitlines() or [""]
         print(f"forewarn: {first}", *rest, sep="\n", file=sys.stderr)  # noqa: T201 - the program's own voice

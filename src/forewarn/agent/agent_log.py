@@ -95,5 +95,5 @@ def start_logging(form: LogForm, *, secrets: Iterable[str] = (), stream: IO[str]
 
 
 def _quoted(value: Any) -> str:
-    said = str(value)
-    return json.dumps(said, ensure_ascii=False) if not said or any(each in said for each in ' "=\n') else said
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if not text or any(each in text for each in ' "=\n') else text

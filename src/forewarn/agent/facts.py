@@ -33,9 +33,9 @@ def as_wire(event: Event) -> dict[str, Any]:
     }
 
 
-def from_wire(said: Mapping[str, Any]) -> Event:
+def from_wire(parsed: Mapping[str, Any]) -> Event:
     """Read an event that `as_wire` has written."""
-    document = parse_document(json.dumps({"DocumentIncarnation": 0, "Events": [said]}).encode())
+    document = parse_document(json.dumps({"DocumentIncarnation": 0, "Events": [parsed]}).encode())
     return document.events[0]
 
 

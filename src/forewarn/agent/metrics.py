@@ -42,7 +42,7 @@ class AgentMetrics:
         """Return how often something happened."""
         return self._counts[what].get(labels, 0.0)
 
-    def text(self, present: Mapping[str, float]) -> bytes:
+    def text(self, gauges: Mapping[str, float]) -> bytes:
         """Return all metrics as text, with the present values of gauges."""
         # Loaded at the first request: most agents are never measured.
         from prometheus_client import CollectorRegistry, ProcessCollector
@@ -50,16 +50,16 @@ class AgentMetrics:
 
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        registry.register(_Collected(self._counts, present))
+        registry.register(_Collected(self._counts, gauges))
         return generate_latest(registry)
 
 
 class _Collected:
     """All metrics, for the registry."""
 
-    def __init__(self, counts: Mapping[str, Counts], present: Mapping[str, float]) -> None:
+    def __init__(self, counts: Mapping[str, Counts], gauges: Mapping[str, float]) -> None:
         self._counts = counts
-        self._state = present
+        self._gauges = gauges
 
     def describe(self) -> "Iterator[Metric]":
         return iter(())
@@ -67,10 +67,10 @@ class _Collected:
     def collect(self) -> "Iterator[Metric]":
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        for name, said in _GAUGES.items():
-            yield GaugeMetricFamily(PREFIX + name, said, value=self._state[name])
-        for name, (said, labels) in _COUNTERS.items():
-            family = CounterMetricFamily(PREFIX + name, said, labels=labels)
+        for name, documentation in _GAUGES.items():
+            yield GaugeMetricFamily(PREFIX + name, documentation, value=self._gauges[name])
+        for name, (documentation, labels) in _COUNTERS.items():
+            family = CounterMetricFamily(PREFIX + name, documentation, labels=labels)
             counts = self._counts.get(name) or ({} if labels else {(): 0.0})
             for values, count in counts.items():
                 family.add_metric(values, count)

@@ -63,7 +63,7 @@ def discover(
         reply = yield replace(calls.poll(now=now), after=after)
         now, seen = reply.received, around()
         try:
-            calls.read_document(calls.heard(reply))
+            calls.read_document(calls.answer_of(reply))
         except GuestError as error:
             usual, trouble = Finding(where=seen.default_url, found=str(error)), error
         else:

@@ -127,27 +127,27 @@ def _incarnation(value: object) -> int:
     """Read the incarnation; some write numbers as strings."""
     number = _number(value)
     if number is None:
-        raise Unreadable(f"DocumentIncarnation is {_said(value)}, not a number")
+        raise Unreadable(f"DocumentIncarnation is {_shown(value)}, not a number")
     return number
 
 
 def _event(value: object, *, version: str) -> Event:
-    said = _members(value, "an event")
-    status = _choice(EventStatus, _text(said, "eventstatus"))
-    id_ = _text(said, "eventid")
+    members = _members(value, "an event")
+    status = _choice(EventStatus, _text(members, "eventstatus"))
+    id_ = _text(members, "eventid")
     if not id_:
         raise Unreadable("an event without EventId")
     return Event(
         id=id_,
-        type=_choice(EventType, _text(said, "eventtype")),
+        type=_choice(EventType, _text(members, "eventtype")),
         status=status,
-        resources=_resources(said.get("resources"), version=version),
+        resources=_resources(members.get("resources"), version=version),
         # An event that has started has no time any more, whatever is written there.
-        not_before=None if status == EventStatus.STARTED else _moment(said.get("notbefore"), id_),
-        description=_text(said, "description"),
-        source=_choice(Source, _text(said, "eventsource")),
-        duration=_duration(said.get("durationinseconds")),
-        resource_type=_text(said, "resourcetype") or "VirtualMachine",
+        not_before=None if status == EventStatus.STARTED else _moment(members.get("notbefore"), id_),
+        description=_text(members, "description"),
+        source=_choice(Source, _text(members, "eventsource")),
+        duration=_duration(members.get("durationinseconds")),
+        resource_type=_text(members, "resourcetype") or "VirtualMachine",
     )
 
 
@@ -155,12 +155,12 @@ def _choice(kind: type[Choice], word: str) -> Choice | str:
     return next((member for member in kind if member.value.lower() == word.lower()), word)
 
 
-def _text(said: Mapping[str, Any], name: str) -> str:
-    value = said.get(name)
+def _text(members: Mapping[str, Any], name: str) -> str:
+    value = members.get(name)
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise Unreadable(f"{name} is {_said(value)}, not a text")
+        raise Unreadable(f"{name} is {_shown(value)}, not a text")
     return _whole(value, name)
 
 
@@ -169,7 +169,7 @@ def _whole(text: str, name: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Unreadable(f"{name} is {_said(text)}, which holds half a character") from None
+        raise Unreadable(f"{name} is {_shown(text)}, which holds half a character") from None
     return text
 
 
@@ -178,7 +178,7 @@ def _resources(value: object, *, version: str) -> tuple[str, ...]:
     if names is None:
         return ()
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise Unreadable(f"Resources is {_said(value)}, not a list of names")
+        raise Unreadable(f"Resources is {_shown(value)}, not a list of names")
     names = [_whole(name, "Resources") for name in names]
     if version == UNDERSCORED_VERSION:
         return tuple(name.removeprefix("_") for name in names)
@@ -212,7 +212,7 @@ def _moment(value: object, id_: str) -> datetime | None:
         return None
     moment = parse_moment(value) if isinstance(value, str) else None
     if moment is None:
-        raise Unreadable(f"event {id_}: NotBefore is {_said(value)}, not a time")
+        raise Unreadable(f"event {id_}: NotBefore is {_shown(value)}, not a time")
     return moment
 
 
@@ -227,5 +227,5 @@ def parse_moment(text: str) -> datetime | None:
     return None
 
 
-def _said(value: object) -> str:
+def _shown(value: object) -> str:
     return glimpse(repr(value).encode(errors="replace"))

@@ -77,7 +77,7 @@ class GuestCalls:
             seconds=patience(self.last_answered, now=now) + (wait or 0),
         )
 
-    def heard(self, reply: Reply) -> HttpAnswer:
+    def answer_of(self, reply: Reply) -> HttpAnswer:
         """Take the server's time from a reply, and return the answer; raise Unavailable if there is none."""
         if isinstance(reply, NoAnswer):
             raise Unavailable(reply.why)
@@ -105,7 +105,7 @@ class GuestCalls:
             reply = yield request
             deadline = reply.sent + within if deadline is None else deadline
             try:
-                return read(self.heard(reply))
+                return read(self.answer_of(reply))
             except Unavailable as error:
                 failures += 1
                 after = backoff(failures, named=error.retry_after)
@@ -142,7 +142,7 @@ class DocumentWatch:
             reply = yield replace(request, after=after)
             now, self._begun = reply.received, reply.sent
             try:
-                answer = self._calls.heard(reply)
+                answer = self._calls.answer_of(reply)
                 read = read_poll(answer, version=self._calls.version)
             except Unavailable as error:
                 after = max(self._failed(error), self._rest(now))

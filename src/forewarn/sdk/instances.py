@@ -51,24 +51,24 @@ _FIELDS = {
 def parse_instance(body: bytes) -> Instance:
     """Read the category `compute` of instance metadata."""
     try:
-        said = json.loads(body.decode("utf-8-sig"))
+        parsed = json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         raise Unreadable(f"instance metadata that is no JSON: {glimpse(body)}") from None
-    if not isinstance(said, dict) or not isinstance(said.get("name"), str) or not said["name"]:
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("name"), str) or not parsed["name"]:
         raise Unreadable(f"instance metadata without a name: {glimpse(body)}")
-    values = {ours: _text(said.get(theirs)) for ours, theirs in _FIELDS.items()}
-    return Instance(**values, tags=MappingProxyType(_tags(said)))
+    values = {ours: _text(parsed.get(theirs)) for ours, theirs in _FIELDS.items()}
+    return Instance(**values, tags=MappingProxyType(_tags(parsed)))
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _tags(said: Mapping[str, Any]) -> dict[str, str]:
+def _tags(parsed: Mapping[str, Any]) -> dict[str, str]:
     """Read the tags from their list; older versions have them in one text only, `a:1;b:2`."""
-    listed = said.get("tagsList")
+    listed = parsed.get("tagsList")
     if isinstance(listed, list):
         pairs = [(each.get("name"), each.get("value")) for each in listed if isinstance(each, dict)]
         return {name: _text(value) for name, value in pairs if isinstance(name, str)}
-    pieces = (piece.partition(":") for piece in _text(said.get("tags")).split(";"))
+    pieces = (piece.partition(":") for piece in _text(parsed.get("tags")).split(";"))
     return {name: value for name, _, value in pieces if name}

@@ -85,12 +85,12 @@ def check(answer: HttpAnswer) -> None:
 def fault(answer: HttpAnswer) -> GuestError:
     """Return the error that an answer other than a success means, which says whether it passes."""
     own = _own_words(answer.body)
-    said = f". It says: {own}" if own else ""
+    quoted = f". It says: {own}" if own else ""
     if why := _PERMANENT.get(answer.status) or _never_found(answer, own):
-        return Refused(f"{answer.status}: {why}{said}")
+        return Refused(f"{answer.status}: {why}{quoted}")
     why = _PASSING.get(answer.status)
     return Unavailable(
-        f"{answer.status}: {why or 'the endpoint cannot answer now'}{said}",
+        f"{answer.status}: {why or 'the endpoint cannot answer now'}{quoted}",
         retry_after=retry_after(answer.headers.get("retry-after")),
     )
 
@@ -106,11 +106,11 @@ def _never_found(answer: HttpAnswer, own: str) -> str | None:
 
 def _own_words(body: bytes) -> str:
     """Find the endpoint's own words in the body of an error."""
-    said = _error_in(body)
-    if isinstance(said, dict):
-        said = said.get("message")
-    if isinstance(said, str):
-        return glimpse(said.encode(errors="replace"), length=ERROR_LENGTH)
+    error = _error_in(body)
+    if isinstance(error, dict):
+        error = error.get("message")
+    if isinstance(error, str):
+        return glimpse(error.encode(errors="replace"), length=ERROR_LENGTH)
     return glimpse(body) if body.strip() else ""
 
 

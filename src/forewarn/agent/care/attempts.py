@@ -78,10 +78,10 @@ class Attempts:
         # A machine that does not come back at once does less than it should: that is worth a warning, once.
         held_up = ending is Ending.AGAIN and side is Side.RECOVER and first
         failed = ending is Ending.NEVER and why != GONE
-        start_logging = self._log.warn if failed or held_up else self._log.info
-        told = f": {why}" if why else ""
+        write = self._log.warn if failed or held_up else self._log.info
+        reason = f": {why}" if why else ""
         word = {Ending.READY: "ready", Ending.AGAIN: "will try again", Ending.NEVER: "failed"}[ending]
-        start_logging(f"{name}: {side} {word}{told}", handler=name, side=side.value, ending=ending.value)
+        write(f"{name}: {side} {word}{reason}", handler=name, side=side.value, ending=ending.value)
 
     def close(self, name: str, outcome: Outcome) -> None:
         """Write a recovery down as ended that is not made."""
@@ -91,8 +91,8 @@ class Attempts:
 
 def _ending(outcome: Outcome) -> tuple[Ending, str]:
     match outcome:
-        case Ready(said):
-            return Ending.READY, said
+        case Ready(result):
+            return Ending.READY, result
         case Again(why, _):
             return Ending.AGAIN, why
         case Never(why):

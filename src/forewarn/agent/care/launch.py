@@ -73,12 +73,12 @@ class Launch:
             return Never(f"{command.words[0]} cannot be run: {error}")
         self._found = None
         try:
-            result = await run.wait(self._heard)
+            result = await run.wait(self._log_line)
         except asyncio.CancelledError:
             if self._context.leaving:
                 run.leave()
             else:
-                await run.end(self._heard)
+                await run.end(self._log_line)
             raise
         return _outcome(result, redacted(run.last_line, self._context.config.secrets)[:LONGEST_REASON])
 
@@ -97,23 +97,23 @@ class Launch:
         run = self._context.runs.start(
             file_name(self._id, self._handler.name, self._side), order, written_down=written_down
         )
-        if not run.is_heard:
+        if not run.keeps_output:
             self._log.warn(f"{self._handler.name}: the disk cannot be written, what it says is not kept")
         return run
 
-    def _heard(self, line: str) -> None:
+    def _log_line(self, line: str) -> None:
         self._log.info(f"{self._handler.name} | {line}")
 
 
 def _outcome(result: Exited | NotRun | Lost, last_line: str) -> Outcome:
-    said = f": {last_line}" if last_line else ""
+    reason = f": {last_line}" if last_line else ""
     match result:
         case Exited(0):
             return Ready()
         case Exited(code) if code == TRY_AGAIN:
-            return Again(f"exit code {code}{said}")
+            return Again(f"exit code {code}{reason}")
         case Exited(code):
-            return Never((f"exit code {code}" if code >= 0 else f"ended by signal {-code}") + said)
+            return Never((f"exit code {code}" if code >= 0 else f"ended by signal {-code}") + reason)
         case NotRun(why):
             return Never(why)
         case Lost():

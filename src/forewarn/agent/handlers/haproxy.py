@@ -166,8 +166,8 @@ async def _put(
             if known.get(server, 0) & unless:
                 continue
             owe(f"{server}{AT}{socket}")
-            if said := await _ask(socket, f"set server {server} state {state}"):
-                refusals.append(Never(f"HAProxy at {socket}: {said}"))
+            if answer := await _ask(socket, f"set server {server} state {state}"):
+                refusals.append(Never(f"HAProxy at {socket}: {answer}"))
     except OSError as error:
         return Again(f"HAProxy at {socket} does not answer: {error.strerror or 'it takes too long'}")
     return refusals[0] if refusals else None

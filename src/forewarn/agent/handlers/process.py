@@ -140,16 +140,16 @@ class Unit:
         except OSError:
             return {}
         try:
-            said, _ = await asking.communicate()
+            shown, _ = await asking.communicate()
         finally:
             with contextlib.suppress(ProcessLookupError):
                 asking.kill()
-        return _properties(said)
+        return _properties(shown)
 
 
-def _properties(said: bytes) -> dict[str, str]:
+def _properties(shown: bytes) -> dict[str, str]:
     """Read lines of NAME=VALUE."""
-    lines = (line.partition("=") for line in said.decode(errors="replace").splitlines())
+    lines = (line.partition("=") for line in shown.decode(errors="replace").splitlines())
     return {name: value for name, _, value in lines}
 
 

@@ -139,11 +139,11 @@ def as_json(entry: Entry) -> dict[str, Any]:
     return written
 
 
-def from_json(said: Any) -> Entry:
+def from_json(parsed: Any) -> Entry:
     """Read an entry; ValueError if it is none."""
     try:
-        kind = _KINDS[said["entry"]]
-        return kind(**{each.name: _value(each.name, said[each.name]) for each in fields(kind)})
+        kind = _KINDS[parsed["entry"]]
+        return kind(**{each.name: _value(each.name, parsed[each.name]) for each in fields(kind)})
     except (KeyError, TypeError, ValueError, Unreadable) as error:
         raise ValueError(f"no entry of a journal: {error}") from None
 

@@ -69,12 +69,12 @@ class Journal:
         if self._file is not None:
             self._file.close()
 
-    def _append(self, said: dict[str, Any]) -> None:
+    def _append(self, parsed: dict[str, Any]) -> None:
         if self.trouble is not None or self._file is None:
             self._rewrite()  # what could not be written so far, and this
             self.trouble = None
             return
-        left = memoryview(_line(said))
+        left = memoryview(_line(parsed))
         while left:  # a disk that is nearly full takes a part
             left = left[self._file.write(left) :]
         os.fsync(self._file.fileno())
@@ -85,7 +85,9 @@ class Journal:
         part = self.path.with_name(f"{self.path.name}.part")
         head = {"journal": FORMAT, "vm_id": self._vm_id, "machine": self._machine, "owes": True}
         with part.open("wb") as file:
-            file.writelines(_line(said) for said in (head, *map(as_json, entries_of(self.tracked_events))))
+            file.writelines(
+                _line(parsed) for parsed in (head, *map(as_json, entries_of(self.tracked_events)))
+            )
             file.flush()
             os.fsync(file.fileno())
         part.replace(self.path)
@@ -142,8 +144,8 @@ def read(whole: bytes, *, warn: Callable[[str], None] = lambda _: None) -> tuple
 def machine_of(whole: bytes) -> str:
     """Read the name of the machine that a journal is of; empty if it does not say."""
     try:
-        said = json.loads(whole.partition(b"\n")[0])
-        return str(said.get("machine", ""))
+        parsed = json.loads(whole.partition(b"\n")[0])
+        return str(parsed.get("machine", ""))
     except (ValueError, AttributeError):
         return ""
 
@@ -159,31 +161,31 @@ def read_entries(
     entries: list[Entry] = []
     for number, line in enumerate(lines, start=1):
         try:
-            said = json.loads(line)
+            parsed = json.loads(line)
             if number == 1:
-                vm_id, owes = _head(said)
+                vm_id, owes = _head(parsed)
             else:
-                entries.append(from_json(said))
+                entries.append(from_json(parsed))
         except ValueError:
             warn(f"line {number} cannot be read: what the others say is believed, what it said is lost")
     return vm_id, entries if owes else [*entries, *unwritten_debts(replay(entries))]
 
 
-def _head(said: Any) -> tuple[str, bool]:
+def _head(parsed: Any) -> tuple[str, bool]:
     """Read whose a journal is, and whether what is owed is in it."""
-    if not isinstance(said, dict) or "journal" not in said:
+    if not isinstance(parsed, dict) or "journal" not in parsed:
         raise ValueError("no journal")
-    if said["journal"] != FORMAT:
+    if parsed["journal"] != FORMAT:
         raise Invalid(
-            f"the journal has format {said['journal']}, this agent reads {FORMAT}: "
+            f"the journal has format {parsed['journal']}, this agent reads {FORMAT}: "
             "it was written by another version; move it away once nothing is prepared"
         )
-    return str(said.get("vm_id", "")), bool(said.get("owes"))
+    return str(parsed.get("vm_id", "")), bool(parsed.get("owes"))
 
 
-def _line(said: Iterable[Any]) -> bytes:
+def _line(parsed: Iterable[Any]) -> bytes:
     # Half a character, which a handler's reason may hold, is written as JSON writes it: with a backslash.
-    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(parsed, ensure_ascii=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace") + b"\n"
 
 

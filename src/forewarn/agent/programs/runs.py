@@ -67,7 +67,7 @@ class ProgramRun:
         self._output = None if base is None else Output(_file(base, "output"))
 
     @property
-    def is_heard(self) -> bool:
+    def keeps_output(self) -> bool:
         """Whether its output is kept."""
         return self._base is not None
 
@@ -88,23 +88,23 @@ class ProgramRun:
         """Whether it is known how it ended."""
         return not isinstance(self._result(), Lost)
 
-    async def wait(self, hear: Callable[[str], None]) -> Exited | NotRun | Lost:
+    async def wait(self, on_line: Callable[[str], None]) -> Exited | NotRun | Lost:
         """Wait for its end, and pass on what it says."""
         while self.runs:
             if self._output is not None:
-                self._output.listen(hear)
+                self._output.read_new(on_line)
             await asyncio.sleep(LOOK_EVERY)
         if self._output is not None:
             left = self._left_behind()
-            self._output.finish(hear, cut=int(left.get("cut", 0)), last=str(left.get("last", "")))
+            self._output.finish(on_line, cut=int(left.get("cut", 0)), last=str(left.get("last", "")))
         return self._result()
 
-    async def end(self, hear: Callable[[str], None] = lambda _: None) -> None:
+    async def end(self, on_line: Callable[[str], None] = lambda _: None) -> None:
         """End it, and all it has started."""
         for force in (False, True):
             system.end_tree(self.process.pid, force=force)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.wait(hear), GRACE_SECONDS)
+                await asyncio.wait_for(self.wait(on_line), GRACE_SECONDS)
                 break
         system.end_tree(self.process.pid, force=True)  # what it has left behind
         if self._child is not None:

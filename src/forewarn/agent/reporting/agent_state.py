@@ -63,8 +63,8 @@ class AgentState:
         draining = self._draining()
         if not draining:
             return as_json({"status": "ready"})
-        said = {"status": "draining", "events": [str(tracked.event.type) for tracked in draining]}
-        return as_json(said, HTTPStatus.SERVICE_UNAVAILABLE)
+        page = {"status": "draining", "events": [str(tracked.event.type) for tracked in draining]}
+        return as_json(page, HTTPStatus.SERVICE_UNAVAILABLE)
 
     def _metrics(self) -> ProbePage:
         gauges = {

@@ -76,17 +76,19 @@ class EventFilter:
             return f"it interrupts for {span}, which may be more than {self.max_duration:g} s"
         return None
 
-    def words(self) -> list[str]:
+    def in_words(self) -> list[str]:
         """Return in words what it asks of an event, its type aside."""
-        said = []
+        conditions = []
         if self.sources is not None:
-            said.append(f"if its source is {' or '.join(self.sources)}")
+            conditions.append(f"if its source is {' or '.join(self.sources)}")
         if self.min_duration is not None:
-            said.append(f"if it interrupts for at least {self.min_duration:g} s, or nobody knows how long")
+            conditions.append(
+                f"if it interrupts for at least {self.min_duration:g} s, or nobody knows how long"
+            )
         if self.max_duration is not None:
-            said.append(f"if it interrupts for at most {self.max_duration:g} s")
+            conditions.append(f"if it interrupts for at most {self.max_duration:g} s")
         if self.min_seconds_left is not None:
-            said.append(f"if at least {self.min_seconds_left:g} s are left")
+            conditions.append(f"if at least {self.min_seconds_left:g} s are left")
         if self.max_seconds_left is not None:
-            said.append(f"once {self.max_seconds_left:g} s are left")
-        return said
+            conditions.append(f"once {self.max_seconds_left:g} s are left")
+        return conditions

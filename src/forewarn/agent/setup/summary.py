@@ -104,7 +104,7 @@ def _summary(config: Config, type_: EventType) -> TypeSummary:
 
 
 def _prepares(handler: Handler) -> str:
-    conditions = "".join(f", {each}" for each in handler.when.words())
+    conditions = "".join(f", {each}" for each in handler.when.in_words())
     failing = (
         "a failure keeps it from being approved"
         if handler.on_failure is OnFailure.HOLD

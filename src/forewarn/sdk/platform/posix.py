@@ -92,8 +92,8 @@ def _started_on_linux(pid: int) -> str | None:
 
 def _started_by_ps(pid: int) -> str | None:
     words = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
-    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
-    state, _, started = said.partition(" ")
+    printed = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    state, _, started = printed.partition(" ")
     return None if not started or state.startswith("Z") else started.strip()
 
 
