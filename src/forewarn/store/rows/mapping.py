@@ -1,8 +1,12 @@
 """How a class and a table belong together: a column for each field, and columns that follow from them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import Field, dataclass, fields
+from enum import StrEnum
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 from sqlalchemy import Column, Select, Table, select
 
@@ -33,31 +37,61 @@ def mapped(
     codec: Codec,
     *,
     derived: Mapping[str, Callable[[Value], Any]] | None = None,
-    inside: str = "",
+    distinct: Collection[str] | None = None,
 ) -> Mapped[Value]:
     """Map the fields of a class to the columns that have their keys.
 
-    `derived` are columns that follow from a value, or are not written as the field is. Fields that have no
-    column are kept inside the JSON of another one, `inside`.
+    `derived` are columns that follow from a value, or are not written as the field is. Where a whole fleet is
+    held in memory, `distinct` names the texts that each value has for itself, and all others are interned.
     """
-    keys = codec.keys(kind)
-    names = [key for key in keys if key in table.c]
-    without_column = [key for key in keys if key not in table.c]
+    names = [field.name for field in _fields(kind)]
+    # Only of columns that do not simply hold what the field holds: a whole fleet is read at every start.
+    readers = [
+        (field.name, reader)
+        for field in _fields(kind)
+        if (
+            reader := _reader(
+                field, codec, intern=field.name not in (names if distinct is None else distinct)
+            )
+        )
+    ]
 
     def read(row: Row) -> Value:
-        # By position: a whole fleet is read at every start.
-        written = dict(zip(names, row, strict=False))
-        for key in without_column:
-            if key in written[inside]:
-                written[key] = written[inside][key]
-        return codec.read(kind, written)
+        values = dict(zip(names, row, strict=False))
+        for name, reader in readers:
+            values[name] = reader(values[name])
+        return kind(**values)
 
     def write(value: Value) -> Columns:
         row: Columns = codec.write(value)
-        for key in without_column:
-            row[inside][key] = row.pop(key)
         for column, of in (derived or {}).items():
             row[column] = of(value)
         return row
 
-    return Mapped(table=table, columns=tuple(table.c[name] for name in names), read=read, write=write)
+    return Mapped(
+        table=table, columns=tuple(table.c[key] for key in codec.keys(kind)), read=read, write=write
+    )
+
+
+def _fields(kind: type) -> tuple[Field[Any], ...]:
+    return fields(kind)
+
+
+def _reader(field: Field[Any], codec: Codec, *, intern: bool) -> Callable[[Any], Any] | None:
+    hint: Any = field.type
+    choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = {getattr(choice, "__supertype__", choice) for choice in choices}
+    if intern and kinds <= {str, NoneType}:
+        return _interned
+    if kinds <= _AS_THEY_ARE:
+        return None
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return cache(hint)
+    return partial(codec.read, hint)
+
+
+_AS_THEY_ARE = {str, int, bool, NoneType, Mapping[str, str]}
+
+
+def _interned(text: str | None) -> str | None:
+    return None if text is None else sys.intern(text)

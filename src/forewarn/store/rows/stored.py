@@ -1,7 +1,6 @@
 """Which class is kept in which table, and where a column or a key is not simply the field of its name."""
 
 from datetime import datetime, timedelta
-from sys import intern
 from typing import Any
 
 from forewarn.core.access import Token
@@ -17,7 +16,7 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
 from forewarn.store import tables
-from forewarn.store.rows.mapping import Mapped, mapped
+from forewarn.store.rows.mapping import Columns, Mapped, Row, mapped
 from forewarn.store.rows.times import micros, micros_or_none, moment
 from forewarn.wire.codec import Codec, Shape
 from forewarn.wire.projects import read_project, write_project
@@ -56,11 +55,11 @@ def _notice_of(json: list[Any]) -> NoticeSummary:
 
 
 STORED = Codec({datetime: _TIME, timedelta: _SECONDS}, shapes=_SHAPES)
-# A large fleet is held in memory, and most of its texts many machines have in common.
-_INTERNED = Codec({datetime: _TIME, timedelta: _SECONDS, str: (str, intern)}, shapes=_SHAPES)
 _ROLLOUT = Codec(
     {datetime: _TIME, timedelta: _MICROS, NoticeSummary: (_notice_json, _notice_of)}, shapes=_SHAPES
 )
+# What came to rollouts later, and has no column of its own.
+_KEPT_IN_TERMS = ("excused", "version", "last_word")
 
 
 def name_key(name: str) -> str:
@@ -68,8 +67,23 @@ def name_key(name: str) -> str:
     return name.casefold()
 
 
-def _write_project(project: Project) -> dict[str, object]:
+def _write_project(project: Project) -> Columns:
     return {"name": project.name, "settings": write_project(project)}
+
+
+def _read_rollout(row: Row) -> Rollout:
+    written = dict(zip(tables.rollouts.columns.keys(), row, strict=False))
+    return _ROLLOUT.read(Rollout, written["terms"] | written)
+
+
+def _write_rollout(rollout: Rollout) -> Columns:
+    row: Columns = _ROLLOUT.write(rollout)
+    beside_terms = {key: row.pop(key) for key in _KEPT_IN_TERMS}
+    return row | {
+        "id": rollout.id.upper(),
+        "terms": row["terms"] | beside_terms,
+        "due_at": row["due_at"] if rollout.open else None,
+    }
 
 
 PROJECTS = Mapped(
@@ -83,22 +97,24 @@ HOLDS = mapped(Hold, tables.holds, STORED, derived={"id": lambda hold: hold.id.u
 GROUPS = mapped(
     Group,
     tables.groups,
-    _INTERNED,
+    STORED,
     derived={
         "silent_since": lambda group: micros_or_none(
             (group.last_active or group.enabled_at) if group.enabled else None
         )
     },
+    distinct=("name",),
 )
 MACHINES = mapped(
     Machine,
     tables.machines,
-    _INTERNED,
+    STORED,
     derived={
         "id": lambda machine: machine.id.lower(),
         "key": lambda machine: name_key(machine.name),
         "place": lambda machine: machine.destination,
     },
+    distinct=("id", "name", "address"),
 )
 ORDERS = mapped(
     Order,
@@ -126,15 +142,11 @@ RECORDS = mapped(
         "order_id": lambda record: record.order and record.order.upper(),
     },
 )
-ROLLOUTS = mapped(
-    Rollout,
-    tables.rollouts,
-    _ROLLOUT,
-    derived={
-        "id": lambda rollout: rollout.id.upper(),
-        "due_at": lambda rollout: micros_or_none(rollout.due_at) if rollout.open else None,
-    },
-    inside="terms",
+ROLLOUTS = Mapped(
+    table=tables.rollouts,
+    columns=tuple(tables.rollouts.columns),
+    read=_read_rollout,
+    write=_write_rollout,
 )
 TOKENS = mapped(Token, tables.tokens, STORED)
 WEBHOOKS = mapped(Webhook, tables.webhooks, STORED, derived={"id": lambda webhook: webhook.id.upper()})

@@ -1,0 +1,300 @@
+"""The form in which values are stored: what one version has written, all later ones must read."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.core.access import Role, Token
+from forewarn.core.model.event import Approval, Deferral, NoticeSummary
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.order import OrderTerms, Stage
+from forewarn.core.model.rollout import LastChange, Rollout, RolloutTerms, Wave, WaveState
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    ApprovalRule,
+    ApprovedBy,
+    GroupName,
+    HostName,
+    Kind,
+    MachineName,
+    Priority,
+    StageState,
+    StepState,
+    Work,
+)
+from forewarn.store.rows.mapping import Mapped
+from forewarn.store.rows.stored import (
+    EVENTS,
+    GROUPS,
+    HOLDS,
+    HOSTS,
+    MACHINES,
+    ORDERS,
+    RECORDS,
+    ROLLOUTS,
+    TOKENS,
+    WEBHOOKS,
+)
+from tests.contract.samples import (
+    NOW,
+    SECOND,
+    event,
+    event_id,
+    group,
+    host,
+    machine,
+    machine_id,
+    order,
+    order_id,
+    record,
+    step,
+)
+
+GOLDEN = Path(__file__).parent / "golden" / "rows.json"
+LATER = NOW + timedelta(hours=1, microseconds=5)
+HALF_A_SECOND = timedelta(milliseconds=500)
+
+WAITING = (
+    Waiting(what="web", reason="another update domain", group=GroupName("web")),
+    Waiting(what="host-1", reason="held", stuck=True, until=LATER),
+)
+PLAIN_ROLLOUT = Rollout(
+    id="cccccccc-0000-4000-8000-000000000001",
+    number=1,
+    work=Work.REBOOT,
+    hosts=(HostName("host-1"),),
+    by="test",
+    created_at=NOW,
+)
+PLAIN_WEBHOOK = Webhook(
+    id=WebhookId("dddddddd-0000-4000-8000-000000000001"),
+    number=1,
+    url="https://example.com/",
+    project=None,
+    kinds=frozenset(),
+    secret="s",
+    by="test",
+    created_at=NOW,
+    delivered=1,
+)
+PLAIN_TOKEN = Token(
+    number=1, name="ops", role=Role.OPERATOR, project=None, digest="d1", created_at=NOW, created_by="test"
+)
+
+STORED: dict[str, tuple[Mapped[Any], Any]] = {
+    "a host": (HOSTS, host("host-1")),
+    "a hold": (
+        HOLDS,
+        Hold(id="aaaa", reason="heat", by="test", at=NOW, project=DEFAULT_PROJECT, host=HostName("host-1")),
+    ),
+    "a group": (GROUPS, group()),
+    "a group that asks for something": (
+        GROUPS,
+        group(
+            born=7,
+            incarnation=3,
+            enabled_at=NOW,
+            ready_at=LATER,
+            last_active=LATER,
+            policy=GroupPolicy(
+                approval=ApprovalRule.ALL,
+                auto_approve=True,
+                notice=900 * SECOND,
+                terminate_notice=HALF_A_SECOND,
+                degrade_notice=60 * SECOND,
+                budget=2,
+                defer=300 * SECOND,
+            ),
+        ),
+    ),
+    "a machine": (MACHINES, machine("web-0")),
+    "a machine with everything": (
+        MACHINES,
+        machine(
+            "Web-1",
+            bound_for=HostName("host-2"),
+            update_domain=1,
+            fault_domain=2,
+            priority=Priority.SPOT,
+            network="blue",
+            address="10.0.0.1",
+            port=8080,
+            tags={"rack": "1", "β": "ü"},
+            location="eu",
+            zone="1",
+            size="s",
+            os="linux",
+        ),
+    ),
+    "an order": (ORDERS, order(1)),
+    "an order with everything": (
+        ORDERS,
+        order(
+            2,
+            machine=machine_id("web-0"),
+            machine_name=MachineName("web-0"),
+            host=HostName("host-1"),
+            reason="kernel",
+            driver="external",
+            terms=OrderTerms(
+                emergency="fire",
+                notice=60 * SECOND,
+                at_once=True,
+                heartbeat=30 * SECOND,
+                expected=HALF_A_SECOND,
+                paused="somebody said so",
+                deadline=LATER,
+                rollout="CCCC",
+                rehearsal="drill",
+            ),
+            stages=(
+                Stage(
+                    state=StageState.STARTED,
+                    started_at=NOW,
+                    steps=(
+                        step("web-0"),
+                        step(
+                            "web-1",
+                            StepState.FAILED,
+                            attempt=2,
+                            target=HostName("host-2"),
+                            begun_at=NOW,
+                            look_at=LATER,
+                            ended_at=LATER,
+                            why="no disk",
+                        ),
+                    ),
+                ),
+            ),
+            waiting=WAITING,
+            due_at=LATER,
+        ),
+    ),
+    "an order that is over": (ORDERS, order(3, ended_at=NOW, why="cancelled", due_at=LATER)),
+    "an event": (EVENTS, event(1)),
+    "an event with everything": (
+        EVENTS,
+        event(
+            2,
+            update_domain=4,
+            started_at=NOW,
+            ended_at=LATER,
+            why="done",
+            approvals=(Approval(by="web-0", kind=ApprovedBy.GUEST, at=NOW, address="10.0.0.1"),),
+            rule=ApprovalRule.LEADER,
+            deferred=Deferral(
+                by=MachineName("web-0"), at=NOW, until=LATER, since=NOW, asked=timedelta(minutes=5)
+            ),
+        ),
+    ),
+    "a record": (RECORDS, record(1)),
+    "a record with everything": (
+        RECORDS,
+        record(
+            2,
+            kind=Kind.EVENT_DEFERRED,
+            project=DEFAULT_PROJECT,
+            group=GroupName("web"),
+            host=HostName("host-1"),
+            machine=MachineName("Web-0"),
+            event=event_id(1),
+            order=order_id(1),
+            by="test",
+            reason="why",
+        ),
+    ),
+    "a rollout": (ROLLOUTS, PLAIN_ROLLOUT),
+    "a rollout with everything": (
+        ROLLOUTS,
+        replace(
+            PLAIN_ROLLOUT,
+            gap=HALF_A_SECOND,
+            waves=(
+                Wave(
+                    hosts=(HostName("host-1"),),
+                    state=WaveState.DONE,
+                    orders=(order_id(1),),
+                    announced_at=NOW,
+                    started_at=NOW,
+                    ends_about=LATER,
+                    ended_at=LATER,
+                    notice=NoticeSummary(least=HALF_A_SECOND, late=1, never=2),
+                ),
+                Wave(hosts=(HostName("host-2"),), notice=NoticeSummary()),
+            ),
+            abandoned=(HostName("host-3"),),
+            excused=(machine_id("web-0"),),
+            terms=RolloutTerms(
+                driver="external",
+                heartbeat=30 * SECOND,
+                deadline=LATER,
+                expected=HALF_A_SECOND,
+                health=60 * SECOND,
+                require_poll=True,
+            ),
+            version=3,
+            last_change=LastChange(what="paused", by="test", at=NOW),
+            waiting=WAITING,
+            due_at=LATER,
+        ),
+    ),
+    "a token": (TOKENS, PLAIN_TOKEN),
+    "a token with everything": (
+        TOKENS,
+        replace(PLAIN_TOKEN, role=Role.USER, project=DEFAULT_PROJECT, expires_at=LATER, revoked_at=NOW),
+    ),
+    "a webhook": (WEBHOOKS, PLAIN_WEBHOOK),
+    "a webhook with everything": (
+        WEBHOOKS,
+        replace(
+            PLAIN_WEBHOOK,
+            project=DEFAULT_PROJECT,
+            owner=DEFAULT_PROJECT,
+            kinds=frozenset({Kind.NOTICE_LATE, Kind.EVENT_DEFERRED}),
+            failures=3,
+            failing_since=NOW,
+            error="refused",
+        ),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def golden() -> dict[str, dict[str, Any]]:
+    written: dict[str, dict[str, Any]] = json.loads(GOLDEN.read_text())
+    return written
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_value_is_written_as_it_always_was(name: str, golden: dict[str, dict[str, Any]]) -> None:
+    mapped, value = STORED[name]
+    # As text, which tells 60 from 60.0.
+    assert json.dumps(mapped.write(value), sort_keys=True) == json.dumps(golden[name], sort_keys=True)
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_row_is_read_without_loss(name: str, golden: dict[str, dict[str, Any]]) -> None:
+    mapped, _ = STORED[name]
+    assert mapped.write(read(mapped, golden[name])) == golden[name]
+
+
+def test_parts_that_a_later_version_has_written_are_passed_over(golden: dict[str, dict[str, Any]]) -> None:
+    row = golden["an order with everything"]
+    later = row | {"terms": row["terms"] | {"later": 1}, "stages": [row["stages"][0] | {"later": [1]}]}
+    assert read(ORDERS, later) == read(ORDERS, row)
+
+
+def test_a_rollout_from_before_it_had_terms_is_read(golden: dict[str, dict[str, Any]]) -> None:
+    rollout = read(ROLLOUTS, golden["a rollout"] | {"terms": {}})
+    assert (rollout.terms, rollout.version) == (RolloutTerms(), 1)
+
+
+def read(mapped: Mapped[Any], row: dict[str, Any]) -> Any:
+    return mapped.read([row[column.name] for column in mapped.columns])
