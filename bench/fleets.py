@@ -10,7 +10,7 @@ from forewarn.core.draft import Draft
 from forewarn.core.guests import listening
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
 from forewarn.core.words import GroupKind, GroupName, HostName, MachineName
-from forewarn.server.wiring import Core, new_id, open_core
+from forewarn.server.wiring import OpenedService, new_id, open_service
 
 HOSTS, SETS, SET_SIZE, ALONE = 5, 4, 20, 20
 RACK = SETS * SET_SIZE + ALONE
@@ -53,20 +53,20 @@ def one_group(size: int) -> FleetSpec:
     )
 
 
-def open_settings(database: Path, *, clock: str = "system") -> Core:
+def open_settings(database: Path, *, clock: str = "system") -> OpenedService:
     """Open a store as a server would."""
-    return open_core(Settings(database=f"sqlite:///{database}", clock=clock))
+    return open_service(Settings(database=f"sqlite:///{database}", clock=clock))
 
 
 def make_store(database: Path, spec: FleetSpec, *, enabled: bool) -> None:
     """Make a store with a fleet, and let its groups be ones that listen."""
-    core = open_settings(database)
+    opened = open_settings(database)
     try:
-        core.plane.apply_fleet(spec, by="bench")
+        opened.fleet.apply_fleet(spec, by="bench")
         if enabled:
-            _enable_all(core)
+            _enable_all(opened)
     finally:
-        core.store.close()
+        opened.store.close()
 
 
 def _machine(number: int) -> MachineSpec:
@@ -81,10 +81,10 @@ def _machine(number: int) -> MachineSpec:
     )
 
 
-def _enable_all(core: Core) -> None:
+def _enable_all(opened: OpenedService) -> None:
     """Enable every group in one transaction: one by one, as guests do it, takes a disk's time for each."""
-    with core.store.write() as tx:
-        draft = Draft(tx.everything(), now=core.clock.now(), new_id=new_id)
+    with opened.store.write() as tx:
+        draft = Draft(tx.everything(), now=opened.clock.now(), new_id=new_id)
         for group in tuple(draft.groups.values()):
-            listening.enable(draft, group, policy=core.settings.times)
+            listening.enable(draft, group, policy=opened.settings.times)
         tx.save(draft.changes())

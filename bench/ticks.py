@@ -11,11 +11,21 @@ from bench import fleets
 from bench.processes import Failed
 from bench.report import Row
 from bench.workplace import Workplace
-from forewarn.clock import ManualClock
+from forewarn.clock import ManualClock, monotonic
 from forewarn.control.engine.engine import Engine
+from forewarn.control.engine.external_timeout import ExternalTimeout
+from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.orders.order_commands import OrderCommands
+from forewarn.control.ports.scope import EVERYTHING
+from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
+from forewarn.control.sent_notices import UnsavedNotices
+from forewarn.core.model.slice import Sent
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, GroupName, MachineId
-from forewarn.server.wiring import Core, drivers, new_id
+from forewarn.drivers.registry import Drivers
+from forewarn.guest.board.board import Board
+from forewarn.guest.rehearsal.registry import Playhouse
+from forewarn.server.wiring import OpenedService
 
 ROUNDS = 5
 SPAN = timedelta(hours=1)  # long enough for an order to be announced, carried out and forgotten
@@ -27,7 +37,7 @@ ACTIONS = (Action.RESTART, Action.REDEPLOY)
 ORDERED = tuple(range(0, fleets.RACK, 5))
 
 
-class Silence:
+class NoGuests:
     """Nobody polls."""
 
     def pending(self) -> bool:
@@ -40,6 +50,14 @@ class Silence:
 
     def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
         """Know of nobody."""
+        return {}
+
+    def has_sent(self) -> bool:
+        """Say that nothing was sent."""
+        return False
+
+    def take_sent(self) -> Sent:
+        """Hand over nothing."""
         return {}
 
 
@@ -61,7 +79,7 @@ def compare(work: Workplace, *, small: Path, large: Path) -> dict[str, Any]:
     return found
 
 
-def _by_turns(cores: Mapping[str, Core], action: Action) -> dict[str, list[float]]:
+def _by_turns(cores: Mapping[str, OpenedService], action: Action) -> dict[str, list[float]]:
     """Measure all fleets by turns; the first hour, in which files are read, does not count."""
     rounds = [{name: _hour(core, action) for name, core in cores.items()} for _ in range(ROUNDS + 1)]
     return {name: [each[name] for each in rounds[1:]] for name in cores}
@@ -84,17 +102,24 @@ def _row(action: Action, rounds: Mapping[str, Sequence[float]], *, machines: int
     )
 
 
-def _hour(core: Core, action: Action) -> float:
-    """Order, and let an hour pass; returns milliseconds for a tick in which something was due."""
-    engine = Engine(
-        store=core.noting,
-        policy=core.settings.times,
-        drivers=drivers(core.settings, core.external),
-        activity=Silence(),
-        new_id=new_id,
+def _engine(core: OpenedService) -> Engine:
+    context, guests = core.context, NoGuests()
+    drivers = Drivers(core.settings, monotonic=monotonic)
+    return Engine(
+        context,
+        drivers=drivers.by_name,
+        guests=GuestSaving(context, activity=guests, unsaved=UnsavedNotices(guests)),
+        external=ExternalTimeout(context, external=drivers.external),
+        rehearsals=OpenRehearsals(context, endpoint=Playhouse(Board(lineage="")), monotonic=monotonic),
     )
+
+
+def _hour(core: OpenedService, action: Action) -> float:
+    """Order, and let an hour pass; returns milliseconds for a tick in which something was due."""
+    engine, context = _engine(core), core.context
+    orders = OrderCommands(context, EVERYTHING, external=Drivers(core.settings, monotonic=monotonic).external)
     for place in ORDERED:
-        core.plane.order_machine(f"vm-0-{place}", action, OrderRequest(by="bench"))
+        orders.order_machine(f"vm-0-{place}", action, OrderRequest(by="bench"))
     clock = core.clock
     if not isinstance(clock, ManualClock):
         raise Failed("the hour needs a manual clock")

@@ -1,16 +1,18 @@
-"""The service without its faces: plane, engine and store on a clock that the test turns."""
+"""The service without its faces: use cases, engine and store on a clock that the test turns."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
+from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
 from forewarn.control.engine.engine import Engine
-from forewarn.control.engine.external_timeout import Silence
-from forewarn.control.following.recent_records import Tail
-from forewarn.control.orders.placing import Placed
-from forewarn.control.plane import Plane
+from forewarn.control.engine.external_timeout import ExternalTimeout
+from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.orders.order_commands import Placed
 from forewarn.control.ports.driver import (
     Begun,
     Checked,
@@ -19,13 +21,14 @@ from forewarn.control.ports.driver import (
     Task,
 )
 from forewarn.control.ports.records import HistoryFilter
-from forewarn.control.rehearsals.rehearsals import Rehearsals
-from forewarn.control.rollouts.rollouts import RolloutRequest, Rollouts
-from forewarn.control.sent_notices import NotingStore
-from forewarn.control.signal import Bell
-from forewarn.control.tokens import Tokens
-from forewarn.control.views import Views
-from forewarn.control.webhooks import Webhooks
+from forewarn.control.ports.scope import Scope
+from forewarn.control.push.delivery_state import DeliveryState
+from forewarn.control.push.webhooks import WebhookTerms
+from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
+from forewarn.control.rollouts.rollouts import RolloutRequest
+from forewarn.control.sent_notices import NoticeSavingStore, UnsavedNotices
+from forewarn.control.signal import Signal
+from forewarn.control.use_case import Context
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
@@ -35,7 +38,17 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Sent, Slice
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import EXTERNAL, Policy
-from forewarn.core.words import Action, EventId, GroupKind, GroupName, HostName, MachineId, MachineName, Work
+from forewarn.core.words import (
+    Action,
+    EventId,
+    GroupKind,
+    GroupName,
+    HostName,
+    MachineId,
+    MachineName,
+    ProjectName,
+    Work,
+)
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board.board import Board
@@ -145,52 +158,53 @@ class Service:
         self.wire(self.store)
 
     def wire(self, store: SqlStore) -> None:
-        noting = NotingStore(store)
-        noting.attend(self.polls)
         external = ExternalDriver(self.policy.external_silence, monotonic=lambda: self.real)
-        changed = Bell()
-        self.plane = Plane(
-            store=noting,
+        unsaved = UnsavedNotices(self.polls)
+        context = Context(
+            store=NoticeSavingStore(store, unsaved),
             clock=self.clock,
             policy=self.policy,
             new_id=self.ids,
-            heard=external.heard,
-            webhooks_changed=changed,
-        )
-        self.views = Views(store=noting, activity=self.polls)
-        self.tokens = Tokens(store=store, clock=self.clock, new_id=self.ids, new_secret=self.secrets)
-        self.rollouts = Rollouts(
-            store=noting, clock=self.clock, policy=self.policy, new_id=self.ids, activity=self.polls
         )
         board = Board(lineage=self.url)
         with store.read() as snapshot:
             board.apply(snapshot.since(0))
-        self.rehearsals = Rehearsals(
-            store=noting,
-            clock=self.clock,
-            playhouse=Playhouse(board),
-            cancel=self.plane.cancel_order,
-            monotonic=lambda: self.real,
-            new_id=self.ids,
-        )
-        self.engine = Engine(
-            store=noting,
-            policy=self.policy,
+        rehearsals = OpenRehearsals(context, endpoint=Playhouse(board), monotonic=lambda: self.real)
+        self._make_engine = partial(
+            Engine,
+            context,
             drivers={"simulated": self.driver, EXTERNAL: external},
-            silence=Silence(store=noting, outside=external, policy=self.policy, new_id=self.ids),
+            guests=GuestSaving(context, activity=self.polls, unsaved=unsaved),
+            external=ExternalTimeout(context, external=external),
+            rehearsals=rehearsals,
+        )
+        self.recent = RecentRecords(store)
+        changed = Signal()
+        self.shared = Shared(
+            context=context,
             activity=self.polls,
-            new_id=self.ids,
+            unsaved=unsaved,
+            external=external,
+            recent=self.recent,
+            webhooks=WebhookTerms(new_secret=lambda: f"whsec_{'A' * 32}", changed=changed),
+            rehearsals=rehearsals,
         )
-        self.engine.attend(self.rehearsals)
-        self.time = Timekeeper(self.clock, self.engine, self.plane)
-        self.tail = Tail(store)
-        self.webhooks = Webhooks(
-            store=store,
-            clock=self.clock,
-            new_id=self.ids,
-            new_secret=lambda: f"whsec_{'A' * 32}",
-            changes=changed,
-        )
+        self.fleet = FleetUseCases.made(self.shared, new_secret=self.secrets)
+        self.rollouts, self.tokens = self.fleet.rollouts, self.fleet.tokens
+        self.deliveries = DeliveryState(context)
+        self.keep_history(None)
+        everything = self.within(None)
+        self.orders, self.views, self.records = everything.orders, everything.views, everything.records
+        self.webhooks, self.rehearsals = everything.webhooks, everything.rehearsals
+
+    def keep_history(self, keep: timedelta | None) -> None:
+        """Keep records for so long from now on; None: for ever."""
+        self.engine = self._make_engine(keep_history=keep)
+        self.time = Timekeeper(self.clock, self.engine, self.fleet.declarations)
+
+    def within(self, project: ProjectName | None) -> CallerUseCases:
+        """What the people of a project may ask for; None: operators."""
+        return CallerUseCases(self.shared, Scope(caller=project))
 
     def close(self) -> None:
         self.store.close()
@@ -206,12 +220,12 @@ class Service:
     # What people and guests do
 
     def apply(self, spec: FleetSpec) -> tuple[str, ...]:
-        return self.plane.apply_fleet(spec, by="test")
+        return self.fleet.declarations.apply_fleet(spec, by="test")
 
     def poll(self, name: str) -> None:
         """Poll as a guest of this machine's group would."""
         machine = self.machine(name)
-        self.plane.enable(machine.group)
+        self.fleet.guests.enable(machine.group)
         self.polls.groups[machine.group] = self.clock.now()
         self.polls.machines[machine.id] = self.clock.now()
 
@@ -226,12 +240,12 @@ class Service:
                         sent.setdefault(resource.machine, self.clock.now())
 
     def order(self, name: str, action: Action) -> Placed:
-        placed = self.plane.order_machine(name, action, TEST)
+        placed = self.orders.order_machine(name, action, TEST)
         self.tick()
         return placed
 
     def host_order(self, name: str, action: Action, work: Work | None = None) -> Placed:
-        placed = self.plane.order_host(name, action, TEST, work=work)
+        placed = self.fleet.hosts.order_host(name, action, TEST, work=work)
         self.tick()
         return placed
 
@@ -250,12 +264,12 @@ class Service:
     def approve(self, name: str, *events: Event | EventId) -> None:
         """Approve as a guest."""
         ids = [event if isinstance(event, str) else event.id for event in events]
-        self.plane.approve(self.machine(name).id, ids, address="127.0.0.1")
+        self.fleet.guests.approve(self.machine(name).id, ids, address="127.0.0.1")
         self.tick()
 
     def defer(self, name: str, *, seconds: int) -> None:
         """Ask as a guest for more time before each event that it sees."""
-        self.plane.defer(self.machine(name).id, {event.id: seconds for event in self.events(name)})
+        self.fleet.guests.defer(self.machine(name).id, {event.id: seconds for event in self.events(name)})
         self.tick()
 
     def put(self, name: str, /, **changes: object) -> Machine:
@@ -264,12 +278,12 @@ class Service:
 
             return replace(known or MachineSpec(name=MachineName(name)), **changes)  # type: ignore[arg-type]
 
-        machine = self.plane.put_machine(name, project=None, change=change, by="test")
+        machine = self.fleet.declarations.put_machine(name, project=None, change=change, by="test")
         self.tick()
         return machine
 
     def delete(self, name: str) -> None:
-        self.plane.delete_machine(name, project=None, by="test")
+        self.fleet.declarations.delete_machine(name, project=None, by="test")
         self.tick()
 
     def tick(self) -> None:
@@ -284,7 +298,7 @@ class Service:
     # What there is
 
     def machine(self, name: str) -> Machine:
-        return self.views.machine(name, project=None).machine
+        return self.views.machine(name).machine
 
     def events(self, name: str) -> list[Event]:
         """What a guest of this machine sees."""

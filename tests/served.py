@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
-from forewarn.api.services import ApiSettings, Services
+from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import Priority
@@ -59,10 +59,10 @@ class Worker:
         answer = job()
         self._service.tick()
         # As the feed does, which publishes changes only: a follower that reads must not wake itself.
-        newest = self._service.tail.newest()
+        newest = self._service.records.newest()
         if newest != self._published:
             self._published = newest
-            self._service.tail.catch_up()
+            self._service.recent.catch_up()
         return answer
 
 
@@ -75,18 +75,15 @@ def app_of(
     settings: ApiSettings | None = None,
 ) -> ASGIApp:
     services = Services(
-        plane=service.plane,
-        views=service.views,
-        tail=service.tail,
-        webhooks=service.webhooks,
-        pushing=Nobody(),
-        tokens=service.tokens,
-        rollouts=service.rollouts,
-        rehearsals=service.rehearsals,
-        timekeeper=service.time,
-        run=Worker(service, fault),
-        probes=health or Health(),
-        guest_counters=lambda: {"polls": 7},
+        ApiParts(
+            shared=service.shared,
+            fleet=service.fleet,
+            run=Worker(service, fault),
+            pushing=Nobody(),
+            timekeeper=service.time,
+            probes=health or Health(),
+            guest_counters=lambda: {"polls": 7},
+        )
     )
     return create_app(services, settings or ApiSettings(names=names))
 

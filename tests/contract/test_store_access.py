@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.ports.scope import Scope
 from forewarn.core.access import Role, Token
 from forewarn.core.errors import NotFound
 from forewarn.core.model.project import Project
@@ -126,7 +127,7 @@ def listed(
 ) -> list[Any]:
     found, after = [], None
     while True:
-        with store.read(project=project) as snapshot:
+        with store.scoped(Scope(caller=project)).read() as snapshot:
             page, after = getattr(snapshot, name)(after=after, limit=limit, **more)
         found += page
         if after is None:
@@ -151,7 +152,7 @@ def test_a_projects_orders_can_be_asked_for_by_state(shared: SqlStore) -> None:
 
 
 def test_a_project_finds_its_own_machine_of_a_name_that_others_have_too(shared: SqlStore) -> None:
-    with shared.read(project=B) as snapshot:
+    with shared.scoped(Scope(caller=B)).read() as snapshot:
         assert snapshot.machine("web-0", project=None).project == B
         assert snapshot.machine("web-0", project=B).project == B
         for name, project in (("web-0", A), ("web-1", None)):
@@ -160,7 +161,7 @@ def test_a_project_finds_its_own_machine_of_a_name_that_others_have_too(shared: 
 
 
 def test_what_is_not_a_projects_does_not_exist_for_it(shared: SqlStore) -> None:
-    with shared.read(project=B) as snapshot:
+    with shared.scoped(Scope(caller=B)).read() as snapshot:
         assert snapshot.group(GroupName("a-web")) is None
         assert snapshot.group(GroupName("b-web")) is not None
         assert [each.name for each in snapshot.projects()] == [B]
@@ -170,23 +171,23 @@ def test_what_is_not_a_projects_does_not_exist_for_it(shared: SqlStore) -> None:
 
 
 def test_an_event_that_is_over_is_theirs_whom_it_was_announced_to(shared: SqlStore) -> None:
-    with shared.read(project=A) as snapshot:
+    with shared.scoped(Scope(caller=A)).read() as snapshot:
         assert [number for number in range(1, 7) if snapshot.event(event_id(number))] == [1, 4, 5]
 
 
 def test_a_projects_history_is_its_own_whatever_is_asked_for(shared: SqlStore) -> None:
-    with shared.read(project=A) as snapshot:
+    with shared.scoped(Scope(caller=A)).read() as snapshot:
         assert [each.number for each in snapshot.history(HistoryFilter())] == [5, 4, 1]
         assert [each.number for each in snapshot.history(HistoryFilter(below=5, limit=1))] == [4]
         assert snapshot.history(HistoryFilter(project=B)) == []
 
 
 def test_a_transaction_finds_what_a_snapshot_would(shared: SqlStore) -> None:
-    with shared.write(project=B) as tx:
+    with shared.scoped(Scope(caller=B)).write() as tx:
         assert tx.order(order_id(1)) is None
         assert tx.order(order_id(2)) is not None
 
 
 def test_what_the_rules_load_is_whole(shared: SqlStore) -> None:
-    with shared.read(project=B) as snapshot:
-        assert len(snapshot.everything().machines) == 3
+    with shared.scoped(Scope(caller=B)).read() as snapshot:
+        assert len(snapshot.around(hosts=[HostName("host-1")]).machines) == 3

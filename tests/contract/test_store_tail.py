@@ -3,6 +3,7 @@
 import pytest
 
 from forewarn.control.ports.records import Following, RecordFilter
+from forewarn.control.ports.scope import Scope
 from forewarn.core.model.record import Record
 from forewarn.core.words import MachineName, ProjectName
 from forewarn.store.sql import SqlStore
@@ -75,14 +76,14 @@ def test_listed_events_are_those_of_a_projects_groups(store: SqlStore) -> None:
     with store.read() as snapshot:
         assert snapshot.listed_events() == [here, there]
     for project, listed in (("b", [there]), ("c", [])):
-        with store.read(project=ProjectName(project)) as snapshot:
+        with store.scoped(Scope(caller=ProjectName(project))).read() as snapshot:
             assert snapshot.listed_events() == listed
 
 
 def test_a_project_follows_its_own_records(store: SqlStore) -> None:
     mine = record(2, project=ProjectName("b"))
     save(store, records=(record(1, project=ProjectName("a")), mine, record(3)))
-    with store.read(project=ProjectName("b")) as snapshot:
+    with store.scoped(Scope(caller=ProjectName("b"))).read() as snapshot:
         found = snapshot.following(0, RecordFilter(), limit=10)
         assert (found.records, found.number) == ((mine,), 3)
         assert snapshot.count_following(0, RecordFilter()) == 1

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from forewarn.control.ports.scope import Scope
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import Kind, ProjectName
 from forewarn.store.sql import SqlStore
@@ -76,7 +77,7 @@ def test_a_project_finds_the_webhooks_that_are_its_own(store: SqlStore) -> None:
     a, b = ProjectName("a"), ProjectName("b")
     mine, theirs = webhook(1, project=a, owner=a), webhook(2, project=b, owner=b)
     save(store, mine, theirs, webhook(3, project=a))
-    with store.read(project=a) as snapshot:
+    with store.scoped(Scope(caller=a)).read() as snapshot:
         assert snapshot.webhooks(project=None, after=None, limit=10) == ([mine], None)
         assert snapshot.webhook(mine.id) == mine
         assert snapshot.webhook(theirs.id) is None

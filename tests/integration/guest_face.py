@@ -208,6 +208,10 @@ class Face:
 
         return self.run(acted())
 
+    def take(self) -> tuple[dict[GroupName, datetime], dict[MachineId, datetime]]:
+        """Take the polls that are new, as the worker does."""
+        return self.do(lambda: self.board.take(self._clock.now()))
+
     def connect(self, source: str | None = None, *, place: int = 0, port: int | None = None) -> Client:
         address = self.server.addresses[place] if port is None else ("127.0.0.1", port)
         return Client(address, source)

@@ -192,7 +192,7 @@ BODIES: dict[str, Any] = {
 
 def added(service: Service, keeper: ProjectName | None) -> Webhook:
     """Have a's records pushed, by its own people or by an operator."""
-    webhooks = service.webhooks.within(keeper)
+    webhooks = service.within(keeper).webhooks
     return webhooks.add("https://hooks.example/a", project=A, kinds=(), secret=None, by="test")
 
 
@@ -205,7 +205,7 @@ def prepared(service: Service, path: str) -> str:
         id_ = added(service, A if "{webhook}" in path else None).id
         return path.format(webhook=id_, operators=id_)
     if "{hold}" in path:
-        return path.format(hold=service.plane.hold(TEST, project=None, host=None).id)
+        return path.format(hold=service.fleet.hosts.hold(TEST, project=None, host=None).id)
     if "{host_" in path:
         placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
         mine = next(each for each in placed.events if each.group == "a-web")
@@ -216,7 +216,7 @@ def prepared(service: Service, path: str) -> str:
         service.advance(minutes=20)
         return path.format(failed=placed.order.id)
     if "{eviction}" in path or "{stopped}" in path:
-        service.plane.delete_machine("spot", project=B, by="test")
+        service.fleet.declarations.delete_machine("spot", project=B, by="test")
         placed = service.order("spot", Action.EVICT)
         if "{stopped}" in path:
             service.advance(minutes=10)

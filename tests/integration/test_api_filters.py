@@ -154,7 +154,7 @@ def test_what_was_meant_is_looked_for_among_ones_own(api: Api) -> None:
 
 
 def test_a_machine_that_is_gone_is_found_in_the_history(service: Service, api: Api) -> None:
-    service.plane.delete_machine("a-0", project=None, by="test")
+    service.fleet.declarations.delete_machine("a-0", project=None, by="test")
     kinds = found(api, "history?machine=a-0", "kind")
     assert kinds[0] == "machine-removed"
     # It has no such records, but it was there.

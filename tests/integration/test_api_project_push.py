@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.api.services import ApiSettings
-from forewarn.control.webhooks import MOST_OF_A_PROJECT
+from forewarn.control.push.webhooks import MOST_OF_A_PROJECT
 from forewarn.core.access import Grant, Role
 from forewarn.core.model.webhook import TRIES_BEFORE_SAYING
 from forewarn.core.words import DEFAULT_PROJECT
@@ -90,7 +90,7 @@ def disturb(url: str) -> None:
 def test_the_stream_has_what_the_history_has_for_a_project(service: Service, api: Api, secret: str) -> None:
     with served(service) as url, Follower(url, "?since=0", token=secret) as follower:
         disturb(url)
-        follower.wait_for(service.tail.newest())
+        follower.wait_for(service.records.newest())
         assert follower.records == history(api, secret)
     assert {record["project"] for record in follower.records} == {"a"}
     assert not any("b-" in str(record) for record in follower.records)
@@ -103,21 +103,21 @@ def test_nothing_of_a_project_is_missed_over_reconnects(service: Service, api: A
             follower.leave()
             disturb(url)
             follower.come_back()
-        follower.wait_for(service.tail.newest())
+        follower.wait_for(service.records.newest())
         assert follower.records == history(api, A_VIEWER)
 
 
 def test_an_operator_may_follow_one_project(service: Service, api: Api) -> None:
     with served(service) as url, Follower(url, "?since=0&project=a", token=OPERATOR) as follower:
         disturb(url)
-        follower.wait_for(service.tail.newest())
+        follower.wait_for(service.records.newest())
         assert follower.records == history(api, A_VIEWER)
 
 
 def test_a_machine_of_the_same_name_is_ones_own(service: Service, api: Api) -> None:
     with served(service) as url, Follower(url, "?since=0&machine=spot", token=A_USER) as follower:
         disturb(url)
-        follower.wait_for(service.tail.newest())
+        follower.wait_for(service.records.newest())
         assert {record["project"] for record in follower.records} == {"a"}
         assert follower.records == history(api, A_USER, "&machine=spot")
 
@@ -206,8 +206,8 @@ def test_where_operators_have_a_projects_records_sent_is_not_in_its_history(
 ) -> None:
     theirs = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": INSIDE, "project": "a"})["webhook"]
     for _ in range(TRIES_BEFORE_SAYING):
-        service.webhooks.failed(theirs["id"], "no answer", number=theirs["delivered"])
-    service.webhooks.delivered(theirs["id"], theirs["delivered"] + 1)
+        service.deliveries.failed(theirs["id"], "no answer", number=theirs["delivered"])
+    service.deliveries.delivered(theirs["id"], theirs["delivered"] + 1)
     as_(api, OPERATOR, "DELETE", f"/v1/webhooks/{theirs['id']}")
     mine = as_(api, A_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
     told = [each for each in history(api, A_USER) if each["kind"].startswith("webhook-")]
@@ -273,8 +273,8 @@ def test_tokens_and_webhooks_go_with_their_project(service: Service, api: Api) -
     theirs = as_(api, B_USER, "POST", "/v1/webhooks", json={"url": URL})["webhook"]
     kept = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": URL, "project": "b"})["webhook"]
     rung: list[bool] = []
-    with service.webhooks.changes.listening(lambda: rung.append(True)):
-        planned = service.plane.apply_fleet(fleet_of(A), by="test", dry_run=True)
+    with service.shared.webhooks.changed.listening(lambda: rung.append(True)):
+        planned = service.fleet.declarations.apply_fleet(fleet_of(A), by="test", dry_run=True)
         assert planned[-2:] == ("- token bert (user of b)", f"- webhook {theirs['id']} to hooks.example")
         assert rung == []
         assert service.apply(fleet_of(A)) == planned
@@ -291,7 +291,7 @@ def test_tokens_and_webhooks_go_with_their_project(service: Service, api: Api) -
 def test_the_default_project_is_never_gone(service: Service) -> None:
     service.apply(fleet_of(A, DEFAULT_PROJECT))
     service.tokens.create(Grant(name="dora", role=Role.USER, project=DEFAULT_PROJECT), by="test")
-    service.webhooks.within(DEFAULT_PROJECT).add(URL, project=None, kinds=(), secret=None, by="dora")
+    service.within(DEFAULT_PROJECT).webhooks.add(URL, project=None, kinds=(), secret=None, by="dora")
     changes = service.apply(fleet_of(A))
     assert "- project default" in changes
     assert not any("token" in line or "webhook" in line for line in changes)

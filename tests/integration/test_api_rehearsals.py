@@ -276,8 +276,8 @@ def test_whoever_of_the_project_ends_it_calls_off_what_it_has_ordered_on_hosts_t
     service.poll("lab-0")
     api("PUT", PATH, json=PLAYED)
     order = api("POST", "/v1/hosts/own/maintenance", json={**REHEARSAL, "action": "freeze"}).json()["order"]
-    ended = service.rehearsals.within(ProjectName("lab")).end(ProjectName("lab"), by="lea")
-    assert ended.called_off == [order["id"]]
+    ended = service.within(ProjectName("lab")).rehearsals.end(ProjectName("lab"), by="lea")
+    assert ended.cancelled == [order["id"]]
     assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == "cancelled"
 
 

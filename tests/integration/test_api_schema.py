@@ -101,7 +101,7 @@ class Fleet:
         self.private = {name: [f"{name}-0", f"{name}-1", f"{name}-web"] for name in (A, B)}
         for name in (A, B):
             self._make(name)
-        self.known["holds"].append(self.service.plane.hold(TEST, project=None, host=None).id)
+        self.known["holds"].append(self.service.fleet.hosts.hold(TEST, project=None, host=None).id)
         self.known["rollouts"].append(self.service.roll("host-2").id)
         self.known["webhooks"].append(self._webhook(None))
         self.service.close()
@@ -120,7 +120,7 @@ class Fleet:
             self.private[project].append(id_)
 
     def _webhook(self, keeper: ProjectName | None) -> str:
-        webhooks = self.service.webhooks.within(keeper)
+        webhooks = self.service.within(keeper).webhooks
         return webhooks.add("https://hooks.example/", project=None, kinds=(), secret=None, by="test").id
 
     def renewed(self) -> FastAPI:
@@ -235,13 +235,13 @@ def test_every_answer_is_one_that_the_document_names(
             without_end(case)
         sent = written(case)
         for somebody in EVERYBODY:
-            before = service.tail.newest()
+            before = service.records.newest()
             answer = api.answer(sent, somebody)
             said = f"{sent.method} {sent.url} {sent.body!r} by {somebody.who}: {answer} {answer.text}"
             try:
                 check(case, answer, somebody)
                 if answer.is_error:
-                    assert service.tail.newest() == before
+                    assert service.records.newest() == before
                 if somebody.who is not None and somebody.who.project is not None:
                     other = B if somebody.who.project == A else A
                     check_privacy(case, sent, answer, fleet.private[other])

@@ -32,12 +32,12 @@ def test_a_heartbeat_moves_on_what_a_filter_leaves_out(service: Service) -> None
     with serving(app) as url, Follower(url, "?kind=clock-jumped") as follower:
         with operator_client(url) as api:
             assert api.post("/v1/machines/web-0/freeze").status_code == 202
-        follower.wait_for(service.tail.newest())
+        follower.wait_for(service.records.newest())
         assert follower.records == []
 
 
 def test_a_reader_that_takes_nothing_is_cut_off(service: Service, caplog: pytest.LogCaptureFixture) -> None:
-    first = service.tail.newest() + 1
+    first = service.records.newest() + 1
     save(service.store, records=tuple(record(first + n, reason="x" * 200) for n in range(MANY)))
     with serving(app_of(service, settings=ApiSettings(patience=0.1))) as url:
         place = urlsplit(url)

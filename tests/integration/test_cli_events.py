@@ -85,7 +85,7 @@ def test_an_event_says_who_put_it_off_and_what_was_asked_and_granted(service: Se
     assert known(event)["deferred"] is None
     assert "put off" not in said("event", "show", event.id)
     service.advance(minutes=1)
-    service.plane.defer(service.machine("web-3").id, {event.id: 6000})
+    service.fleet.guests.defer(service.machine("web-3").id, {event.id: 6000})
     assert known(event)["deferred"] == {
         "by": "web-3",
         "at": "2026-01-05T12:01:00Z",
@@ -110,7 +110,7 @@ def test_an_event_that_moved_with_another_says_so(service: Service) -> None:
         )
     )
     alone, event = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
-    service.plane.defer(service.machine("web-0").id, {event.id: 60})
+    service.fleet.guests.defer(service.machine("web-0").id, {event.id: 60})
     assert known(alone)["deferred"] is None
     by = "put off with   another event by web-0 at 2026-01-05 12:00:00 UTC"
     assert f"{by}, until 2026-01-05T12:16:00Z: 1 m later\n" in said("event", "show", alone.id)

@@ -53,7 +53,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 
 def happen(service: Service, count: int) -> None:
-    first = service.tail.newest() + 1
+    first = service.records.newest() + 1
     save(service.store, records=tuple(record(first + n, reason=f"no {n}\nof it") for n in range(count)))
 
 
@@ -100,7 +100,7 @@ def test_a_number_is_no_time(service: Service) -> None:
 
 
 def test_a_project_has_its_own(service: Service) -> None:
-    number = service.tail.newest() + 1
+    number = service.records.newest() + 1
     save(
         service.store,
         projects=(Project(name=ProjectName("a")),),
@@ -110,7 +110,7 @@ def test_a_project_has_its_own(service: Service) -> None:
 
 
 def test_one_record_is_one_record(service: Service, tmp_path: Path) -> None:
-    before_the_last = str(service.tail.newest() - 1)
+    before_the_last = str(service.records.newest() - 1)
     said = export("-o", tmp_path / "last.jsonl", "--since", before_the_last).stdout
     assert said.startswith("1 record written to ")
 

@@ -244,14 +244,14 @@ def test_a_client_that_goes_away_before_its_group_is_ready_is_let_go() -> None:
 def test_polls_and_approvals_are_activity_and_nothing_else_is() -> None:
     with serving(groups=(OFF,)) as face, face.connect() as client:
         client.get("/metadata/instance?api-version=2021-02-01")
-        assert face.do(face.server.take) == ({}, {})
+        assert face.take() == ({}, {})
         for data in (GET, GET, request(*POST, body=b"{}")):
             face.clock.set(face.clock.now() + timedelta(seconds=1))
             client.send(data)
             client.read()
             now = face.clock.now()
-            assert face.do(face.server.take) == ({"web": now}, {WEB: now})
-        assert face.do(face.server.take) == ({}, {})
+            assert face.take() == ({"web": now}, {WEB: now})
+        assert face.take() == ({}, {})
 
 
 def test_a_held_request_is_activity_until_it_ends() -> None:
@@ -262,10 +262,10 @@ def test_a_held_request_is_activity_until_it_ends() -> None:
         for _ in range(2):
             face.clock.set(face.clock.now() + timedelta(hours=1))
             now = face.clock.now()
-            assert face.do(face.server.take) == ({"web": now}, {WEB: now})
+            assert face.take() == ({"web": now}, {WEB: now})
         face.clock.set(face.clock.now() + timedelta(hours=1))
         face.show(FREEZE)
         client.read()
         now = face.clock.now()
-        assert face.do(face.server.take) == ({"web": now}, {WEB: now})
-        assert face.do(face.server.take) == ({}, {})
+        assert face.take() == ({"web": now}, {WEB: now})
+        assert face.take() == ({}, {})

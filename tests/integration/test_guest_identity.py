@@ -273,6 +273,6 @@ def test_a_group_that_leaves_with_its_machine_leaves_nothing_behind() -> None:
     with serving() as face:
         assert face.get().status == 200
         face.apply(removed_machines=("id-of-web-0",), removed_groups=("web",))
-        assert face.do(face.server.take) == ({}, {})
+        assert face.take() == ({}, {})
         assert len(face.board) == 0
         assert face.get().status == 404

@@ -31,7 +31,7 @@ def ask(client: Client) -> None:
 
 
 def sent(face: Face) -> object:
-    return face.do(face.server.take_sent)
+    return face.do(face.board.take_sent)
 
 
 def pass_(face: Face, span: timedelta = SECOND) -> None:

@@ -1,13 +1,15 @@
 """Proof of notice: what guests were told and when, from the poll to the history, the API and the metrics."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from forewarn.control.sent_notices import NotingStore
+from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.sent_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.core.errors import Conflict
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Action, Kind, MachineId, Work
@@ -62,7 +64,7 @@ def test_what_was_sent_just_before_an_approval_counts_for_the_start_it_brings(se
     placed = maintenance(service)
     service.advance(seconds=1)
     service.fetch("web-0", "web-1")
-    service.plane.approve(service.machine("web-0").id, [placed.events[0].id], address="127.0.0.1")
+    service.fleet.guests.approve(service.machine("web-0").id, [placed.events[0].id], address="127.0.0.1")
     assert flags(service) == [("notice-never", "promised 15 m: web-2")]
 
 
@@ -91,15 +93,16 @@ def test_after_a_restart_the_first_time_stays(service: Service) -> None:
 
 def test_what_a_refused_transaction_took_is_saved_by_the_next(service: Service) -> None:
     post, machine_id = Polls(), MachineId("m")
-    noting = NotingStore(service.store)
-    noting.attend(post)
+    unsaved = UnsavedNotices(post)
+    store = NoticeSavingStore(service.store, unsaved)
+    context = replace(service.shared.context, store=store)
     placed = maintenance(service)
     event = placed.events[0].id
     post.sent = {event: {machine_id: START}}
-    with pytest.raises(Conflict), noting.write():
+    with pytest.raises(Conflict), store.write():
         raise Conflict("refused")
     post.sent = {event: {machine_id: START + timedelta(seconds=1)}}
-    noting.save_sent()
+    GuestSaving(context, activity=post, unsaved=unsaved).save_sent()
     with service.store.read() as snapshot:
         assert snapshot.notices([event]) == {event: {machine_id: START}}
 

@@ -50,32 +50,32 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def test_nothing_is_announced_while_the_fleet_is_held(service: Service) -> None:
-    hold = service.plane.hold(OrderRequest(by="ops", reason="freeze week"), project=None, host=None)
+    hold = service.fleet.hosts.hold(OrderRequest(by="ops", reason="freeze week"), project=None, host=None)
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     assert placed.order.state is OrderState.QUEUED
     (reason,) = placed.order.waiting
     assert (reason.what, reason.reason) == ("the whole fleet", "held by ops: freeze week")
-    service.plane.release(hold.id, by="ops")
+    service.fleet.hosts.release(hold.id, by="ops")
     service.tick()
     assert service.reload(placed).state is OrderState.ANNOUNCED
 
 
 def test_an_approved_event_does_not_start_while_its_host_is_held(service: Service) -> None:
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
-    hold = service.plane.hold(TEST, project=None, host=HostName("host-1"))
+    hold = service.fleet.hosts.hold(TEST, project=None, host=HostName("host-1"))
     service.approve("web-2", *placed.events)
     assert [event.status for event in service.events("web-0")] == [EventStatus.SCHEDULED]
-    service.plane.release(hold.id, by="ops")
+    service.fleet.hosts.release(hold.id, by="ops")
     service.tick()
     assert [event.status for event in service.events("web-0")] == [EventStatus.STARTED]
 
 
 def test_an_event_that_a_hold_made_stale_is_told_anew_after_the_release(service: Service) -> None:
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
-    hold = service.plane.hold(TEST, project=None, host=None)
+    hold = service.fleet.hosts.hold(TEST, project=None, host=None)
     service.advance(hours=2)
     assert service.events("web-0") == []
-    service.plane.release(hold.id, by="ops")
+    service.fleet.hosts.release(hold.id, by="ops")
     service.tick()
     (event,) = service.events("web-0")
     assert event.id != placed.events[0].id
@@ -83,21 +83,21 @@ def test_an_event_that_a_hold_made_stale_is_told_anew_after_the_release(service:
 
 
 def test_a_hold_reaches_no_further_than_it_says(service: Service) -> None:
-    service.plane.hold(TEST, project=None, host=HostName("host-2"))
+    service.fleet.hosts.hold(TEST, project=None, host=HostName("host-2"))
     assert service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
-    service.plane.hold(TEST, project=ProjectName("default"), host=None)
+    service.fleet.hosts.hold(TEST, project=ProjectName("default"), host=None)
     assert service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE).events == ()
 
 
 def test_a_failed_host_waits_for_no_hold(service: Service) -> None:
-    service.plane.hold(TEST, project=None, host=None)
+    service.fleet.hosts.hold(TEST, project=None, host=None)
     assert service.host_order("host-1", Action.FAIL).events
 
 
 def test_a_second_hold_on_the_same_thing_names_the_first(service: Service) -> None:
-    first = service.plane.hold(TEST, project=None, host=None)
+    first = service.fleet.hosts.hold(TEST, project=None, host=None)
     with pytest.raises(Conflict, match=first.id):
-        service.plane.hold(TEST, project=None, host=None)
+        service.fleet.hosts.hold(TEST, project=None, host=None)
 
 
 # Emergencies, and owners who do not want to wait
@@ -106,7 +106,7 @@ def test_a_second_hold_on_the_same_thing_names_the_first(service: Service) -> No
 def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(service: Service) -> None:
     terms = OrderTerms(emergency="coolant leak", notice=timedelta(minutes=2))
     request = OrderRequest(by="ops", terms=terms)
-    (event,) = service.plane.order_host("host-1", Action.MAINTENANCE, request, work=Work.REBOOT).events
+    (event,) = service.fleet.hosts.order_host("host-1", Action.MAINTENANCE, request, work=Work.REBOOT).events
     assert event.not_before == START + timedelta(minutes=2)
     (broken,) = [record for record in service.history() if record.kind == "promise-broken"]
     assert broken.reason == "coolant leak: 2 m of notice instead of 15 m"
@@ -114,7 +114,7 @@ def test_an_emergency_shortens_the_notice_and_is_recorded_as_a_broken_promise(se
 
 def test_the_owner_of_a_wedged_machine_need_not_wait_for_its_guests(service: Service) -> None:
     request = OrderRequest(by="owner", terms=OrderTerms(at_once=True))
-    (event,) = service.plane.order_machine("web-0", Action.RESTART, request).events
+    (event,) = service.orders.order_machine("web-0", Action.RESTART, request).events
     assert event.status is EventStatus.STARTED
     assert [(word.by, word.kind) for word in event.approvals] == [("owner", "person")]
 
@@ -145,7 +145,7 @@ def test_where_the_leader_approves_nobody_else_can(service: Service) -> None:
 def test_a_persons_word_is_enough_whatever_the_policy(service: Service) -> None:
     service.apply(web(GroupPolicy(approval=ApprovalRule.ALL)))
     (told,) = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
-    assert service.plane.approve_event(told.id, by="owner").status is EventStatus.STARTED
+    assert service.orders.approve_event(told.id, by="owner").status is EventStatus.STARTED
 
 
 def test_a_policy_that_approves_by_itself_is_for_users_orders_only(service: Service) -> None:
@@ -180,22 +180,22 @@ def test_a_guest_may_put_an_event_off_once_and_the_whole_stage_with_it(service: 
     service.apply(replace(spec, machines=(*spec.machines, machine("db", "host-1"))))
     db, told = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
     before = service.incarnation("web-0")
-    service.plane.defer(service.machine("web-2").id, {told.id: 3600})
+    service.fleet.guests.defer(service.machine("web-2").id, {told.id: 3600})
     later = START + timedelta(minutes=25)
     assert [event.not_before for event in (*service.events("web-0"), *service.events("db"))] == [later, later]
     assert service.incarnation("web-0") == before + 1
     # So that calendars move both.
     assert [each.put_off for each in service.views.coming()] == [(START,), (START,)]
     with pytest.raises(Conflict, match="put off already by web-2"):
-        service.plane.defer(service.machine("web-0").id, {told.id: 60})
+        service.fleet.guests.defer(service.machine("web-0").id, {told.id: 60})
     with pytest.raises(Conflict, match="cannot be put off"):
-        service.plane.defer(service.machine("db").id, {db.id: 60})
+        service.fleet.guests.defer(service.machine("db").id, {db.id: 60})
     service.advance(minutes=24, seconds=59)
     assert service.events("web-0")[0].status is EventStatus.SCHEDULED
     service.advance(seconds=1)
     assert service.events("web-0")[0].status is EventStatus.STARTED
     with pytest.raises(Conflict, match="too late"):
-        service.plane.defer(service.machine("web-0").id, {told.id: 60})
+        service.fleet.guests.defer(service.machine("web-0").id, {told.id: 60})
 
 
 # Work that somebody else does
@@ -204,7 +204,7 @@ def test_a_guest_may_put_an_event_off_once_and_the_whole_stage_with_it(service: 
 def outside(service: Service, *, heartbeat: timedelta | None = None) -> str:
     """Place an order whose work is done outside, and let it start."""
     request = OrderRequest(by="ops", driver=EXTERNAL, terms=OrderTerms(heartbeat=heartbeat))
-    placed = service.plane.order_host("host-1", Action.MAINTENANCE, request, work=Work.REDEPLOY)
+    placed = service.fleet.hosts.order_host("host-1", Action.MAINTENANCE, request, work=Work.REDEPLOY)
     service.approve("web-2", *placed.events)
     return placed.order.id
 
@@ -213,7 +213,7 @@ def test_work_outside_is_waited_for_until_it_is_reported_done(service: Service) 
     order = outside(service)
     service.advance(minutes=9)
     assert service.views.order(order).order.state is OrderState.STARTED
-    service.plane.complete_order(order, by="runbook")
+    service.orders.complete_order(order, by="runbook")
     service.tick()
     assert service.views.order(order).order.state is OrderState.DONE
     assert service.machine("web-0").host == "host-1"
@@ -224,7 +224,7 @@ def test_work_outside_is_waited_for_until_it_is_reported_done(service: Service) 
 def test_silence_outside_for_too_long_is_a_failure_though_service_time_stands_still(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
     service.real += 59
-    service.plane.heartbeat(order)
+    service.orders.heartbeat(order)
     service.real += 59
     service.tick()
     assert service.views.order(order).order.state is OrderState.STARTED
@@ -258,21 +258,21 @@ def test_a_server_that_is_started_anew_begins_to_count_anew(service: Service) ->
 
 def test_a_failure_outside_waits_for_a_person(service: Service) -> None:
     order = outside(service)
-    service.plane.fail_order(order, by="runbook", why="the playbook broke")
+    service.orders.fail_order(order, by="runbook", why="the playbook broke")
     assert service.views.order(order).order.waiting[0].reason == "failed: the playbook broke"
     failed = [record for record in service.history(order=order) if record.kind == Kind.STEP_FAILED]
     assert {record.by for record in failed} == {"runbook"}
-    service.plane.retry_order(order, by="ops")
+    service.orders.retry_order(order, by="ops")
     service.tick()
-    service.plane.complete_order(order, by="ops")
+    service.orders.complete_order(order, by="ops")
     assert service.events("web-0")[0].status is EventStatus.STARTED
 
 
 def test_a_server_that_died_before_others_were_let_begin_lets_them_begin(service: Service) -> None:
     known, service.engine._drivers = service.engine._drivers, {}
     request = OrderRequest(by="ops", driver=EXTERNAL)
-    placed = service.plane.order_host("host-1", Action.MAINTENANCE, request, work=Work.REBOOT)
-    service.plane.approve(service.machine("web-2").id, [placed.events[0].id], address="")
+    placed = service.fleet.hosts.order_host("host-1", Action.MAINTENANCE, request, work=Work.REBOOT)
+    service.fleet.guests.approve(service.machine("web-2").id, [placed.events[0].id], address="")
     service.engine._drivers = known
     service.tick()
     assert service.reload(placed).state is OrderState.STARTED
@@ -281,4 +281,4 @@ def test_a_server_that_died_before_others_were_let_begin_lets_them_begin(service
 def test_nobody_reports_on_work_that_is_not_theirs(service: Service) -> None:
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     with pytest.raises(Conflict, match="nobody else has a say"):
-        service.plane.complete_order(placed.order.id, by="ops")
+        service.orders.complete_order(placed.order.id, by="ops")

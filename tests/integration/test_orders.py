@@ -316,7 +316,7 @@ def test_a_machine_about_to_go_is_taken_out_of_what_is_only_scheduled(
 def test_a_machine_that_stays_after_all_is_told_of_its_hosts_maintenance(service: Service) -> None:
     service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
     eviction = service.order("spot-0", Action.EVICT)
-    service.plane.cancel_order(eviction.order.id, by="test")
+    service.orders.cancel_order(eviction.order.id, by="test")
     service.tick()
     (event,) = service.events("spot-0")
     assert event.type is EventType.FREEZE
@@ -344,7 +344,7 @@ def test_a_second_order_is_refused_and_names_the_first(service: Service) -> None
 
 def test_a_cancelled_event_takes_its_whole_order_with_it(service: Service) -> None:
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
-    service.plane.cancel_event(placed.events[0].id, by="test")
+    service.orders.cancel_event(placed.events[0].id, by="test")
     assert service.events("web-0") == service.events("db") == []
     assert service.reload(placed).state is OrderState.CANCELLED
 
@@ -353,9 +353,9 @@ def test_a_started_event_is_too_late_to_cancel(service: Service) -> None:
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     service.advance(minutes=15)
     with pytest.raises(Conflict, match="is Started, too late to cancel"):
-        service.plane.cancel_event(placed.events[0].id, by="test")
+        service.orders.cancel_event(placed.events[0].id, by="test")
     with pytest.raises(Conflict, match="too late to cancel"):
-        service.plane.cancel_order(placed.order.id, by="test")
+        service.orders.cancel_order(placed.order.id, by="test")
 
 
 # Afterwards
@@ -407,7 +407,7 @@ def test_a_failed_step_waits_for_a_person_who_retries(service: Service) -> None:
     assert [(each.what, each.reason) for each in order.waiting] == [("web-0", "failed: told to fail")]
     assert [event.status for event in service.events("web-0")] == [EventStatus.STARTED]
     service.driver.failing = set()
-    service.plane.retry_order(order.id, by="test")
+    service.orders.retry_order(order.id, by="test")
     service.tick()
     service.advance(minutes=5)
     assert service.reload(placed).state is OrderState.DONE
@@ -420,14 +420,14 @@ def test_an_abandoned_order_is_over_and_its_events_are_gone(service: Service) ->
     placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     service.advance(minutes=15)
     with pytest.raises(Conflict, match="steps running"):
-        service.plane.abandon_order(placed.order.id, by="test")
+        service.orders.abandon_order(placed.order.id, by="test")
     service.advance(minutes=5)
-    service.plane.abandon_order(placed.order.id, by="test")
+    service.orders.abandon_order(placed.order.id, by="test")
     order = service.reload(placed)
     assert (order.state, order.open) == (OrderState.FAILED, False)
     assert service.events("web-0") == []
     with pytest.raises(Conflict, match="and over"):
-        service.plane.retry_order(order.id, by="test")
+        service.orders.retry_order(order.id, by="test")
 
 
 def test_a_move_with_nowhere_to_go_fails_and_says_what_to_do(service: Service) -> None:
@@ -436,7 +436,7 @@ def test_a_move_with_nowhere_to_go_fails_and_says_what_to_do(service: Service) -
     placed = service.order("db", Action.REDEPLOY)
     assert "add or uncordon one, then retry" in service.reload(placed).waiting[0].reason
     service.host_order("host-3", Action.UNCORDON)
-    service.plane.retry_order(placed.order.id, by="test")
+    service.orders.retry_order(placed.order.id, by="test")
     service.tick()
     service.advance(minutes=5)
     assert service.machine("db").host == "host-3"
@@ -568,7 +568,7 @@ def test_a_step_that_is_tried_again_waits_for_other_hands(service: Service) -> N
     service.advance(minutes=20)
     service.driver.failing = set()
     restart = service.order("web-0", Action.RESTART)
-    service.plane.retry_order(placed.order.id, by="test")
+    service.orders.retry_order(placed.order.id, by="test")
     service.tick()
     assert restart.order.id in service.reload(placed).waiting[0].reason
     service.advance(minutes=10)
@@ -604,7 +604,7 @@ def test_a_restored_host_takes_its_machines_back(tmp_path: Path) -> None:
     service.apply(fleet(machine("only", "host-1"), hosts=1))
     placed = service.host_order("host-1", Action.FAIL)
     service.host_order("host-1", Action.RESTORE)
-    service.plane.retry_order(placed.order.id, by="test")
+    service.orders.retry_order(placed.order.id, by="test")
     service.tick()
     service.advance(minutes=5)
     assert (service.machine("only").host, service.machine("only").state) == ("host-1", MachineState.RUNNING)
@@ -617,7 +617,7 @@ def test_a_stopped_machine_stays_stopped_when_its_termination_fails(service: Ser
     service.driver.failing = {"spot-0"}
     placed = service.order("spot-0", Action.TERMINATE)
     service.advance(minutes=6)
-    service.plane.abandon_order(placed.order.id, by="test")
+    service.orders.abandon_order(placed.order.id, by="test")
     assert (service.machine("spot-0").state, service.machine("spot-0").host) == (MachineState.STOPPED, None)
 
 
@@ -684,7 +684,7 @@ def test_a_time_that_would_make_the_service_run_in_circles_is_refused() -> None:
 def test_giving_up_and_cordoning_each_leave_one_record(service: Service) -> None:
     service.driver.failing = {"db"}
     placed = service.order("db", Action.REDEPLOY)
-    service.plane.abandon_order(placed.order.id, by="test")
+    service.orders.abandon_order(placed.order.id, by="test")
     cordon = service.host_order("host-1", Action.CORDON)
     kinds = [record.kind for record in service.history(order=placed.order.id)]
     assert kinds == ["order-placed", "step-begun", "step-failed", "order-failed", "order-abandoned"]

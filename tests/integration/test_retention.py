@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.control.engine import pruning
-from forewarn.control.engine.pruning import Retention
+from forewarn.control.engine.pruning import RecordPruning
 from forewarn.core.words import Action, Kind, Work
 from tests.follower import Follower
 from tests.harness import Service
@@ -28,7 +28,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def pass_over(service: Service) -> int:
     """Run one pass as the engine would; return how many batches it took."""
-    mine = Retention(store=service.store, keep=KEEP, new_id=service.ids)
+    mine = RecordPruning(service.shared.context, keep=KEEP)
     batches = 1
     while mine.prune(service.clock.now()):
         batches += 1
@@ -73,7 +73,7 @@ def test_a_pass_that_was_cut_off_is_carried_on_and_counted_whole(
     monkeypatch.setattr(pruning, "BATCH", 4)
     count = len(service.history())
     service.advance(days=31)
-    assert Retention(store=service.store, keep=KEEP, new_id=service.ids).prune(service.clock.now())
+    assert RecordPruning(service.shared.context, keep=KEEP).prune(service.clock.now())
     service.restart()
     pass_over(service)
     (said,) = service.history()
@@ -87,7 +87,7 @@ def test_records_of_an_order_stay_until_it_is_over(service: Service) -> None:
     pass_over(service)
     mine = [record for record in service.history() if record.order == order.id]
     assert [record.kind for record in mine][:2] == [Kind.ORDER_PLACED, Kind.EVENT_SCHEDULED]
-    service.plane.abandon_order(order.id, by="test")
+    service.orders.abandon_order(order.id, by="test")
     service.advance(days=31)
     pass_over(service)
     assert not [record for record in service.history() if record.kind == Kind.ORDER_PLACED]

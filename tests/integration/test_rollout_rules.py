@@ -59,20 +59,20 @@ class Rolling(Histories):
     def hold(self, host: str | None) -> None:
         where = None if host is None else HostName(host)
         self._decide(
-            self.service.plane.hold, OrderRequest(by="test", reason="held"), project=None, host=where
+            self.service.fleet.hosts.hold, OrderRequest(by="test", reason="held"), project=None, host=where
         )
 
-    @precondition(lambda self: self.service.views.holds())
+    @precondition(lambda self: self.service.fleet.views.holds())
     @rule()
     def release(self) -> None:
-        self._decide(self.service.plane.release, self.service.views.holds()[0].id, by="test")
+        self._decide(self.service.fleet.hosts.release, self.service.fleet.views.holds()[0].id, by="test")
 
     @invariant()
     def looking_at_rollouts_again_changes_nothing(self) -> None:
         """Rule 10: not only at what is due, for a wake-up that got lost would hide there."""
         before = self._open()
         for mine in before:
-            self.service.engine._conductor.look(mine.id, self.service.clock.now())
+            self.service.engine._rollouts.look(mine.id, self.service.clock.now())
         assert [_settled(mine) for mine in self._open()] == [_settled(mine) for mine in before]
 
     @invariant()

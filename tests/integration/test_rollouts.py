@@ -193,10 +193,10 @@ def test_a_host_with_another_order_waits_and_goes_on_when_it_is_over(service: Se
 
 
 def test_a_held_fleet_announces_no_wave_until_it_is_released(service: Service) -> None:
-    hold = service.plane.hold(OrderRequest(by="ops", reason="audit"), project=None, host=None)
+    hold = service.fleet.hosts.hold(OrderRequest(by="ops", reason="audit"), project=None, host=None)
     rollout = service.roll("host-1")
     assert said(service, rollout) == ["the whole fleet: held by ops: audit"]
-    service.plane.release(hold.id, by="ops")
+    service.fleet.hosts.release(hold.id, by="ops")
     service.tick()
     assert told(service) == ["web-0"]
 
@@ -280,7 +280,7 @@ def test_a_failed_order_must_be_settled_before_the_rollout_resumes(service: Serv
     with pytest.raises(Conflict, match="retry or abandon it"):
         service.rollouts.resume(rollout.id, by="ops")
     service.driver.failing.clear()
-    service.plane.retry_order(order_of(service, service.rollout(rollout), "host-1"), by="ops")  # type: ignore[arg-type]
+    service.orders.retry_order(order_of(service, service.rollout(rollout), "host-1"), by="ops")  # type: ignore[arg-type]
     service.rollouts.resume(rollout.id, by="ops")
     service.advance(hours=1)
     assert service.rollout(rollout).state is RolloutState.DONE
@@ -290,7 +290,7 @@ def test_a_host_whose_order_was_abandoned_is_given_up(service: Service) -> None:
     service.driver.failing.add("web-0")
     rollout = service.roll("host-1", "host-2")
     service.advance(minutes=15)
-    service.plane.abandon_order(order_of(service, service.rollout(rollout), "host-1"), by="ops")  # type: ignore[arg-type]
+    service.orders.abandon_order(order_of(service, service.rollout(rollout), "host-1"), by="ops")  # type: ignore[arg-type]
     service.tick()
     assert service.rollout(rollout).state is RolloutState.PAUSED
     service.rollouts.resume(rollout.id, by="ops")
@@ -301,7 +301,7 @@ def test_a_host_whose_order_was_abandoned_is_given_up(service: Service) -> None:
 
 def test_a_cancelled_order_pauses_and_its_host_is_announced_anew(service: Service) -> None:
     rollout = service.roll("host-1")
-    service.plane.cancel_order(order_of(service, rollout, "host-1"), by="ops")  # type: ignore[arg-type]
+    service.orders.cancel_order(order_of(service, rollout, "host-1"), by="ops")  # type: ignore[arg-type]
     service.tick()
     assert service.rollout(rollout).state is RolloutState.PAUSED
     service.rollouts.resume(rollout.id, by="ops")
@@ -415,7 +415,7 @@ def test_a_rollout_that_waits_is_not_looked_at_for_what_does_not_concern_it(serv
     service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
     rollout = service.roll("host-1")
     assert service.rollout(rollout).blocked
-    service.plane.order_machine("solo", Action.FREEZE, OrderRequest(by="test"))
+    service.orders.order_machine("solo", Action.FREEZE, OrderRequest(by="test"))
     assert service.rollout(rollout).due_at is None
     service.advance(minutes=40)
     assert service.rollout(rollout).state is RolloutState.DONE
@@ -533,7 +533,7 @@ def test_somebody_else_may_do_the_work_of_a_rollout(service: Service) -> None:
     terms = RolloutTerms(driver="external", heartbeat=timedelta(minutes=7))
     rollout = service.roll("host-1", "host-2", terms=terms)
     service.advance(minutes=16)
-    service.plane.complete_order(OrderId(order_of(service, rollout, "host-1")), by="runbook")
+    service.orders.complete_order(OrderId(order_of(service, rollout, "host-1")), by="runbook")
     service.tick()
     service.advance(minutes=5)
     assert states(service.rollout(rollout)) == ["done", "announced"]
@@ -585,7 +585,7 @@ def test_a_wave_that_a_pause_ends_is_summed_at_once(service: Service) -> None:
     service.rollouts.pause(rollout.id, by="ops")
     before = service.rollout(rollout)
     assert (before.waves[0].hosts, before.waves[0].notice) == ((HostName("empty"),), NoticeSummary())
-    service.engine._conductor.look(rollout.id, service.clock.now())
+    service.engine._rollouts.look(rollout.id, service.clock.now())
     assert service.rollout(rollout) == before
 
 
@@ -779,7 +779,7 @@ def test_no_moment_of_a_rollout_breaks_a_budget_or_hits_two_domains(
 def test_looking_twice_changes_nothing(service: Service) -> None:
     rollout = service.roll(hosts_at_once=2)
     with service.store.write() as tx:
-        service.engine._conductor.carry_on(tx, service.rollout(rollout), service.clock.now())
+        service.engine._rollouts.carry_on(tx, service.rollout(rollout), service.clock.now())
     assert service.rollout(rollout) == rollout
 
 

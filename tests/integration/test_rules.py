@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.ports.store import Transaction
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
 from forewarn.core.errors import ForewarnError
@@ -35,7 +36,6 @@ from forewarn.core.words import (
     GroupKind,
     HostName,
     Priority,
-    ProjectName,
     Work,
 )
 from forewarn.store.sql import SqlStore
@@ -86,11 +86,15 @@ class CheckedStore:
         self._after: Slice | None = None  # the last transaction, if it is known
         self.read = store.read
 
+    def scoped(self, scope: Scope) -> "CheckedStore":
+        assert scope == EVERYTHING
+        return self
+
     @contextmanager
-    def write(self, *, project: ProjectName | None = None) -> Iterator[Transaction]:
+    def write(self) -> Iterator[Transaction]:
         before, self._after = self._after or self._everything(), None
         saved: list[Any] = []
-        with self._store.write(project=project) as tx:
+        with self._store.write() as tx:
             yield _Saving(tx, saved)  # type: ignore[misc]
         if not saved:
             return
@@ -213,7 +217,7 @@ class Histories(RuleBasedStateMachine):
     def maintain(self, host: str, work: Work, deadline: int | None) -> None:
         at = None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline)
         request = OrderRequest(by="test", terms=OrderTerms(deadline=at))
-        self._try(self.service.plane.order_host, host, Action.MAINTENANCE, request, work=work)
+        self._try(self.service.fleet.hosts.order_host, host, Action.MAINTENANCE, request, work=work)
         self.service.tick()
 
     @rule(
@@ -250,14 +254,14 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         event = data.draw(st.sampled_from(self._events()))
-        self._try(self.service.plane.cancel_event, event.id, by="test")
+        self._try(self.service.orders.cancel_event, event.id, by="test")
         self.service.tick()
 
     @precondition(lambda self: self.service.everything().orders)
     @rule(data=st.data(), what=st.sampled_from(["cancel_order", "retry_order", "abandon_order"]))
     def decide_order(self, data: st.DataObject, what: str) -> None:
         order = data.draw(st.sampled_from(sorted(self.service.everything().orders)))
-        self._try(getattr(self.service.plane, what), order, by="test")
+        self._try(getattr(self.service.orders, what), order, by="test")
         self.service.tick()
 
     @rule(name=st.sampled_from(NAMES), where=places)

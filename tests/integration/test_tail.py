@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.control.following.recent_records import Tail
+from forewarn.control.following.followed_records import FollowedRecords
+from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.ports.records import RecordFilter
+from forewarn.control.ports.scope import EVERYTHING
 from forewarn.core.words import Action, MachineName, ProjectName
 from tests.harness import Service
 from tests.served import sample
@@ -35,33 +37,34 @@ def work(service: Service) -> None:
 
 @pytest.mark.parametrize("wanted", FILTERS)
 def test_memory_and_store_agree(service: Service, wanted: RecordFilter) -> None:
-    with service.tail.listening(lambda: None):
-        service.tail.catch_up()
-        first = service.tail.newest()
+    with service.records.listening(lambda: None):
+        service.recent.catch_up()
+        first = service.records.newest()
         work(service)
-        service.tail.catch_up()
-        for number in range(first, service.tail.newest() + 1):
-            assert service.tail.recent(number, wanted) == service.tail.page(number, wanted, limit=1000)
+        service.recent.catch_up()
+        for number in range(first, service.records.newest() + 1):
+            assert service.records.recent(number, wanted) == service.records.page(number, wanted, limit=1000)
 
 
 def test_what_is_older_or_about_a_machine_only_the_store_knows(service: Service) -> None:
-    with service.tail.listening(lambda: None):
-        service.tail.catch_up()
-        newest = service.tail.newest()
-        assert service.tail.recent(newest, RecordFilter()) is not None
-        assert service.tail.recent(newest - 1, RecordFilter()) is None
-        assert service.tail.recent(newest, RecordFilter(machine=MachineName("web-0"))) is None
+    with service.records.listening(lambda: None):
+        service.recent.catch_up()
+        newest = service.records.newest()
+        assert service.records.recent(newest, RecordFilter()) is not None
+        assert service.records.recent(newest - 1, RecordFilter()) is None
+        assert service.records.recent(newest, RecordFilter(machine=MachineName("web-0"))) is None
 
 
 def test_only_so_many_are_kept(service: Service) -> None:
-    tail = Tail(service.store, kept=8)
+    recent = RecentRecords(service.store, kept=8)
+    tail = FollowedRecords(service.shared.context, EVERYTHING, recent=recent)
     with tail.listening(lambda: None):
-        tail.catch_up()
+        recent.catch_up()
         first = tail.newest()
         for _ in range(3):
             service.host_order("host-1", Action.CORDON)
             service.host_order("host-1", Action.UNCORDON)
-            tail.catch_up()
+            recent.catch_up()
         newest = tail.newest()
         assert tail.recent(first, RecordFilter()) is None
         kept = tail.recent(newest - 2, RecordFilter())
@@ -69,7 +72,7 @@ def test_only_so_many_are_kept(service: Service) -> None:
 
 
 def test_nothing_is_kept_while_nobody_listens(service: Service) -> None:
-    with service.tail.listening(lambda: None):
-        service.tail.catch_up()
-    service.tail.catch_up()
-    assert service.tail.recent(service.tail.newest(), RecordFilter()) is None
+    with service.records.listening(lambda: None):
+        service.recent.catch_up()
+    service.recent.catch_up()
+    assert service.records.recent(service.records.newest(), RecordFilter()) is None

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from forewarn.control.orders.placing import Placed
+from forewarn.control.orders.order_commands import Placed
 from forewarn.control.rollouts.rollouts import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.calendar import Calendar, Window
@@ -58,7 +58,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def maintain(service: Service, host: str, **terms: Any) -> Placed:
     request = OrderRequest(by="test", terms=OrderTerms(**terms))
-    placed = service.plane.order_host(host, Action.MAINTENANCE, request, work=Work.REBOOT)
+    placed = service.fleet.hosts.order_host(host, Action.MAINTENANCE, request, work=Work.REBOOT)
     service.tick()
     return placed
 
@@ -130,9 +130,9 @@ def test_what_would_not_be_over_in_time_waits_for_the_next_day(service: Service)
 def test_what_could_not_start_in_its_window_is_told_anew_for_the_next(service: Service) -> None:
     service.apply(declared(open_at("12:10", 0.4)))
     placed = maintain(service, "host-1")
-    hold = service.plane.hold(OrderRequest(by="test", reason="wait"), project=None, host=None)
+    hold = service.fleet.hosts.hold(OrderRequest(by="test", reason="wait"), project=None, host=None)
     service.advance(minutes=30)
-    service.plane.release(hold.id, by="test")
+    service.fleet.hosts.release(hold.id, by="test")
     service.tick()
     outside = "outside the window of project shop, which opens 2026-01-06 12:10 (UTC)"
     assert f"host-1: {outside}" in said(service, placed)
@@ -225,7 +225,7 @@ def test_a_guest_cannot_put_an_event_off_past_its_window_or_deadline(service: Se
     service.poll("front")
     maintain(service, "host-1")
     [event] = service.events("front")
-    service.plane.defer(service.machine("front").id, {event.id: 7200})
+    service.fleet.guests.defer(service.machine("front").id, {event.id: 7200})
     # The window closes at one; five minutes of work must fit, and a tick may come half a minute late.
     assert service.events("front")[0].not_before == START + timedelta(minutes=54, seconds=30)
 
@@ -237,12 +237,12 @@ def test_a_guest_cannot_put_an_event_off_past_the_deadline_of_its_order(service:
     service.poll("front")
     maintain(service, "host-1", deadline=START + timedelta(minutes=20))
     [event] = service.events("front")
-    service.plane.defer(service.machine("front").id, {event.id: 7200})
+    service.fleet.guests.defer(service.machine("front").id, {event.id: 7200})
     assert service.events("front")[0].not_before == START + timedelta(minutes=20)
     other = maintain(service, "host-2", deadline=START + timedelta(minutes=10))
     [late] = other.events
     with pytest.raises(Conflict, match="cannot be put off: it must start by 2026-01-05T12:10:00Z"):
-        service.plane.defer(service.machine("late").id, {late.id: 60})
+        service.fleet.guests.defer(service.machine("late").id, {late.id: 60})
 
 
 # Rollouts
@@ -353,7 +353,7 @@ def test_the_reason_names_the_window_that_opens_last(service: Service) -> None:
     both = ["host-2: outside the window of project bank, which opens 2026-01-05 16:00 (UTC)"]
     assert waiting(service, rollout.id) == both
     service.advance(hours=3)
-    service.engine._conductor.look(rollout.id, service.clock.now())
+    service.engine._rollouts.look(rollout.id, service.clock.now())
     assert waiting(service, rollout.id) == both
 
 

@@ -51,7 +51,7 @@ ENDPOINTS = tuple(route for part in PARTS for route in part.router.routes if isi
 def create_app(services: Services, settings: ApiSettings | None = None) -> DocumentedApp:
     """Make the operator API: an ASGI app that any server can serve."""
     settings = settings or ApiSettings()
-    authenticator = Authenticator(services.tokens, run=services.run, now=services.timekeeper.now)
+    authenticator = Authenticator(services.fleet.tokens, run=services.run, now=services.timekeeper.now)
     app = DocumentedApp(
         title="forewarn",
         description=ABOUT,

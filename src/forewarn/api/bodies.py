@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from forewarn.api.field_types import LARGEST, HostField, Line, Name, ProjectField, Time, one_line
-from forewarn.control.rehearsals.rehearsals import Rehearsal
+from forewarn.control.rehearsals.open_rehearsals import Rehearsal
 from forewarn.control.rollouts.rollouts import RolloutRequest
 from forewarn.core.access import LONGEST_LIFE, Grant, Role
 from forewarn.core.errors import Invalid

@@ -1,20 +1,16 @@
 """What the API needs of the server it is part of."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Protocol, TypeVar
 
 from fastapi import Depends, Request
 
-from forewarn.control.following.recent_records import ProjectTail, Tail
-from forewarn.control.plane import Plane
-from forewarn.control.rehearsals.rehearsals import Rehearsals
-from forewarn.control.rollouts.rollouts import Rollouts
-from forewarn.control.tokens import Tokens
-from forewarn.control.views import Views
-from forewarn.control.webhooks import Webhooks
+from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
+from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.core import access
+from forewarn.core.errors import Refused
 from forewarn.core.model.webhook import Webhook, WebhookId
 
 T = TypeVar("T")
@@ -28,8 +24,8 @@ class Run(Protocol):
         ...
 
 
-class Timekeeper(Protocol):
-    """Tells service time, and turns it if the clock is a manual one."""
+class ServiceTime(Protocol):
+    """The clock, as callers read it."""
 
     @property
     def kind(self) -> str:
@@ -45,6 +41,10 @@ class Timekeeper(Protocol):
         """Return the present moment."""
         ...
 
+
+class TurnedTime(ServiceTime, Protocol):
+    """The clock, as operators turn it."""
+
     def advance(self, seconds: float, *, by: str) -> None:
         """Turn the clock and do all that falls due; Conflict unless it is a manual one."""
         ...
@@ -54,7 +54,7 @@ class Pushing(Protocol):
     """Pushes records to webhooks."""
 
     def next_try(self, id_: WebhookId, /) -> float | None:
-        """Say in how many real seconds a failing webhook is tried again; None if it is not failing."""
+        """Return in how many real seconds a failing webhook is tried again; None if it is not failing."""
         ...
 
     async def try_out(self, webhook: Webhook, /) -> str | None:
@@ -66,11 +66,11 @@ class Probes(Protocol):
     """What the server knows about its own health."""
 
     def unhealthy(self) -> str | None:
-        """Say why the service does not work, so that it should be restarted; None if it does."""
+        """Return why the service does not work, so that it should be restarted; None if it does."""
         ...
 
     def unready(self) -> str | None:
-        """Say why requests should go elsewhere for now; None if they need not."""
+        """Return why requests should go elsewhere for now; None if they need not."""
         ...
 
 
@@ -88,21 +88,49 @@ class ApiSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """All that endpoints use."""
+class ApiParts:
+    """What the services of all callers share."""
 
-    plane: Plane
-    views: Views
-    tail: Tail | ProjectTail
-    webhooks: Webhooks
-    pushing: Pushing
-    tokens: Tokens
-    rollouts: Rollouts
-    rehearsals: Rehearsals
-    timekeeper: Timekeeper
+    shared: Shared
+    fleet: FleetUseCases
     run: Run
+    pushing: Pushing
+    timekeeper: TurnedTime
     probes: Probes
     guest_counters: Callable[[], Mapping[str, float]] = dict  # for the metrics, by name
+
+
+class Services(CallerUseCases):
+    """All that endpoints use, for one caller: what is not made for its scope it cannot reach."""
+
+    def __init__(self, parts: ApiParts, scope: Scope = EVERYTHING) -> None:
+        super().__init__(parts.shared, scope)
+        self._parts = parts
+        self.run = parts.run
+        self.pushing = parts.pushing
+        self.probes = parts.probes
+        self.guest_counters = parts.guest_counters
+        self.clock: ServiceTime = parts.timekeeper
+
+    def scoped(self, scope: Scope) -> "Services":
+        """Return the services of a caller."""
+        return Services(self._parts, scope)
+
+    @property
+    def fleet(self) -> FleetUseCases:
+        """What belongs to no project; Refused to a project's people."""
+        self._check_whole()
+        return self._parts.fleet
+
+    @property
+    def timekeeper(self) -> TurnedTime:
+        """What turns the clock; Refused to a project's people."""
+        self._check_whole()
+        return self._parts.timekeeper
+
+    def _check_whole(self) -> None:
+        if self.scope.caller is not None:
+            raise Refused(f"the people of project {self.scope.caller} see it alone, not the whole fleet")
 
 
 async def _all_services(request: Request) -> Services:
@@ -111,16 +139,9 @@ async def _all_services(request: Request) -> Services:
 
 
 async def _services(request: Request) -> Services:
-    """Give what the caller may reach: one project's things, or all."""
-    services, caller = await _all_services(request), _known(request)
-    return replace(
-        services,
-        plane=services.plane.within(caller.project),
-        views=services.views.within(caller.project),
-        tail=services.tail.within(caller.project),
-        webhooks=services.webhooks.within(caller.project),
-        rehearsals=services.rehearsals.within(caller.project),
-    )
+    """Return what the caller may reach: one project's things, or all."""
+    services = await _all_services(request)
+    return services.scoped(Scope(caller=_known(request).project))
 
 
 async def _caller(request: Request) -> str:
@@ -132,7 +153,7 @@ async def _known_caller(request: Request) -> access.Caller:
 
 
 def _known(request: Request) -> access.Caller:
-    """Give who asks, as the door has found out."""
+    """Return who asks, as the authentication has found out."""
     caller: access.Caller = request.state.caller
     return caller
 

@@ -1,4 +1,4 @@
-"""Names that somebody asks by: refused, with what may have been meant, where nothing has them.
+"""Names that callers ask by: refused, with what may have been meant, where nothing has them.
 
 An empty list says that there is nothing; it must not be the answer to a slip of the finger.
 """
@@ -6,9 +6,12 @@ An empty list says that there is nothing; it must not be the answer to a slip of
 from collections.abc import Iterable, Sequence
 
 from forewarn.control.ports.records import HistoryFilter
-from forewarn.control.ports.store import Snapshot
+from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.core.errors import Conflict, NotFound
+from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
 from forewarn.core.spelling import hint
 from forewarn.core.words import (
     DEFAULT_PROJECT,
@@ -23,62 +26,77 @@ from forewarn.core.words import (
 
 # Among so many is looked for what was meant: all of most fleets, and a few milliseconds in any.
 LOOKED_AT = 1000
+# As many as a person reads.
+NAMED = 5
 
 
-def known_machine(
-    snapshot: Snapshot, name: str, *, project: ProjectName | None, within: ProjectName | None
-) -> Machine:
-    """Find a machine by its name; of a project, if one is named."""
+def known_machine(snapshot: ScopedSnapshot, name: str, *, scope: Scope) -> Machine:
+    """Find a machine by its name; NotFound says of which project, if one was asked for."""
     try:
-        return snapshot.machine(name, project=project)
+        return snapshot.machine(name)
     except NotFound:
-        if project is None:
+        if scope.asked is None:
             raise unknown_machine(snapshot, name) from None
-    check_project(snapshot, project, within=within)
-    mine = (each.name for each in _some_machines(snapshot) if each.project == project)
-    raise NotFound(f'machine "{name}" does not exist in project {project}{hint(name, mine)}')
+    mine = (each.name for each in _some_machines(snapshot))
+    raise NotFound(f'machine "{name}" does not exist in project {scope.asked}{hint(name, mine)}')
 
 
-def unknown_machine(snapshot: Snapshot, name: str) -> NotFound:
-    """Say that there is no such machine, and which may have been meant."""
+def known_event(snapshot: ScopedSnapshot, event: EventId) -> Event:
+    """Find an event, listed or over."""
+    known = snapshot.event(event)
+    if known is None:
+        raise NotFound(f"event {event} does not exist")
+    return known
+
+
+def known_order(snapshot: ScopedSnapshot, order: OrderId) -> Order:
+    """Find an order, open or over."""
+    known = snapshot.order(order)
+    if known is None:
+        raise NotFound(f"order {order} does not exist")
+    return known
+
+
+def unknown_machine(snapshot: ScopedSnapshot, name: str) -> NotFound:
+    """Refuse a machine that does not exist, and name which may have been meant."""
     return _unknown("machine", name, (each.name for each in _some_machines(snapshot)))
 
 
-def unknown_group(snapshot: Snapshot, name: str) -> NotFound:
-    """Say that there is no such group, and which may have been meant."""
+def unknown_group(snapshot: ScopedSnapshot, name: str) -> NotFound:
+    """Refuse a group that does not exist, and name which may have been meant."""
     return _unknown("group", name, group_names(snapshot))
 
 
-def unknown_host(snapshot: Snapshot, name: str) -> NotFound:
-    """Say that there is no such host, and which may have been meant; for those who may know of all hosts."""
+def unknown_host(snapshot: ScopedSnapshot, name: str) -> NotFound:
+    """Refuse a host that does not exist, and name which may have been meant."""
     return _unknown("host", name, host_names(snapshot))
 
 
-def unknown_project(snapshot: Snapshot, name: str) -> NotFound:
-    """Say that there is no such project, and which may have been meant."""
+def unknown_project(snapshot: ScopedSnapshot, name: str) -> NotFound:
+    """Refuse a project that does not exist, and name which may have been meant."""
     return _unknown("project", name, (each.name for each in snapshot.projects()))
 
 
-def group_names(snapshot: Snapshot) -> list[str]:
+def group_names(snapshot: ScopedSnapshot) -> list[str]:
     """List names among which the one that was meant may be."""
     known, _ = snapshot.groups(after=None, limit=LOOKED_AT)
     return [each.name for each in known]
 
 
-def host_names(snapshot: Snapshot) -> list[str]:
+def host_names(snapshot: ScopedSnapshot) -> list[str]:
     """List names among which the one that was meant may be."""
     known, _ = snapshot.hosts(after=None, limit=LOOKED_AT)
     return [each.name for each in known]
 
 
-def check_project(snapshot: Snapshot, project: ProjectName, *, within: ProjectName | None) -> None:
-    """Refuse a project that does not exist, or not for the people of another; a default one always does."""
-    known = {DEFAULT_PROJECT, *(each.name for each in snapshot.projects())} if within is None else {within}
+def check_project(snapshot: ScopedSnapshot, project: ProjectName, *, scope: Scope) -> None:
+    """Refuse a project that does not exist in the scope; for operators the default one always does."""
+    known = {scope.project or DEFAULT_PROJECT, *(each.name for each in snapshot.projects())}
     if project not in known:
         raise _unknown("project", project, known)
 
 
-def check_group(snapshot: Snapshot, name: GroupName | None) -> None:
+def check_group(snapshot: ScopedSnapshot, name: GroupName | None) -> None:
     """Refuse a group that does not exist."""
     if name is None:
         return
@@ -87,49 +105,41 @@ def check_group(snapshot: Snapshot, name: GroupName | None) -> None:
         raise unknown_group(snapshot, name)
 
 
-def check_host(snapshot: Snapshot, name: HostName | None, *, within: ProjectName | None) -> None:
-    """Refuse a host that does not exist or, within a project, one that carries nothing of it."""
-    if name is None:
+def check_host(snapshot: ScopedSnapshot, name: HostName | None, *, scope: Scope) -> None:
+    """Refuse a host that does not exist or, for a project, one that carries nothing of it."""
+    if name is None or snapshot.host(name) is not None:
         return
-    if within is not None:
-        if not snapshot.machines(after=None, limit=1, host=name)[0]:
-            raise NotFound(f'host "{name}" carries no machine of project {within}')
-        return
-    if snapshot.host(name) is None:
-        raise unknown_host(snapshot, name)
+    if scope.project is not None:
+        raise NotFound(f'host "{name}" carries no machine of project {scope.project}')
+    raise unknown_host(snapshot, name)
 
 
-def check_machine(snapshot: Snapshot, name: MachineName) -> None:
+def check_machine(snapshot: ScopedSnapshot, name: MachineName) -> None:
     """Refuse a machine that neither is nor was: one that is gone has records."""
     if snapshot.history(HistoryFilter(machine=name, limit=1)) or _is_there(snapshot, name):
         return
     raise unknown_machine(snapshot, name)
 
 
-def check_filter(snapshot: Snapshot, wanted: HistoryFilter) -> None:
+def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter) -> None:
     """Refuse to list the records of what neither is nor was."""
     if wanted.machine is not None:
         check_machine(snapshot, wanted.machine)
     if wanted.event is not None:
-        _check_event(snapshot, wanted.event)
+        known_event(snapshot, wanted.event)
     if wanted.order is not None:
         _check_order(snapshot, wanted.order)
 
 
-def _check_event(snapshot: Snapshot, event: EventId) -> None:
-    if snapshot.event(event) is None:
-        raise NotFound(f"event {event} does not exist")
-
-
-def _check_order(snapshot: Snapshot, order: OrderId) -> None:
+def _check_order(snapshot: ScopedSnapshot, order: OrderId) -> None:
     # A project has records of an order that is not its own: of the events that it gave its machines.
     if snapshot.order(order) is None and not snapshot.history(HistoryFilter(order=order, limit=1)):
         raise NotFound(f"order {order} does not exist")
 
 
-def _is_there(snapshot: Snapshot, name: MachineName) -> bool:
+def _is_there(snapshot: ScopedSnapshot, name: MachineName) -> bool:
     try:
-        snapshot.machine(name, project=None)
+        snapshot.machine(name)
     except NotFound:
         return False
     except Conflict:  # in several projects
@@ -137,10 +147,16 @@ def _is_there(snapshot: Snapshot, name: MachineName) -> bool:
     return True
 
 
-def _some_machines(snapshot: Snapshot) -> Sequence[Machine]:
+def _some_machines(snapshot: ScopedSnapshot) -> Sequence[Machine]:
     found, _ = snapshot.machines(after=None, limit=LOOKED_AT)
     return found
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> NotFound:
     return NotFound(f'{what} "{name}" does not exist{hint(name, known)}')
+
+
+def some(names: Sequence[str]) -> str:
+    """Write as many names as a person reads, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"

@@ -1,73 +1,90 @@
 """What guests have been sent, on its way into the store: saved before anything is decided by it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import Protocol
+from typing import TypeVar
 
-from forewarn.control.ports.store import Snapshot, Store, Transaction
+from forewarn.control.ports.guests import SentNotices
+from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.store import (
+    ScopedSnapshot,
+    ScopedStore,
+    ScopedTransaction,
+    Snapshot,
+    Store,
+    Transaction,
+)
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import EventId, MachineId, ProjectName
+from forewarn.core.words import EventId, MachineId
+
+Tx = TypeVar("Tx", bound=ScopedTransaction)
 
 
-class Post(Protocol):
-    """What guests are sent: known in memory first, handed over before anything is decided by it."""
+class UnsavedNotices:
+    """What guests have been sent and no transaction has saved yet."""
 
-    def has_sent(self) -> bool:
-        """Say whether there is anything to hand over."""
-        ...
-
-    def take_sent(self) -> Sent:
-        """Hand over which events machines have been sent since the last call, and when first."""
-        ...
-
-
-class NotingStore:
-    """A store each of whose transactions first saves what guests have been sent until then.
-
-    So no event is started or ended before it is known who has been told of it. A transaction that is
-    undone takes nothing with it: the next one saves it again.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._post: Post | None = None
+    def __init__(self, sent: SentNotices) -> None:
+        self._sent = sent
         self._unsaved: dict[EventId, dict[MachineId, datetime]] = {}
 
-    def attend(self, post: Post) -> None:
-        """Begin to save what goes out by this post; before that nobody is sent anything."""
-        self._post = post
-
-    def read(self, *, project: ProjectName | None = None) -> AbstractContextManager[Snapshot]:
-        """Open a consistent snapshot."""
-        return self._store.read(project=project)
+    def pending(self) -> bool:
+        """Return whether there is anything to save."""
+        self._collect()
+        return bool(self._unsaved)
 
     @contextmanager
-    def write(self, *, project: ProjectName | None = None) -> Iterator[Transaction]:
-        """Open a transaction: saved whole when the block ends, undone whole when it raises."""
+    def saved_first(self, opened: AbstractContextManager[Tx]) -> Iterator[Tx]:
+        """Save them when a transaction begins; what one that is undone has lost, the next one saves."""
         self._collect()
-        with self._store.write(project=project) as tx:
+        with opened as tx:
             tx.save_notices(self._unsaved)
             yield tx
         self._unsaved = {}
 
-    def save_sent(self) -> None:
-        """Save what guests have been sent, if that is anything new."""
+    def notices(self, snapshot: ScopedSnapshot, events: Sequence[EventId]) -> Sent:
+        """Return when machines were first sent these events, saved or not."""
         self._collect()
-        if self._unsaved:
-            with self.write():
-                pass
-
-    def notices(self, snapshot: Snapshot, events: Iterable[EventId]) -> Sent:
-        """Say when machines were first sent these events, saved or not."""
-        self._collect()
-        ids = list(events)
-        saved = snapshot.notices(ids)
-        return {event: self._unsaved.get(event, {}) | dict(saved.get(event, {})) for event in ids}
+        saved = snapshot.notices(events)
+        return {event: self._unsaved.get(event, {}) | dict(saved.get(event, {})) for event in events}
 
     def _collect(self) -> None:
-        if self._post is None or not self._post.has_sent():
-            return
-        for event, machines in self._post.take_sent().items():
-            # The first one counts, also before it is saved.
-            self._unsaved[event] = dict(machines) | self._unsaved.get(event, {})
+        if self._sent.has_sent():
+            for event, machines in self._sent.take_sent().items():
+                # The first one counts, also before it is saved.
+                self._unsaved[event] = dict(machines) | self._unsaved.get(event, {})
+
+
+class NoticeSavingStore:
+    """A store each of whose transactions first saves what guests have been sent until then.
+
+    So no event is started or ended before it is known which machines were sent it.
+    """
+
+    def __init__(self, store: Store, unsaved: UnsavedNotices) -> None:
+        self._store = store
+        self._unsaved = unsaved
+
+    def read(self) -> AbstractContextManager[Snapshot]:
+        """Open a consistent snapshot."""
+        return self._store.read()
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction."""
+        return self._unsaved.saved_first(self._store.write())
+
+    def scoped(self, scope: Scope) -> ScopedStore:
+        """Return the same store as a scope sees it."""
+        return _Scoped(self._store.scoped(scope), self._unsaved)
+
+
+class _Scoped:
+    def __init__(self, store: ScopedStore, unsaved: UnsavedNotices) -> None:
+        self._store = store
+        self._unsaved = unsaved
+
+    def read(self) -> AbstractContextManager[ScopedSnapshot]:
+        return self._store.read()
+
+    def write(self) -> AbstractContextManager[ScopedTransaction]:
+        return self._unsaved.saved_first(self._store.write())

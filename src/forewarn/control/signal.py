@@ -1,4 +1,4 @@
-"""A bell: tells other threads that there is something new to look at, and never waits for them."""
+"""A signal between threads: its sender never waits."""
 
 import asyncio
 import threading
@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 
-class Bell:
-    """Rings for everybody who listens; what they do then must be quick, for the ringer does it."""
+class Signal:
+    """Calls every listener when it is sent, on the sender's thread: listeners must be quick."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -15,10 +15,10 @@ class Bell:
 
     @property
     def heard(self) -> bool:
-        """Whether anybody listens."""
+        """Whether there is a listener."""
         return bool(self._listeners)
 
-    def ring(self) -> None:
+    def send(self) -> None:
         """Call every listener."""
         with self._lock:
             listeners = list(self._listeners.values())
@@ -27,7 +27,7 @@ class Bell:
 
     @contextmanager
     def listening(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Have a listener called, on the ringer's thread, as long as the block lasts."""
+        """Have a listener called as long as the block lasts."""
         key = object()
         with self._lock:
             self._listeners[key] = listener
@@ -43,7 +43,7 @@ def waking(event: asyncio.Event) -> Callable[[], None]:
     loop = asyncio.get_running_loop()
 
     def listener() -> None:
-        # A loop that is closed has nobody left to wake.
+        # A loop that is closed waits for nothing.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(event.set)
 

@@ -1,14 +1,13 @@
-"""Tokens: make, list and revoke them, and know whose they are."""
+"""Making, listing and revoking tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from forewarn.control.ports.clock import Clock
-from forewarn.control.ports.store import Snapshot, Store
-from forewarn.control.webhooks import MOST_WEBHOOKS, named
+from forewarn.control.ports.store import Snapshot
+from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
+from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core import access
 from forewarn.core.access import Grant, Keyring, Token
-from forewarn.core.draft import Draft
 from forewarn.core.words import Kind
 
 LAST_OPERATOR = (
@@ -19,44 +18,38 @@ LAST_OPERATOR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revoked:
-    """A token that is no longer good, and what whoever revoked it may not have thought of."""
+    """A token that is no longer good, and what goes on without it."""
 
     token: Token
     warnings: tuple[str, ...]
 
 
-class Tokens:
+class Tokens(FleetUseCase):
     """The use cases about tokens."""
 
-    def __init__(
-        self, *, store: Store, clock: Clock, new_id: Callable[[], str], new_secret: Callable[[], str]
-    ) -> None:
-        """Take a maker of random texts that nobody can guess."""
-        self._store = store
-        self._clock = clock
-        self._new_id = new_id
+    def __init__(self, context: Context, *, new_secret: Callable[[], str]) -> None:
+        """Take a maker of random texts that cannot be guessed."""
+        super().__init__(context)
         self._new_secret = new_secret
 
     def create(self, wanted: Grant, *, by: str) -> tuple[Token, str]:
         """Make a token; returns its secret too, which is never to be had again."""
         secret = f"{access.PREFIX}{self._new_secret()}"
         with self._store.write() as tx:
-            draft = Draft(tx.around(), now=self._clock.now(), new_id=self._new_id)
             access.check_grant(wanted, _keyring(tx), projects=[each.name for each in tx.projects()])
-            token = access.granted(wanted, secret=secret, by=by, now=draft.now, number=draft.number + 1)
-            draft.record(Kind.TOKEN_CREATED, None, by=by, reason=access.said(token))
+            with self._saving(tx) as draft:
+                token = access.granted(wanted, secret=secret, by=by, now=draft.now, number=draft.number + 1)
+                draft.record(Kind.TOKEN_CREATED, None, by=by, reason=access.said(token))
             tx.save_token(token)
-            tx.save(draft.changes())
         return token, secret
 
     def revoke(self, name: str, *, by: str) -> Revoked:
         """End a token at once."""
         with self._store.write() as tx:
-            draft = Draft(tx.around(), now=self._clock.now(), new_id=self._new_id)
-            token = access.revoke(name, tx.tokens_in_force(), now=draft.now)
-            draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=access.said(token))
+            with self._saving(tx) as draft:
+                token = access.revoke(name, tx.tokens_in_force(), now=draft.now)
+                draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=access.said(token))
             tx.save_token(token)
-            tx.save(draft.changes())
             return Revoked(token=token, warnings=tuple(_warnings(tx, token)))
 
     def list(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
@@ -65,7 +58,7 @@ class Tokens:
             return snapshot.tokens(after=after, limit=limit)
 
     def keyring(self) -> Keyring:
-        """Load what is needed to know who asks."""
+        """Load all tokens in force, by which callers are known."""
         with self._store.read() as snapshot:
             return _keyring(snapshot)
 

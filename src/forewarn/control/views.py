@@ -5,21 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
-from forewarn.control.naming import check_project
 from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.records import HistoryFilter
-from forewarn.control.ports.store import Snapshot, Store
-from forewarn.control.scope import ProjectStore
-from forewarn.control.sent_notices import NotingStore
-from forewarn.core.errors import NotFound
-from forewarn.core.fleet import machines
+from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.control.sent_notices import UnsavedNotices
+from forewarn.control.use_case import Context, ScopedUseCase
 from forewarn.core.guests import notice
 from forewarn.core.guests.notice import MachineNotice
-from forewarn.core.model.declaration import FleetSpec, GroupSpec
 from forewarn.core.model.event import Event, NoticeSummary
 from forewarn.core.model.group import Group
-from forewarn.core.model.hold import Hold
-from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
@@ -33,13 +28,12 @@ from forewarn.core.words import (
     MachineName,
     OrderId,
     OrderState,
-    ProjectName,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineView:
-    """A machine, and what its guests have made known."""
+    """A machine, its group, and when it was last seen."""
 
     machine: Machine
     group: Group
@@ -57,7 +51,7 @@ class EventView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComingEvent:
-    """An event that guests are being told, and when it was put off."""
+    """An event that is announced, and when it was deferred."""
 
     event: Event
     put_off: tuple[datetime, ...]
@@ -72,34 +66,20 @@ class OrderView:
     notice: NoticeSummary
 
 
-class Views:
+class Views(ScopedUseCase):
     """The use cases that only read."""
 
-    def __init__(self, *, store: NotingStore, activity: Activity, project: ProjectName | None = None) -> None:
-        """Show what a project's people may see; None: all of it."""
-        self._noting = store
-        self._project = project
-        self._store: Store = store if project is None else ProjectStore(store, project)
+    def __init__(
+        self, context: Context, scope: Scope, *, activity: Activity, unsaved: UnsavedNotices
+    ) -> None:
+        super().__init__(context, scope)
         self._activity = activity
+        self._unsaved = unsaved
 
-    def within(self, project: ProjectName | None) -> "Views":
-        """Give the same as the people of a project see it; None: all of it."""
-        if project is None:
-            return self
-        return Views(store=self._noting, activity=self._activity, project=project)
-
-    def only(self, project: ProjectName | None) -> "Views":
-        """Give the same with one project's things alone; NotFound for a project that cannot be seen."""
-        if project is None:
-            return self
-        with self._store.read() as snapshot:
-            check_project(snapshot, project, within=self._project)
-        return self.within(project)
-
-    def machine(self, name: str, *, project: ProjectName | None) -> MachineView:
+    def machine(self, name: str) -> MachineView:
         """Show one machine."""
         with self._store.read() as snapshot:
-            found = naming.known_machine(snapshot, name, project=project, within=self._project)
+            found = naming.known_machine(snapshot, name, scope=self._scope)
             return self._seen(snapshot, [found])[0]
 
     def machines(
@@ -115,7 +95,7 @@ class Views:
             page, more = snapshot.machines(after=after, limit=limit, group=group, host=host)
             if not page:
                 naming.check_group(snapshot, group)
-                naming.check_host(snapshot, host, within=self._project)
+                naming.check_host(snapshot, host, scope=self._scope)
             return self._seen(snapshot, page), more
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
@@ -130,20 +110,6 @@ class Views:
             if group is None or group.kind is GroupKind.STANDALONE:
                 raise naming.unknown_group(snapshot, name)
         return group
-
-    def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
-        """List hosts."""
-        with self._store.read() as snapshot:
-            return snapshot.hosts(after=after, limit=limit)
-
-    def host(self, name: str) -> tuple[Host, Sequence[Machine]]:
-        """Show one host and what it carries."""
-        with self._store.read() as snapshot:
-            around = snapshot.around(hosts=[HostName(name)])
-            if HostName(name) not in around.hosts:
-                raise naming.unknown_host(snapshot, name)
-        carried = [machine for machine in around.machines.values() if machine.host == name]
-        return around.hosts[HostName(name)], sorted(carried, key=lambda machine: machine.name.casefold())
 
     def projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
         """List projects."""
@@ -168,20 +134,18 @@ class Views:
     def order(self, order: OrderId) -> OrderView:
         """Show one order."""
         with self._store.read() as snapshot:
-            known = snapshot.order(order)
-            if known is None:
-                raise NotFound(f"order {order} does not exist")
+            known = naming.known_order(snapshot, order)
             events = self._noted(snapshot, known, snapshot.events_of_order(known.id))
         summed = notice.summary((each.event, each.notices) for each in events)
         return OrderView(order=known, events=events, notice=summed)
 
     def events(self, *, after: str | None, limit: int) -> tuple[Sequence[Event], str | None]:
-        """List what guests are being told."""
+        """List the events that are announced."""
         with self._store.read() as snapshot:
             return snapshot.events(after=after, limit=limit)
 
     def coming(self) -> Sequence[ComingEvent]:
-        """List all that guests are being told, at once."""
+        """List all events that are announced, and when each was deferred."""
         with self._store.read() as snapshot:
             events = snapshot.listed_events()
             put_off = snapshot.put_off([event.id for event in events])
@@ -190,13 +154,11 @@ class Views:
     def event(self, event: EventId) -> EventView:
         """Show one event, listed or over."""
         with self._store.read() as snapshot:
-            known = snapshot.event(event)
-            if known is None:
-                raise NotFound(f"event {event} does not exist")
+            known = naming.known_event(snapshot, event)
             return self._noted(snapshot, snapshot.order(known.order), [known])[0]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
-        """List records, newest first, or oldest first above a number; NotFound if nothing ever was of it."""
+        """List records, newest first, or above a number oldest first; NotFound of what never was."""
         with self._store.read() as snapshot:
             found = snapshot.history(wanted)
             if not found:
@@ -208,39 +170,11 @@ class Views:
         with self._store.read() as snapshot:
             naming.check_machine(snapshot, name)
 
-    def fleet(self) -> FleetSpec:
-        """Show the fleet as it would be declared now."""
-        with self._store.read() as snapshot:
-            whole = snapshot.everything()
-        groups = [group for group in whole.groups.values() if group.kind is not GroupKind.STANDALONE]
-        return FleetSpec(
-            projects=tuple(whole.projects[name] for name in sorted(whole.projects)),
-            groups=tuple(_group_spec(group) for group in sorted(groups, key=lambda group: group.name)),
-            hosts=tuple(sorted(whole.hosts)),
-            machines=tuple(
-                machines.spec_of(machine, whole.groups[machine.group])
-                for machine in sorted(whole.machines.values(), key=lambda each: (each.project, each.name))
-            ),
-        )
-
-    def holds(self) -> Sequence[Hold]:
-        """List what is held, oldest first."""
-        with self._store.read() as snapshot:
-            return list(snapshot.around().holds.values())
-
-    def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """Count what there is, for the metrics."""
-        with self._store.read() as snapshot:
-            return snapshot.counts()
-
-    def tallies(self) -> Mapping[str, int]:
-        """Count what has happened, for the metrics."""
-        with self._store.read() as snapshot:
-            return snapshot.tallies()
-
-    def _noted(self, snapshot: Snapshot, order: Order | None, events: Sequence[Event]) -> Sequence[EventView]:
+    def _noted(
+        self, snapshot: ScopedSnapshot, order: Order | None, events: Sequence[Event]
+    ) -> Sequence[EventView]:
         """Add to events of an order what notice their machines got, and what they went through."""
-        sent = self._noting.notices(snapshot, [event.id for event in events])
+        sent = self._unsaved.notices(snapshot, [event.id for event in events])
         return [
             EventView(
                 event=event,
@@ -250,7 +184,7 @@ class Views:
             for event in events
         ]
 
-    def _seen(self, snapshot: Snapshot, page: Sequence[Machine]) -> Sequence[MachineView]:
+    def _seen(self, snapshot: ScopedSnapshot, page: Sequence[Machine]) -> Sequence[MachineView]:
         ids = [machine.id for machine in page]
         groups = snapshot.around(groups=sorted({machine.group for machine in page})).groups
         saved, fresh = snapshot.last_seen(ids), self._activity.fresh(ids)
@@ -268,13 +202,3 @@ def _newest(
     machine: MachineId, saved: Mapping[MachineId, datetime], fresh: Mapping[MachineId, datetime]
 ) -> datetime | None:
     return max((seen[machine] for seen in (saved, fresh) if machine in seen), default=None)
-
-
-def _group_spec(group: Group) -> GroupSpec:
-    return GroupSpec(
-        name=group.name,
-        kind=group.kind,
-        update_domains=group.update_domains,
-        project=group.project,
-        policy=group.policy,
-    )

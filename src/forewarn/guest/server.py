@@ -5,19 +5,18 @@ Everything here runs on the guest loop.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 from forewarn.clock import Clock
 from forewarn.control.ports.store import Delta
 from forewarn.control.rehearsals.ledger import Ledger
-from forewarn.core.words import EventId, GroupName, MachineId
+from forewarn.core.words import MachineId
 from forewarn.guest.answers.time_cache import Pulse
 from forewarn.guest.board.board import Board
 from forewarn.guest.commands import Desk
 from forewarn.guest.guest_service import Service
 from forewarn.guest.http.connections import Endpoint
 from forewarn.guest.http.listeners import Listen, Listeners
-from forewarn.guest.rehearsal.registry import Play, Playhouse
+from forewarn.guest.rehearsal.registry import Play
 from forewarn.guest.settings import EndpointSettings
 
 
@@ -31,11 +30,9 @@ class GuestServer:
         pulse = Pulse(asyncio.get_running_loop(), clock)
         self._service = Service(board, desk, pulse=pulse, settings=settings, new_id=new_id)
         self._board = board
-        self._clock = clock
         self._limits = settings.limits
         self._endpoint = Endpoint(self._service)
         self._listeners = Listeners(self._endpoint, board)
-        self.playhouse = Playhouse(board)
 
     @property
     def addresses(self) -> Sequence[tuple[str, int]]:
@@ -60,16 +57,8 @@ class GuestServer:
         return Play(self._board, ledger)
 
     def time_moved(self) -> None:
-        """Let those look again who wait for service time; needed when the clock moves only when told."""
+        """Let requests look again that wait for service time; needed when the clock is turned by hand."""
         self._board.waiting.wake_all()
-
-    def take(self) -> tuple[dict[GroupName, datetime], dict[MachineId, datetime]]:
-        """Hand over whose polls are new since the last call."""
-        return self._board.take(self._clock.now())
-
-    def take_sent(self) -> dict[EventId, dict[MachineId, datetime]]:
-        """Hand over which events machines have been sent since the last call, and when first."""
-        return self._board.take_sent()
 
     def counters(self) -> dict[str, float]:
         """Count what has been answered since the start, for the metrics. Any thread may ask."""

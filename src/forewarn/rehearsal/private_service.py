@@ -14,7 +14,7 @@ from forewarn.config import GuestSettings, Settings
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.words import MachineId
 from forewarn.guest.server import GuestServer
-from forewarn.server.wiring import Parts, open_core, wire
+from forewarn.server.wiring import Parts, open_service, wire
 
 OPERATOR = "http://127.0.0.1"
 
@@ -30,7 +30,7 @@ class PrivateService:
 
     async def machine_id(self, name: str) -> MachineId:
         """Return the id of a machine."""
-        view = await self.services.run(lambda: self.services.views.machine(name, project=None))
+        view = await self.services.run(lambda: self.services.views.machine(name))
         return view.machine.id
 
     async def open_endpoint(self, name: str, *, port: int = 0) -> str:
@@ -45,10 +45,10 @@ async def private_service(folder: Path, *, fleet: FleetSpec, clock: str) -> Asyn
     settings = Settings(
         database=f"sqlite:///{folder / 'rehearsal.db'}", clock=clock, guest=GuestSettings(rate=0.0)
     )
-    core = open_core(settings)
+    opened = open_service(settings)
     try:
-        core.plane.apply_fleet(_for_rehearsals(fleet), by="rehearsal")
-        parts = wire(core)
+        opened.fleet.apply_fleet(_for_rehearsals(fleet), by="rehearsal")
+        parts = wire(opened)
         await parts.guest.start([])
         parts.worker.start()
         service = PrivateService(parts)
@@ -60,7 +60,7 @@ async def private_service(folder: Path, *, fleet: FleetSpec, clock: str) -> Asyn
             # Not on this loop: the worker's last word to the boards needs it.
             await asyncio.to_thread(parts.worker.stop)
     finally:
-        core.store.close()
+        opened.store.close()
 
 
 def _for_rehearsals(fleet: FleetSpec) -> FleetSpec:

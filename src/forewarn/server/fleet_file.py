@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from forewarn.control.plane import Plane
+from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.core.errors import Invalid
 from forewarn.wire.fleet import read_fleet
 
@@ -14,17 +14,17 @@ from forewarn.wire.fleet import read_fleet
 SHOWN = 10
 
 
-def apply_file(plane: Plane, path: str, *, say: Callable[[str], None]) -> None:
+def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -> None:
     """Apply a fleet file, unless it is the one that was applied last."""
     text = _text(path)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    if digest == plane.applied_fleet():
+    if digest == fleet.applied_fleet():
         return
     try:
         spec = read_fleet(tomllib.loads(text))
-        changes = plane.apply_fleet(spec, by=f"file {path}", dry_run=True)
+        changes = fleet.apply_fleet(spec, by=f"file {path}", dry_run=True)
         _show(changes, path, say)
-        plane.apply_fleet(spec, digest=digest, by=f"file {path}")
+        fleet.apply_fleet(spec, digest=digest, by=f"file {path}")
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{path} is not TOML: {error}") from None
     except Invalid as error:

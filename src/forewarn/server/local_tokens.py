@@ -87,7 +87,7 @@ def _tokens(database: str) -> Iterator[Tokens]:
             reached = snapshot.reached()
         if reached is not None:
             clock.start_from(reached)
-        yield tokens_of(store, clock)
+        yield tokens_of(store, clock, settings)
     finally:
         store.close()
 

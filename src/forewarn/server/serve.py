@@ -20,7 +20,7 @@ from forewarn.server import addresses, welcome
 from forewarn.server.fleet_file import apply_file
 from forewarn.server.threads.operator_server import OperatorServer
 from forewarn.server.tls import Tls, tls_of
-from forewarn.server.wiring import Core, Parts, new_id, open_core, wire
+from forewarn.server.wiring import OpenedService, Parts, new_id, open_service, wire
 from forewarn.store.opening import backup as backups
 from forewarn.store.opening import lock
 from forewarn.store.opening.database import without_password
@@ -46,14 +46,14 @@ def serve(options: Mapping[str, Any]) -> None:
         log.warning("%s", unknown)
     places = _places(settings)  # read first: a slip there must not leave a changed store behind
     with lock.hold(settings.database) as held:
-        core = open_core(settings)
+        opened = open_service(settings)
         try:
             if settings.fleet is not None:
-                apply_file(core.plane, settings.fleet, say=say)
+                apply_file(opened.fleet, settings.fleet, say=say)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(_serve(core, places, held))
+                runner.run(_serve(opened, places, held))
         finally:
-            core.store.close()
+            opened.store.close()
 
 
 def backup(database: str | None, path: str) -> int:
@@ -103,26 +103,26 @@ def _places(settings: Settings) -> _Places:
     )
 
 
-async def _serve(core: Core, places: _Places, held: Lock) -> None:
+async def _serve(opened: OpenedService, places: _Places, held: Lock) -> None:
     bound = addresses.bound(*places.operators)
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    parts = wire(core)
+    parts = wire(opened)
     await parts.guest.start(places.guests)
     parts.worker.start()
     parts.pusher.start()
     operator = OperatorServer(parts.app, bound, tls=places.tls)
     await asyncio.to_thread(operator.start)
     scheme = "https" if places.tls else "http"
-    _greet(core, parts, operators=f"{scheme}://{addresses.shown(*bound.getsockname()[:2])}")
+    _greet(opened, parts, operators=f"{scheme}://{addresses.shown(*bound.getsockname()[:2])}")
     if places.tls is None and not addresses.is_loopback(places.operators[0]):
         say(IN_THE_CLEAR)
     losing = asyncio.create_task(_watch(held, stopping))
     await stopping.wait()
     say("Stopping …")
     parts.health.leaving = True
-    parts.tail.close()
+    parts.recent.close()
     await asyncio.to_thread(operator.stop)
     await parts.guest.stop()
     await asyncio.to_thread(parts.pusher.stop)
@@ -146,16 +146,16 @@ async def _watch(held: Lock, stopping: asyncio.Event) -> None:
             raise
 
 
-def _greet(core: Core, parts: Parts, *, operators: str) -> None:
+def _greet(opened: OpenedService, parts: Parts, *, operators: str) -> None:
     # From the board: a query for the whole fleet would keep guests waiting.
     players = [seat.machine for _, seat in sorted(parts.board.ports.items())]
     guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
-    database = without_password(core.settings.database)
-    about = f"{len(parts.board)} machines (database {database}, clock {core.clock.kind})"
+    database = without_password(opened.settings.database)
+    about = f"{len(parts.board)} machines (database {database}, clock {opened.clock.kind})"
     for line in welcome.addresses(guests=guests, operators=operators, players=players, about=about):
         say(line)
     hints = welcome.things_to_try(
-        players, command=sys.argv[0], operators=operators, clock=core.clock.kind, empty=not parts.board
+        players, command=sys.argv[0], operators=operators, clock=opened.clock.kind, empty=not parts.board
     )
     for line in hints:
         say(line)

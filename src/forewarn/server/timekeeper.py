@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from forewarn.clock import Clock, ManualClock
 from forewarn.control.engine.engine import Engine
-from forewarn.control.plane import Plane
+from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.moments import format_span
 
@@ -17,12 +17,12 @@ class Timekeeper:
     """Tells the time and, if the clock is a manual one, turns it."""
 
     def __init__(
-        self, clock: Clock, engine: Engine, plane: Plane, *, moved: Callable[[], None] = lambda: None
+        self, clock: Clock, engine: Engine, fleet: FleetCommands, *, moved: Callable[[], None] = lambda: None
     ) -> None:
-        """Take whom to tell when the clock has been turned."""
+        """Take what to call when the clock has been turned."""
         self._clock = clock
         self._engine = engine
-        self._plane = plane
+        self._fleet = fleet
         self._moved = moved
 
     @property
@@ -52,6 +52,6 @@ class Timekeeper:
             raise Invalid(f"seconds: expected at most {most}, got {format_span(seconds)}")
         now, way = self._clock.now(), timedelta(seconds=seconds)
         if way:
-            self._plane.clock_advanced(way, by=by)
+            self._fleet.clock_advanced(way, by=by)
         self._engine.run_until(now + way, now, reach=self._clock.set)
         self._moved()

@@ -1,48 +1,45 @@
 """How the parts fit together: the only place that names concrete adapters, and that makes ids."""
 
-import asyncio
 import secrets
 import uuid
 from base64 import b64encode
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
-from forewarn.api.services import ApiSettings, Services
+from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import Settings
+from forewarn.control.callers import FleetUseCases, Shared
 from forewarn.control.engine.engine import Engine
-from forewarn.control.engine.external_timeout import Silence
-from forewarn.control.following.board_feed import Feed
-from forewarn.control.following.recent_records import Tail
-from forewarn.control.plane import Plane
-from forewarn.control.ports.driver import Driver
+from forewarn.control.engine.external_timeout import ExternalTimeout
+from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.fleet.declaring import FleetCommands
+from forewarn.control.following.board_feed import BoardFeed
+from forewarn.control.following.followed_records import FollowedRecords
+from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.orders.guest_answers import GuestAnswers
+from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.ports.store import Delta
-from forewarn.control.rehearsals.rehearsals import Rehearsals
-from forewarn.control.rollouts.rollouts import Rollouts
-from forewarn.control.sent_notices import NotingStore
-from forewarn.control.signal import Bell
+from forewarn.control.push.delivery_state import DeliveryState
+from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
+from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
+from forewarn.control.sent_notices import NoticeSavingStore, UnsavedNotices
+from forewarn.control.signal import Signal
 from forewarn.control.tokens import Tokens
-from forewarn.control.views import Views
-from forewarn.control.webhooks import SECRET_PREFIX, Webhooks
-from forewarn.core.policy import EXTERNAL
-from forewarn.drivers.external import ExternalDriver
-from forewarn.drivers.simulated import SimulatedDriver
+from forewarn.control.use_case import Context
+from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
+from forewarn.guest.rehearsal.registry import Playhouse
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings
 from forewarn.server.health import Health
 from forewarn.server.push.delivery import Delivery
 from forewarn.server.push.lookup import PublicOnly
 from forewarn.server.push.pusher import Pusher
-from forewarn.server.threads.bridge import (
-    Boards,
-    FrontDesk,
-    Plays,
-    Runner,
-)
+from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
+from forewarn.server.threads.jobs import Jobs
 from forewarn.server.threads.worker import Worker
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
@@ -64,11 +61,6 @@ def new_webhook_secret() -> str:
     return SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
 
 
-def drivers(settings: Settings, external: ExternalDriver) -> Mapping[str, Driver]:
-    """Make what does the steps."""
-    return {"simulated": SimulatedDriver(settings.simulated), EXTERNAL: external}
-
-
 def endpoint_settings(settings: Settings) -> EndpointSettings:
     """Take over what is set about the guest endpoint."""
     return EndpointSettings(
@@ -79,25 +71,31 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
     )
 
 
-def tokens_of(store: SqlStore, clock: Clock) -> Tokens:
-    """Make the use cases about tokens."""
-    return Tokens(store=store, clock=clock, new_id=new_id, new_secret=new_secret)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Core:
-    """What there is before anything listens: the store, the clock, and the use cases that need no guest."""
+class OpenedService:
+    """What there is before anything listens: the store, and the time that goes on from where it was."""
 
     settings: Settings
     store: SqlStore
-    noting: NotingStore  # the same, as the use cases see it
     clock: SystemClock | ScaledClock | ManualClock
-    plane: Plane
-    external: ExternalDriver
-    webhooks_changed: Bell
+
+    @property
+    def context(self) -> Context:
+        """What use cases work with as long as there are no guests."""
+        return context_of(self.store, self.clock, self.settings)
+
+    @property
+    def fleet(self) -> FleetCommands:
+        """What declares the fleet before anything listens."""
+        return FleetCommands(self.context, webhooks_changed=Signal())
 
 
-def open_core(settings: Settings) -> Core:
+def context_of(store: SqlStore, clock: Clock, settings: Settings) -> Context:
+    """Make what use cases work with."""
+    return Context(store=store, clock=clock, policy=settings.times, new_id=new_id)
+
+
+def open_service(settings: Settings) -> OpenedService:
     """Open the store, and let time go on from where it was."""
     clock = clock_of(settings.clock)
     store = open_store(settings.database, new_id=new_id)
@@ -105,26 +103,7 @@ def open_core(settings: Settings) -> Core:
         reached = snapshot.reached()
     if reached is not None:
         clock.start_from(reached)
-    noting = NotingStore(store)
-    external = ExternalDriver(settings.times.external_silence, monotonic=monotonic)
-    changed = Bell()
-    plane = Plane(
-        store=noting,
-        clock=clock,
-        policy=settings.times,
-        new_id=new_id,
-        heard=external.heard,
-        webhooks_changed=changed,
-    )
-    return Core(
-        settings=settings,
-        store=store,
-        noting=noting,
-        clock=clock,
-        plane=plane,
-        external=external,
-        webhooks_changed=changed,
-    )
+    return OpenedService(settings=settings, store=store, clock=clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,95 +116,108 @@ class Parts:
     services: Services
     app: ASGIApp
     health: Health
-    tail: Tail
+    recent: RecentRecords
     pusher: Pusher
 
 
-def wire(core: Core) -> Parts:
-    """Make a service; called on the guest loop, on which the boards live."""
-    settings = core.settings
-    with core.store.read() as snapshot:
-        board = Board(lineage=snapshot.lineage())
-        all_of_it = snapshot.since(0)
-    board.apply(all_of_it)
-    desk = FrontDesk()
-    guest = GuestServer(board, desk, clock=core.clock, settings=endpoint_settings(settings), new_id=new_id)
-    boards = Boards(board, guest, asyncio.get_running_loop())
-    core.noting.attend(boards)
-    silence = Silence(store=core.noting, outside=core.external, policy=settings.times, new_id=new_id)
-    rehearsals = Rehearsals(
-        store=core.noting,
-        clock=core.clock,
-        playhouse=Plays(guest.playhouse, asyncio.get_running_loop()),
-        cancel=core.plane.cancel_order,
-        monotonic=monotonic,
+def wire(opened: OpenedService) -> Parts:
+    """Make a service; called on the guest loop, on which the board lives."""
+    settings, clock, loop, jobs = opened.settings, opened.clock, GuestLoop(), Jobs()
+    with opened.store.read() as snapshot:
+        lineage, everything = snapshot.lineage(), snapshot.since(0)
+    board = Board(lineage=lineage)
+    board.apply(everything)
+    activity = BoardActivity(board, clock, loop)
+    unsaved = UnsavedNotices(activity)
+    context = replace(opened.context, store=NoticeSavingStore(opened.store, unsaved))
+    guest = GuestServer(
+        board,
+        WorkerCommands(GuestAnswers(context), jobs),
+        clock=clock,
+        settings=endpoint_settings(settings),
         new_id=new_id,
+    )
+    recent = RecentRecords(opened.store)
+    drivers = Drivers(settings, monotonic=monotonic)
+    rehearsals = OpenRehearsals(
+        context, endpoint=RehearsalsOnLoop(Playhouse(board), loop), monotonic=monotonic
     )
     engine = Engine(
-        store=core.noting,
-        policy=settings.times,
-        drivers=drivers(settings, core.external),
-        silence=silence,
-        activity=boards,
-        new_id=new_id,
+        context,
+        drivers=drivers.by_name,
+        guests=GuestSaving(context, activity=activity, unsaved=unsaved),
+        external=ExternalTimeout(context, external=drivers.external),
+        rehearsals=rehearsals,
+        keep_history=settings.history.keep,
     )
-    engine.keep_history(settings.history.keep)
-    engine.attend(rehearsals)
-    tail = Tail(core.store)
 
     def publish(delta: Delta) -> None:
-        boards.publish(delta)
-        tail.catch_up()
+        loop.publish(guest, delta)
+        recent.catch_up()
 
-    feed = Feed(core.store, publish, number=all_of_it.number)
-    worker = Worker(engine=engine, clock=core.clock, feed=feed)
-    desk.open(core.plane, worker)
-    health = Health(worker)
-    webhooks = Webhooks(
-        store=core.store,
-        clock=core.clock,
-        new_id=new_id,
-        new_secret=new_webhook_secret,
-        only_public=settings.webhooks.project_targets == "public",
-        changes=core.webhooks_changed,
+    worker = Worker(
+        jobs,
+        engine=engine,
+        clock=clock,
+        feed=BoardFeed(opened.store, publish, number=everything.number),
     )
-    pusher = _pusher(core, webhooks, tail, Runner(worker))
-    services = Services(
-        plane=core.plane,
-        views=Views(store=core.noting, activity=boards),
-        tail=tail,
-        webhooks=webhooks,
-        pushing=pusher,
-        tokens=tokens_of(core.store, core.clock),
-        rollouts=Rollouts(
-            store=core.noting, clock=core.clock, policy=settings.times, new_id=new_id, activity=boards
+    shared = Shared(
+        context=context,
+        activity=activity,
+        unsaved=unsaved,
+        external=drivers.external,
+        recent=recent,
+        webhooks=WebhookTerms(
+            only_public=settings.webhooks.project_targets == "public",
+            new_secret=new_webhook_secret,
+            changed=Signal(),
         ),
         rehearsals=rehearsals,
-        timekeeper=Timekeeper(core.clock, engine, core.plane, moved=boards.time_moved),
-        run=Runner(worker),
-        probes=health,
-        guest_counters=guest.counters,
     )
-    app = create_app(services, ApiSettings(names=settings.operator.names))
+    fleet = FleetUseCases.made(shared, new_secret=new_secret)
+    health = Health(worker)
+    pusher = _pusher(shared, jobs, lineage=lineage)
+    services = Services(
+        ApiParts(
+            shared=shared,
+            fleet=fleet,
+            run=jobs.run,
+            pushing=pusher,
+            timekeeper=Timekeeper(
+                clock, engine, fleet.declarations, moved=lambda: loop.soon(guest.time_moved)
+            ),
+            probes=health,
+            guest_counters=guest.counters,
+        )
+    )
     return Parts(
         board=board,
         guest=guest,
         worker=worker,
         services=services,
-        app=app,
+        app=create_app(services, ApiSettings(names=settings.operator.names)),
         health=health,
-        tail=tail,
+        recent=recent,
         pusher=pusher,
     )
 
 
-def _pusher(core: Core, webhooks: Webhooks, tail: Tail, run: Runner) -> Pusher:
-    with core.store.read() as snapshot:
-        lineage = snapshot.lineage()
+def tokens_of(store: SqlStore, clock: Clock, settings: Settings) -> Tokens:
+    """Make the use cases about tokens, on a store that perhaps no server runs on."""
+    return Tokens(context_of(store, clock, settings), new_secret=new_secret)
+
+
+def _pusher(shared: Shared, jobs: Jobs, *, lineage: str) -> Pusher:
     wall = SystemClock()
 
     def delivery() -> Delivery:
-        guard = PublicOnly() if core.settings.webhooks.project_targets == "public" else None
+        guard = PublicOnly() if shared.webhooks.only_public else None
         return Delivery(lineage=lineage, wall=wall.now, new_id=new_id, guard=guard)
 
-    return Pusher(webhooks=webhooks, tail=tail, run=run, delivery=delivery)
+    return Pusher(
+        DeliveryState(shared.context),
+        FollowedRecords(shared.context, EVERYTHING, recent=shared.recent),
+        changed=shared.webhooks.changed,
+        run=jobs.run,
+        delivery=delivery,
+    )

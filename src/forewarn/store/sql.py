@@ -1,11 +1,12 @@
 """The store: opened by the URL of its database, read in snapshots, written in transactions."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from forewarn.control.ports.scope import Scope
 from forewarn.core.errors import Unavailable
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
@@ -16,8 +17,8 @@ from forewarn.store.opening.database import (
     engines_of,
 )
 from forewarn.store.opening.schema import check_schema, migrate
-from forewarn.store.reads.snapshot import SqlSnapshot
-from forewarn.store.writes.transaction import SqlTransaction
+from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
+from forewarn.store.writes.transaction import ProjectTransaction, SqlTransaction
 
 
 class SqlStore:
@@ -28,16 +29,32 @@ class SqlStore:
         self._engines = engines
 
     @contextmanager
-    def read(self, *, project: ProjectName | None = None) -> Iterator[SqlSnapshot]:
-        """Open a consistent snapshot, of the whole fleet or as one project sees it."""
+    def read(self) -> Iterator[SqlSnapshot]:
+        """Open a consistent snapshot."""
         with self._begin(self._engines.reading) as connection:
-            yield SqlSnapshot(connection, project=project)
+            yield SqlSnapshot(connection)
 
     @contextmanager
-    def write(self, *, project: ProjectName | None = None) -> Iterator[SqlTransaction]:
+    def write(self) -> Iterator[SqlTransaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
         with self._begin(self._engines.writing) as connection:
-            yield SqlTransaction(connection, project=project)
+            yield SqlTransaction(connection)
+
+    def scoped(self, scope: Scope) -> "SqlStore | ProjectStore":
+        """Return the same store as a scope sees it."""
+        return self if scope.project is None else ProjectStore(self, scope.project)
+
+    @contextmanager
+    def read_project(self, project: ProjectName) -> Iterator[ProjectSnapshot]:
+        """Open a consistent snapshot of what one project sees."""
+        with self._begin(self._engines.reading) as connection:
+            yield ProjectSnapshot(connection, project=project)
+
+    @contextmanager
+    def write_project(self, project: ProjectName) -> Iterator[ProjectTransaction]:
+        """Open a transaction that finds what one project sees."""
+        with self._begin(self._engines.writing) as connection:
+            yield ProjectTransaction(connection, project=project)
 
     def close(self) -> None:
         """Close every connection; whatever was saved stays saved."""
@@ -65,6 +82,22 @@ class SqlStore:
             return engine.connect()
         except PoolTimeout:
             raise Unavailable(f"{self._database.name} is busy: try again") from None
+
+
+class ProjectStore:
+    """The same store, of which only what one project sees can be read."""
+
+    def __init__(self, store: SqlStore, project: ProjectName) -> None:
+        self._store = store
+        self._project = project
+
+    def read(self) -> AbstractContextManager[ProjectSnapshot]:
+        """Open a consistent snapshot."""
+        return self._store.read_project(self._project)
+
+    def write(self) -> AbstractContextManager[ProjectTransaction]:
+        """Open a transaction: saved whole when the block ends, undone whole when it raises."""
+        return self._store.write_project(self._project)
 
 
 def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -> SqlStore:

@@ -79,12 +79,12 @@ class Event:
     def approve(self) -> None:
         """Let it start now, as a person would."""
         self._service.note(TEST, f"approves event {self._id[:8]}")
-        self._service.ask(lambda services: services.plane.approve_event(self._id, by=TEST))
+        self._service.ask(lambda services: services.orders.approve_event(self._id, by=TEST))
 
     def cancel(self) -> None:
         """Cancel it, with its order."""
         self._service.note(TEST, f"cancels event {self._id[:8]}")
-        self._service.ask(lambda services: services.plane.cancel_event(self._id, by=TEST))
+        self._service.ask(lambda services: services.orders.cancel_event(self._id, by=TEST))
 
     def wait_for_approval(self, timeout: float = PATIENCE) -> None:
         """Wait for a guest that runs elsewhere, for some real seconds; TimeoutError says what it did."""
@@ -147,7 +147,7 @@ class Order:
     def cancel(self) -> None:
         """Cancel it, with all its events."""
         self._service.note(TEST, f"cancels order {self._id[:8]}")
-        self._service.ask(lambda services: services.plane.cancel_order(self._id, by=TEST))
+        self._service.ask(lambda services: services.orders.cancel_order(self._id, by=TEST))
 
     def _now(self) -> OrderView:
         return self._service.ask(lambda services: services.views.order(self._id))

@@ -122,9 +122,14 @@ class Fleet:
         """Declare the fleet anew, as a fleet file would."""
 
         def changed(services: Services) -> None:
-            declared = {"groups": {}, "hosts": {}, "machines": [], **write_fleet(services.views.fleet())}
+            declared = {
+                "groups": {},
+                "hosts": {},
+                "machines": [],
+                **write_fleet(services.fleet.views.fleet()),
+            }
             change(declared)
-            services.plane.apply_fleet(read_fleet(declared), by=TEST)
+            services.fleet.declarations.apply_fleet(read_fleet(declared), by=TEST)
 
         self._service.ask(changed)
 

@@ -23,13 +23,13 @@ class Host:
     @property
     def state(self) -> str:
         """Ok, cordoned, degraded or failed; in small letters."""
-        return self._service.ask(lambda services: services.views.host(self.name)[0].state.value)
+        return self._service.ask(lambda services: services.fleet.views.host(self.name)[0].state.value)
 
     @property
     def machines(self) -> list[str]:
         """The names of the machines it carries."""
         return self._service.ask(
-            lambda services: [str(each.name) for each in services.views.host(self.name)[1]]
+            lambda services: [str(each.name) for each in services.fleet.views.host(self.name)[1]]
         )
 
     def maintenance(self, action: Literal["freeze", "reboot", "redeploy"]) -> Order:
@@ -53,7 +53,9 @@ class Host:
     def _order(self, action: Action, work: Work | None = None) -> Order:
         self._service.note(TEST, f"orders {action} of {self.name}")
         placed = self._service.ask(
-            lambda services: services.plane.order_host(self.name, action, OrderRequest(by=TEST), work=work)
+            lambda services: services.fleet.hosts.order_host(
+                self.name, action, OrderRequest(by=TEST), work=work
+            )
         )
         return Order(self._service, placed.order.id)
 

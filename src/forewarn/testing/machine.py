@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from forewarn.api.services import Services
-from forewarn.control.orders.placing import Placed
+from forewarn.control.orders.order_commands import Placed
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action
@@ -42,9 +42,7 @@ class Machine:
     @property
     def host(self) -> str | None:
         """The host that carries it; None while none does."""
-        return self._service.ask(
-            lambda services: services.views.machine(self.name, project=None).machine.host
-        )
+        return self._service.ask(lambda services: services.views.machine(self.name).machine.host)
 
     @property
     def polls(self) -> int:
@@ -102,15 +100,15 @@ class Machine:
     def _order(self, action: Action) -> Placed:
         def listened_and_ordered(services: Services) -> Placed:
             # Each time: a day without a poll ends listening, and the test may have let one pass.
-            services.plane.enable(services.views.machine(self.name, project=None).group.name)
-            return services.plane.order_machine(self.name, action, OrderRequest(by=TEST))
+            services.fleet.guests.enable(services.views.machine(self.name).group.name)
+            return services.orders.order_machine(self.name, action, OrderRequest(by=TEST))
 
         self._service.note(TEST, f"orders {action} of {self.name}")
         return self._service.ask(listened_and_ordered)
 
     def _state(self, services: Services) -> str:
         try:
-            return services.views.machine(self.name, project=None).machine.state.value
+            return services.views.machine(self.name).machine.state.value
         except NotFound:
             return "gone"
 

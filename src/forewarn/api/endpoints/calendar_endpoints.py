@@ -31,7 +31,7 @@ async def show_calendar(
     query: Annotated[CalendarQuery, Query()], service: Service, caller: KnownCaller
 ) -> Calendar:
     """Write the current events of a project, or all that the caller may see, as an iCalendar feed."""
-    coming = await service.run(lambda: service.views.only(query.project).coming())
+    coming = await service.run(lambda: service.narrowed(query.project).views.coming())
     whose = query.project or caller.project
     name = "forewarn" if whose is None else f"forewarn: {whose}"
     return Calendar(calendar.calendar(name, ((each.event, each.put_off) for each in coming)))

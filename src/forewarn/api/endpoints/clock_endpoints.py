@@ -12,7 +12,7 @@ router = Endpoints("clock")
 @router.call("GET /v1/clock", "Tell the time", right=Right.SEE)
 async def show_clock(service: Service) -> ClockAnswer:
     """Tell service time, and how it runs."""
-    return ClockAnswer.like(service.timekeeper, now=service.timekeeper.now())
+    return ClockAnswer.like(service.clock, now=service.clock.now())
 
 
 @router.call("POST /v1/clock/advance", "Turn a manual clock", errors=(409, 413))

@@ -18,7 +18,7 @@ router = Endpoints("events")
 async def list_events(query: Annotated[ListQuery, Query()], service: Service) -> Page[EventAnswer]:
     """List what is announced to guests, oldest first."""
     found, after = await service.run(
-        lambda: service.views.only(query.project).events(after=query.after, limit=query.limit)
+        lambda: service.narrowed(query.project).views.events(after=query.after, limit=query.limit)
     )
     return Page(kind=EventAnswer, items=[EventAnswer.of(event) for event in found], next=after)
 
@@ -33,7 +33,7 @@ async def show_event(id: EventInPath, service: Service) -> NotedEventAnswer:
 @router.call("POST /v1/events/{id}/approve", "Let an event start now", right=Right.USE, errors=(404, 409))
 async def approve_event(id: EventInPath, service: Service, caller: Caller) -> EventAnswer:
     """Approve an event as a person; approving twice, or one that has started, changes nothing."""
-    return EventAnswer.of(await service.run(lambda: service.plane.approve_event(id, by=caller)))
+    return EventAnswer.of(await service.run(lambda: service.orders.approve_event(id, by=caller)))
 
 
 @router.call(
@@ -41,4 +41,4 @@ async def approve_event(id: EventInPath, service: Service, caller: Caller) -> Ev
 )
 async def cancel_event(id: EventInPath, service: Service, caller: Caller) -> EventAnswer:
     """Cancel the order of an event, with all its events; too late once it has started."""
-    return EventAnswer.of(await service.run(lambda: service.plane.cancel_event(id, by=caller)))
+    return EventAnswer.of(await service.run(lambda: service.orders.cancel_event(id, by=caller)))

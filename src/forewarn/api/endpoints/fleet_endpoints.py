@@ -20,7 +20,7 @@ Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(object_schema(fle
 @router.call("GET /v1/fleet", "Show the fleet as it is declared")
 async def show_fleet(service: Service) -> FleetAnswer:
     """Show what would have to be declared to get the present fleet."""
-    return FleetAnswer(fleet=fleet.write_fleet(await service.run(service.views.fleet)))
+    return FleetAnswer(fleet=fleet.write_fleet(await service.run(service.fleet.views.fleet)))
 
 
 @router.call("PUT /v1/fleet", "Make the fleet what is declared", errors=(409, 413))
@@ -33,6 +33,8 @@ async def put_fleet(
     """
     # What a GET answers may be sent back as it is.
     spec = fleet.read_fleet(body["fleet"] if body.keys() == {"fleet"} else body)
-    changes = await service.run(lambda: service.plane.apply_fleet(spec, by=caller, dry_run=query.dry_run))
-    present = await service.run(service.views.fleet)
+    changes = await service.run(
+        lambda: service.fleet.declarations.apply_fleet(spec, by=caller, dry_run=query.dry_run)
+    )
+    present = await service.run(service.fleet.views.fleet)
     return AppliedFleetAnswer(fleet=fleet.write_fleet(present), changes=tuple(changes))

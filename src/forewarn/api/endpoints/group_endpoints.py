@@ -18,7 +18,7 @@ router = Endpoints("groups")
 async def list_groups(query: Annotated[ListQuery, Query()], service: Service) -> Page[GroupAnswer]:
     """List groups by name; a standalone machine's own is not among them."""
     found, after = await service.run(
-        lambda: service.views.only(query.project).groups(after=query.after, limit=query.limit)
+        lambda: service.narrowed(query.project).views.groups(after=query.after, limit=query.limit)
     )
     return Page(kind=GroupAnswer, items=[GroupAnswer.of(group) for group in found], next=after)
 

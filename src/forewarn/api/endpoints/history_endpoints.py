@@ -23,11 +23,11 @@ T = TypeVar("T")
 async def list_records(query: Annotated[HistoryQuery, Query()], service: Service) -> RecordsAnswer:
     """List what happened, newest first; oldest first after a number, if `above` gives one."""
     wanted = _filter(query)
-    found = await service.run(lambda: service.views.only(query.project).history(wanted))
+    found = await service.run(lambda: service.narrowed(query.project).views.history(wanted))
     shown = found[: query.limit]
     above = query.above
     # Who asks for all from the very first knows of nothing that could be missing.
-    missing = await service.run(lambda: service.tail.missing(above)) if above else None
+    missing = await service.run(lambda: service.records.missing(above)) if above else None
     return RecordsAnswer(
         records=tuple(map(RecordAnswer.of, shown)),
         next=str(shown[-1].number) if len(found) > query.limit else None,

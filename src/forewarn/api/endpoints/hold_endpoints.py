@@ -14,7 +14,7 @@ router = Endpoints("holds")
 @router.call("GET /v1/holds", "List holds")
 async def list_holds(service: Service) -> Page[HoldAnswer]:
     """List what is held, and why, oldest first."""
-    found = await service.run(service.views.holds)
+    found = await service.run(service.fleet.views.holds)
     return Page(kind=HoldAnswer, items=[HoldAnswer.of(hold) for hold in found])
 
 
@@ -23,11 +23,11 @@ async def set_hold(body: HoldBody, service: Service, caller: Caller) -> HoldAnsw
     """Let nothing new be announced or started; polls and approvals go on."""
     request = body.asked(OrderRequest, by=caller)
     return HoldAnswer.of(
-        await service.run(lambda: service.plane.hold(request, project=body.project, host=body.host))
+        await service.run(lambda: service.fleet.hosts.hold(request, project=body.project, host=body.host))
     )
 
 
 @router.call("POST /v1/holds/{id}/release", "Lift a hold", errors=(404,))
 async def release_hold(id: HoldInPath, service: Service, caller: Caller) -> HoldAnswer:
     """Lift a hold; what waited for it goes on."""
-    return HoldAnswer.of(await service.run(lambda: service.plane.release(id, by=caller)))
+    return HoldAnswer.of(await service.run(lambda: service.fleet.hosts.release(id, by=caller)))

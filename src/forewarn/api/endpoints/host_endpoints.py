@@ -20,14 +20,14 @@ router = Endpoints("hosts")
 @router.call("GET /v1/hosts", "List hosts")
 async def list_hosts(page: Annotated[PageQuery, Query()], service: Service) -> Page[HostAnswer]:
     """List hosts by name."""
-    found, after = await service.run(lambda: service.views.hosts(after=page.after, limit=page.limit))
+    found, after = await service.run(lambda: service.fleet.views.hosts(after=page.after, limit=page.limit))
     return Page(kind=HostAnswer, items=[HostAnswer.like(host) for host in found], next=after)
 
 
 @router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))
 async def show_host(name: HostInPath, service: Service) -> HostWithMachinesAnswer:
     """Show a host and what it carries."""
-    host, machines = await service.run(lambda: service.views.host(name))
+    host, machines = await service.run(lambda: service.fleet.views.host(name))
     return HostWithMachinesAnswer.of(host, machines)
 
 
@@ -37,7 +37,9 @@ async def maintain_host(
 ) -> OrderWithEventsAnswer:
     """Freeze, reboot or redeploy all that a host carries, one update domain of a group at a time."""
     request, work = body.request(caller), Work(body.action)
-    placed = await service.run(lambda: service.plane.order_host(name, Action.MAINTENANCE, request, work=work))
+    placed = await service.run(
+        lambda: service.fleet.hosts.order_host(name, Action.MAINTENANCE, request, work=work)
+    )
     return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 
@@ -62,7 +64,7 @@ def _add_order(action: Action, summary: str) -> None:
         name: HostInPath, service: Service, caller: Caller, body: HostOrderBody | None = None
     ) -> OrderWithEventsAnswer:
         request = body.request(caller) if body else OrderRequest(by=caller)
-        placed = await service.run(lambda: service.plane.order_host(name, action, request))
+        placed = await service.run(lambda: service.fleet.hosts.order_host(name, action, request))
         return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 

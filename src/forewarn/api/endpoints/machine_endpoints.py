@@ -9,13 +9,11 @@ from forewarn.api.bodies import MachineOrderBody
 from forewarn.api.queries import MachineInPath, MachinesQuery, ProjectQuery
 from forewarn.api.routing import Endpoints, WithStatus
 from forewarn.api.services import Caller, Service, Services
-from forewarn.control.orders.placing import Placed
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import ONLY_IF_ENABLED
 from forewarn.core.words import Action, ProjectName
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
@@ -29,15 +27,12 @@ router = Endpoints("machines")
 Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(object_schema(fleet.MACHINE))]
 Project = Annotated[ProjectQuery, Query()]
 
-NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: done at once"
-NEVER_TOLD = "a start makes no event"
-
 
 @router.call("GET /v1/machines", "List machines", right=Right.SEE, errors=(404,))
 async def list_machines(query: Annotated[MachinesQuery, Query()], service: Service) -> Page[MachineAnswer]:
     """List machines by project and name."""
     found, after = await service.run(
-        lambda: service.views.only(query.project).machines(
+        lambda: service.narrowed(query.project).views.machines(
             after=query.after, limit=query.limit, group=query.group, host=query.host
         )
     )
@@ -47,7 +42,7 @@ async def list_machines(query: Annotated[MachinesQuery, Query()], service: Servi
 @router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(404, 409))
 async def show_machine(name: MachineInPath, query: Project, service: Service) -> MachineAnswer:
     """Show a machine, whether its group listens (`enabled`), and when it was last seen."""
-    return _shown(await service.run(lambda: service.views.machine(name, project=query.project)))
+    return _shown(await service.run(lambda: service.narrowed(query.project).views.machine(name)))
 
 
 @router.call(
@@ -88,18 +83,6 @@ def _shown(view: MachineView) -> MachineAnswer:
     return MachineAnswer.of(view.machine, view.group, last_seen=view.last_seen)
 
 
-def why_no_event(placed: Placed) -> str | None:
-    """Say why nobody is told of an order, or not yet; None if somebody is."""
-    order = placed.order
-    if placed.events:
-        return None
-    if order.waiting:
-        return "; ".join(f"{each.what}: {each.reason}" for each in order.waiting)
-    if order.action is Action.START:
-        return NEVER_TOLD
-    return NOT_ENABLED if order.action in ONLY_IF_ENABLED else order.why or None
-
-
 def _put(
     service: Services, name: str, body: dict[str, Any], project: ProjectName | None, by: str
 ) -> tuple[MachineView, bool]:
@@ -114,8 +97,8 @@ def _put(
 
     if project is not None and isinstance(body.get("group"), str):
         _check_same(service.views.group(body["group"]).project, project, "the project of its group")
-    machine = service.plane.put_machine(name, project=project, change=change, by=by)
-    return service.views.machine(machine.name, project=machine.project), created
+    machine = service.fleet.declarations.put_machine(name, project=project, change=change, by=by)
+    return service.narrowed(machine.project).views.machine(machine.name), created
 
 
 def _check_same(expected: ProjectName, got: ProjectName, why: str) -> None:
@@ -124,8 +107,8 @@ def _check_same(expected: ProjectName, got: ProjectName, why: str) -> None:
 
 
 def _delete(service: Services, name: str, project: ProjectName | None, by: str) -> MachineView:
-    view = service.views.machine(name, project=project)
-    service.plane.delete_machine(name, project=view.machine.project, by=by)
+    view = service.narrowed(project).views.machine(name)
+    service.fleet.declarations.delete_machine(name, project=view.machine.project, by=by)
     return view
 
 
@@ -147,12 +130,12 @@ def _add_order(action: Action, summary: str, right: Right | None = None) -> None
     ) -> OrderOnMachineAnswer:
         request = body.request(caller) if body else OrderRequest(by=caller)
         placed = await service.run(
-            lambda: service.plane.order_machine(name, action, request, project=query.project)
+            lambda: service.narrowed(query.project).orders.order_machine(name, action, request)
         )
         return OrderOnMachineAnswer(
             order=OrderAnswer.of(placed.order),
             event=EventAnswer.of(placed.events[0]) if placed.events else None,
-            reason=why_no_event(placed),
+            reason=placed.why_no_event,
         )
 
 

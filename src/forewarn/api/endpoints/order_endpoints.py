@@ -12,8 +12,7 @@ from forewarn.api.bodies import FailureBody
 from forewarn.api.queries import OrderInPath, OrdersQuery
 from forewarn.api.routing import Endpoints
 from forewarn.api.services import Caller, Service
-from forewarn.control.orders.placing import Placed
-from forewarn.control.plane import Plane
+from forewarn.control.orders.order_commands import OrderCommands, Placed
 from forewarn.core.access import Right
 from forewarn.core.words import OrderId
 from forewarn.wire.answers.answer import Page
@@ -32,7 +31,7 @@ router = Endpoints("orders")
 async def list_orders(query: Annotated[OrdersQuery, Query()], service: Service) -> Page[OrderAnswer]:
     """List orders, newest first, open or over."""
     found, after = await service.run(
-        lambda: service.views.only(query.project).orders(
+        lambda: service.narrowed(query.project).views.orders(
             state=query.state, after=query.after, limit=query.limit
         )
     )
@@ -55,7 +54,7 @@ def _add_verb(
     verb: str,
     summary: str,
     description: str,
-    carry_out: Callable[[Plane, OrderId, str], Placed],
+    carry_out: Callable[[OrderCommands, OrderId, str], Placed],
     *,
     right: Right | None = None,
     status: int = 200,
@@ -72,7 +71,7 @@ def _add_verb(
         operation_id=f"{verb}_order",
     )
     async def on_order(id: OrderInPath, service: Service, caller: Caller) -> OrderWithEventsAnswer:
-        placed = await service.run(lambda: carry_out(service.plane, id, caller))
+        placed = await service.run(lambda: carry_out(service.orders, id, caller))
         return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 
@@ -80,7 +79,7 @@ _add_verb(
     "cancel",
     "Cancel an order",
     "Cancel an order, with all its events; too late once one has started.",
-    lambda plane, order, by: plane.cancel_order(order, by=by),
+    lambda orders, order, by: orders.cancel_order(order, by=by),
     right=Right.USE,
 )
 _add_verb(
@@ -88,7 +87,7 @@ _add_verb(
     "Carry out the failed steps again",
     "Carry out the failed steps of an order once more. With an external driver they do not begin by "
     "themselves: whoever does the work reports.",
-    lambda plane, order, by: plane.retry_order(order, by=by),
+    lambda orders, order, by: orders.retry_order(order, by=by),
     right=Right.USE,
     status=202,
 )
@@ -96,7 +95,7 @@ _add_verb(
     "abandon",
     "Abandon a failed order",
     "Abandon an order that failed: its events leave, what was not done stays undone.",
-    lambda plane, order, by: plane.abandon_order(order, by=by),
+    lambda orders, order, by: orders.abandon_order(order, by=by),
     right=Right.USE,
     status=202,
 )
@@ -105,13 +104,13 @@ _add_verb(
     "complete",
     "Report that the work is done",
     "Report that all work of an order with an external driver that is under way is done.",
-    lambda plane, order, by: plane.complete_order(order, by=by),
+    lambda orders, order, by: orders.complete_order(order, by=by),
 )
 _add_verb(
     "heartbeat",
     "Report that the work goes on",
     "Report that work of an order with an external driver goes on; long silence is a failure.",
-    lambda plane, order, _: plane.heartbeat(order),
+    lambda orders, order, _: orders.heartbeat(order),
 )
 
 
@@ -121,5 +120,5 @@ async def fail_order(
 ) -> OrderWithEventsAnswer:
     """Report that the work of an order with an external driver failed; a person retries or abandons it."""
     why = (body or FailureBody()).reason
-    placed = await service.run(lambda: service.plane.fail_order(id, by=caller, why=why))
+    placed = await service.run(lambda: service.orders.fail_order(id, by=caller, why=why))
     return OrderWithEventsAnswer.of(placed.order, placed.events)

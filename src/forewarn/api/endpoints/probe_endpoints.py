@@ -11,7 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from forewarn.api.routing import Endpoints
 from forewarn.api.services import OpenService, Service
-from forewarn.control.webhooks import WebhookView
+from forewarn.control.push.webhooks import WebhookView
 from forewarn.core.errors import Unavailable
 from forewarn.wire.answers.service_answers import StatusAnswer
 
@@ -41,7 +41,7 @@ async def readyz(service: OpenService) -> StatusAnswer:
     reason = service.probes.unready()
     if reason is not None:
         raise Unavailable(reason)
-    await service.run(lambda: service.views.hosts(after=None, limit=1))
+    await service.run(lambda: service.fleet.views.hosts(after=None, limit=1))
     return StatusAnswer(status="ready")
 
 
@@ -56,7 +56,9 @@ async def metrics(request: Request, service: Service) -> Response:
     counted: Counted | None
     try:
         counted = await service.run(
-            lambda: Counted(service.views.counts(), service.views.tallies(), service.webhooks.webhooks()[0])
+            lambda: Counted(
+                service.fleet.views.counts(), service.fleet.views.tallies(), service.webhooks.webhooks()[0]
+            )
         )
     except Unavailable:
         # Whoever watches must see the rest all the same, and that this is missing.

@@ -46,7 +46,7 @@ async def end_rehearsal(
 ) -> EndedRehearsalAnswer:
     """Answer all guests as ever again, and cancel what was ordered and has not begun."""
     ended = await service.run(lambda: service.rehearsals.end(name, only=query.id, by=caller))
-    return EndedRehearsalAnswer(rehearsal=_shown(ended), called_off=tuple(ended.called_off))
+    return EndedRehearsalAnswer(rehearsal=_shown(ended), called_off=tuple(ended.cancelled))
 
 
 def _shown(view: RehearsalView) -> RehearsalAnswer:

@@ -8,7 +8,7 @@ from forewarn.api.bodies import PauseBody, ResumeBody, RolloutBody
 from forewarn.api.queries import RolloutInPath, RolloutQuery, RolloutsQuery
 from forewarn.api.routing import Endpoints, WithStatus
 from forewarn.api.services import Caller, Service
-from forewarn.control.rollouts.rollouts import Shown
+from forewarn.control.rollouts.rollouts import RolloutView
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 
@@ -26,15 +26,15 @@ async def begin_rollout(body: RolloutBody, service: Service, caller: Caller) -> 
     """Begin a rollout; a dry run answers 200 with the whole plan, and nothing happens."""
     request = body.request(caller)
     if body.dry_run:
-        return WithStatus(_shown(await service.run(lambda: service.rollouts.plan(request))), 200)
-    return WithStatus(_shown(await service.run(lambda: service.rollouts.begin(request))), 202)
+        return WithStatus(_shown(await service.run(lambda: service.fleet.rollouts.plan(request))), 200)
+    return WithStatus(_shown(await service.run(lambda: service.fleet.rollouts.begin(request))), 202)
 
 
 @router.call("GET /v1/rollouts", "List rollouts")
 async def list_rollouts(query: Annotated[RolloutsQuery, Query()], service: Service) -> Page[RolloutAnswer]:
     """List rollouts, newest first, open or over."""
     found, after = await service.run(
-        lambda: service.rollouts.rollouts(after=query.after, limit=query.limit, only_open=query.open)
+        lambda: service.fleet.rollouts.rollouts(after=query.after, limit=query.limit, only_open=query.open)
     )
     return Page(kind=RolloutAnswer, items=[_shown(each) for each in found], next=after)
 
@@ -44,7 +44,7 @@ async def show_rollout(
     id: RolloutInPath, service: Service, query: Annotated[RolloutQuery, Query()]
 ) -> RolloutAnswer:
     """Show a rollout: its waves, and why everything that is not begun waits."""
-    return _shown(await service.run(lambda: service.rollouts.rollout(id, expected=query.expected)))
+    return _shown(await service.run(lambda: service.fleet.rollouts.rollout(id, expected=query.expected)))
 
 
 @router.call("POST /v1/rollouts/{id}/resume", "Go on with a paused rollout", errors=(404, 409, 413))
@@ -53,7 +53,7 @@ async def resume_rollout(
 ) -> RolloutAnswer:
     """Resume a rollout; what was withdrawn is announced anew with full notice."""
     version = body.version if body else None
-    return _shown(await service.run(lambda: service.rollouts.resume(id, by=caller, version=version)))
+    return _shown(await service.run(lambda: service.fleet.rollouts.resume(id, by=caller, version=version)))
 
 
 def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -> None:
@@ -68,7 +68,7 @@ def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -
         id: RolloutInPath, service: Service, caller: Caller, body: PauseBody | None = None
     ) -> RolloutAnswer:
         asked = body or PauseBody()
-        stop = service.rollouts.pause if verb == "pause" else service.rollouts.abort
+        stop = service.fleet.rollouts.pause if verb == "pause" else service.fleet.rollouts.abort
         return _shown(
             await service.run(lambda: stop(id, by=caller, reason=asked.reason, version=asked.version))
         )
@@ -86,7 +86,7 @@ _add_stop(
 )
 
 
-def _shown(shown: Shown) -> RolloutAnswer:
+def _shown(shown: RolloutView) -> RolloutAnswer:
     return RolloutAnswer.of(
         shown.rollout, waiting=shown.waiting, expected=shown.expected, warnings=shown.warnings
     )

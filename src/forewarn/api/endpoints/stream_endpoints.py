@@ -14,13 +14,12 @@ from forewarn.api.authentication import Authenticator
 from forewarn.api.field_types import LARGEST
 from forewarn.api.queries import StreamQuery
 from forewarn.api.routing import Endpoints
-from forewarn.api.services import ApiSettings, Service, Services
+from forewarn.api.services import ApiSettings, Run, Service, Services
+from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.ports.records import Following, RecordFilter
 from forewarn.control.signal import waking
-from forewarn.control.views import Views
 from forewarn.core.access import Right
 from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
-from forewarn.core.words import MachineName
 from forewarn.wire import sse
 
 log = logging.getLogger(__name__)
@@ -67,22 +66,23 @@ async def follow(
     last_event_id: LastEventId = None,
 ) -> EventStream:
     """Send every record as a server-sent event, from now on or from after a number."""
-    project, machine = query.project, query.machine
-    if service.tail.closed:
+    if service.records.closed:
         raise Unavailable("stopping")
-    await service.run(lambda: _check(service.views.only(project), machine))
-    wanted = RecordFilter(
-        project=project, machine=machine, kinds=frozenset(kind.value for kind in query.kind)
-    )
+    records = await service.run(lambda: _records(service, query))
+    wanted = RecordFilter(machine=query.machine, kinds=frozenset(kind.value for kind in query.kind))
     number = await _start(query, last_event_id, service)
     settings: ApiSettings = request.app.state.settings
-    reader = _Reader(service, wanted, heartbeat=settings.heartbeat, is_welcome=_asker(request))
+    reader = _Reader(
+        records, wanted, run=service.run, heartbeat=settings.heartbeat, is_welcome=_asker(request)
+    )
     return EventStream(reader.events(number), patience=settings.patience)
 
 
-def _check(views: Views, machine: MachineName | None) -> None:
-    if machine is not None:
-        views.check_machine(machine)
+def _records(service: Services, query: StreamQuery) -> FollowedRecords:
+    mine = service.narrowed(query.project)
+    if query.machine is not None:
+        mine.views.check_machine(query.machine)
+    return mine.records
 
 
 def _asker(request: Request) -> Callable[[], Awaitable[bool]]:
@@ -102,7 +102,7 @@ def _asker(request: Request) -> Callable[[], Awaitable[bool]]:
 
 async def _start(query: StreamQuery, last_event_id: str | None, service: Services) -> int:
     """Say after which number to begin."""
-    newest = await service.run(service.tail.newest)
+    newest = await service.run(service.records.newest)
     given = _number(last_event_id) if last_event_id else query.last_event_id
     number = query.since if given is None else given
     if number is None:
@@ -124,13 +124,15 @@ class _Reader:
 
     def __init__(
         self,
-        service: Services,
+        records: FollowedRecords,
         wanted: RecordFilter,
         *,
+        run: Run,
         heartbeat: float,
         is_welcome: Callable[[], Awaitable[bool]],
     ) -> None:
-        self._service = service
+        self._records = records
+        self._run = run
         self._is_welcome = is_welcome
         self._wanted = wanted
         self._heartbeat = heartbeat
@@ -138,10 +140,10 @@ class _Reader:
 
     async def events(self, number: int) -> AsyncGenerator[bytes, None]:
         """Give blocks to send until the service stops."""
-        with self._service.tail.listening(waking(self._woken)):
+        with self._records.listening(waking(self._woken)):
             yield sse.opening(number)
             # Who asks for all from the very first knows of nothing that could be missing.
-            up_to = await self._service.run(lambda: self._service.tail.missing(number)) if number else None
+            up_to = await self._run(lambda: self._records.missing(number)) if number else None
             if up_to is not None:
                 yield sse.missing(number, up_to)
             # The reader comes again, and is told then that the store is away.
@@ -151,7 +153,7 @@ class _Reader:
                         yield block
 
     async def _follow(self, number: int) -> AsyncGenerator[bytes, None]:
-        while not self._service.tail.closed:
+        while not self._records.closed:
             self._woken.clear()
             found = await self._after(number)
             number = found.number
@@ -164,11 +166,10 @@ class _Reader:
                 yield sse.heartbeat(number)
 
     async def _after(self, number: int) -> Following:
-        tail = self._service.tail
-        known = tail.recent(number, self._wanted)
+        known = self._records.recent(number, self._wanted)
         if known is not None:
             return known
-        return await self._service.run(lambda: tail.page(number, self._wanted, limit=PAGE))
+        return await self._run(lambda: self._records.page(number, self._wanted, limit=PAGE))
 
     async def _news(self) -> bool:
         """Wait for news; say whether there are any, or it is time for a heartbeat."""

@@ -18,7 +18,7 @@ router = Endpoints("tokens")
 @router.call("GET /v1/tokens", "List tokens", right=Right.RUN)
 async def list_tokens(page: Annotated[PageQuery, Query()], service: Service) -> Page[TokenAnswer]:
     """List tokens, the oldest first, revoked ones too; their secrets are kept nowhere."""
-    found, after = await service.run(lambda: service.tokens.list(after=page.after, limit=page.limit))
+    found, after = await service.run(lambda: service.fleet.tokens.list(after=page.after, limit=page.limit))
     return Page(kind=TokenAnswer, items=[TokenAnswer.like(token) for token in found], next=after)
 
 
@@ -26,7 +26,7 @@ async def list_tokens(page: Annotated[PageQuery, Query()], service: Service) -> 
 async def create_token(body: TokenBody, request: Request, service: Service, caller: Caller) -> NewTokenAnswer:
     """Make a token, and show its secret this once; the first one must be an operator's."""
     wanted = body.grant()
-    token, secret = await service.run(lambda: service.tokens.create(wanted, by=caller))
+    token, secret = await service.run(lambda: service.fleet.tokens.create(wanted, by=caller))
     request.app.state.authenticator.forget()
     return NewTokenAnswer(token=TokenAnswer.like(token), secret=secret)
 
@@ -36,6 +36,6 @@ async def revoke_token(
     name: TokenInPath, request: Request, service: Service, caller: Caller
 ) -> RevokedTokenAnswer:
     """End a token: from now on nothing can be done with it; `warnings` say what that leaves behind."""
-    revoked = await service.run(lambda: service.tokens.revoke(name, by=caller))
+    revoked = await service.run(lambda: service.fleet.tokens.revoke(name, by=caller))
     request.app.state.authenticator.forget()
     return RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))

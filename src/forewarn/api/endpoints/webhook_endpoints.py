@@ -11,7 +11,7 @@ from forewarn.api.bodies import WebhookBody
 from forewarn.api.queries import ListQuery, WebhookInPath
 from forewarn.api.routing import Endpoints
 from forewarn.api.services import Caller, Service, Services
-from forewarn.control.webhooks import WebhookView
+from forewarn.control.push.webhooks import WebhookView
 from forewarn.core.access import Right
 from forewarn.core.model.webhook import WebhookId
 from forewarn.wire.answers.answer import Page

@@ -1,4 +1,4 @@
-"""What happens by itself: each tick does what is due, lets the drivers act, and says when to come back.
+"""What happens by itself: each tick does what is due, and lets the drivers act.
 
 The cost of a tick grows with what is due, never with the fleet.
 """
@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias, TypeVar
 
-from forewarn.control.engine.external_timeout import Silence
-from forewarn.control.engine.pruning import Retention
+from forewarn.control.engine.external_timeout import ExternalTimeout
+from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.engine.pruning import RecordPruning
 from forewarn.control.ports.driver import (
     Checked,
     Done,
@@ -19,10 +20,9 @@ from forewarn.control.ports.driver import (
     Running,
     Task,
 )
-from forewarn.control.ports.guests import Activity
-from forewarn.control.rehearsals.rehearsals import Rehearsals
-from forewarn.control.rollouts.conductor import Conductor
-from forewarn.control.sent_notices import NotingStore
+from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
+from forewarn.control.rollouts.rollout_engine import RolloutEngine
+from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
 from forewarn.core.guests import listening
@@ -30,8 +30,8 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import lifecycle, reports
-from forewarn.core.policy import Policy, work_of
-from forewarn.core.words import GroupName, Kind, MachineId, OrderId, StepState
+from forewarn.core.policy import work_of
+from forewarn.core.words import Kind, OrderId, StepState
 
 log = logging.getLogger(__name__)
 
@@ -50,57 +50,43 @@ Id = TypeVar("Id", bound=str)
 Answers: TypeAlias = Sequence[tuple[Task, Checked]]
 
 
-class Engine:
+class Engine(FleetUseCase):
     """Carries out what falls due."""
 
     def __init__(
         self,
+        context: Context,
         *,
-        store: NotingStore,
-        policy: Policy,
         drivers: Mapping[str, Driver],
-        activity: Activity,
-        new_id: Callable[[], str],
-        silence: Silence | None = None,
+        guests: GuestSaving,
+        external: ExternalTimeout,
+        rehearsals: OpenRehearsals,
+        keep_history: timedelta | None = None,
     ) -> None:
-        self._silence = silence
-        self._rehearsals: Rehearsals | None = None
-        self._store = store
-        self._policy = policy
+        """Take how long records are kept; None: for ever."""
+        super().__init__(context)
         self._drivers = drivers
-        self._activity = activity
-        self._new_id = new_id
-        self.keep_history(None)
-        self._conductor = Conductor(store=store, policy=policy, activity=activity, new_id=new_id)
-        self._saved_activity_at: datetime | None = None
-        self._unsaved: tuple[dict[GroupName, datetime], dict[MachineId, datetime]] = ({}, {})
-
-    def keep_history(self, keep: timedelta | None) -> None:
-        """Keep records for so long from now on; None: for ever."""
-        self._retention = Retention(store=self._store, keep=keep, new_id=self._new_id)
-
-    def attend(self, rehearsals: Rehearsals) -> None:
-        """Let no rehearsal outlive whoever plays it."""
+        self._guests = guests
+        self._external = external
         self._rehearsals = rehearsals
+        self._pruning = RecordPruning(context, keep=keep_history)
+        self._rollouts = RolloutEngine(context, activity=guests.activity)
 
     def tick(self, now: datetime) -> bool:
-        """Do what is due by now, but no more than a batch of it; say whether more may be left.
+        """Do what is due by now, but no more than a batch of it; return whether more may be left.
 
         Between two batches others get their turn, and time goes on: what is announced last must not have
         lost notice to what was announced first.
         """
-        if self._rehearsals is not None:
-            self._rehearsals.review()
-        self.save_sent()
-        if now >= self._activity_due(now):
-            self.save_activity(now)
+        self._rehearsals.review()
+        self._guests.save_due(now)
         self._disable_silent(now)
-        faults = self._fail_silent(now)
+        faults = self._fail_overdue(now)
         due = self._due_orders(now)
         faults += [f"order {order}" for order in due if not self._try("order", self.work_on, order, now)]
         # All orders of a wave that fall due together are seen to before its rollout is looked at.
         rollouts = self._due_rollouts(now) if len(due) < BATCH else ()
-        look = self._conductor.look
+        look = self._rollouts.look
         faults += [f"rollout {each}" for each in rollouts if not self._try("rollout", look, each, now)]
         if faults:
             raise Stuck(f"{faults[0]} cannot go on ({len(faults)} in all); the log says why")
@@ -120,7 +106,7 @@ class Engine:
         return True
 
     def next_due(self, now: datetime) -> datetime | None:
-        """Say when something falls due next."""
+        """Return when something falls due next."""
         with self._store.read() as snapshot:
             oldest = snapshot.oldest_activity()
             moments = [
@@ -128,8 +114,8 @@ class Engine:
                 snapshot.next_rollout_due(),
                 snapshot.next_group_ready(after=now),
                 listening.silent_at(oldest, policy=self._policy) if oldest else None,
-                self._activity_due(now) if self._activity.pending() else None,
-                self._retention.due_at(now),
+                self._guests.next_due(now),
+                self._pruning.due_at(now),
             ]
         return min((max(moment, now) for moment in moments if moment is not None), default=None)
 
@@ -149,7 +135,7 @@ class Engine:
             pass
 
     def keep_time(self, now: datetime) -> None:
-        """Save the time reached before anybody is told of it, so that it does not go back over a crash."""
+        """Save the time reached before it is shown, so that it does not go back over a crash."""
         with self._store.read() as snapshot:
             reached = snapshot.reached()
         if reached is None or reached < now:
@@ -157,16 +143,14 @@ class Engine:
                 tx.set_reached(now)
 
     def grant_grace(self, jump: timedelta, now: datetime) -> None:
-        """Put unapproved starts off by as much as the clock has jumped: guests lost that much notice."""
-        with self._store.write() as tx:
-            draft = Draft(tx.around(), now=now, new_id=self._new_id)
+        """Hold unapproved starts for as long as the clock has jumped: guests lost that much notice."""
+        with self._store.write() as tx, self._saving(tx, now=now) as draft:
             draft.record(Kind.CLOCK_JUMPED, None, reason=f"forward by {jump}; unapproved starts wait as long")
             draft.wake_all()
             granted = tx.grace()
             # What an earlier jump took is still owed.
             owed_until = now if granted is None else max(now, granted.until)
             tx.set_grace(Grace(until=owed_until + jump, announced_before=now))
-            tx.save(draft.changes())
 
     # Orders
 
@@ -178,18 +162,16 @@ class Engine:
         with self._store.read() as snapshot:
             return snapshot.due_rollouts(now, limit=BATCH)
 
-    def _fail_silent(self, now: datetime) -> list[str]:
-        if self._silence is None:
-            return []
-        fail, late = self._silence.fail, self._silence.overdue()
+    def _fail_overdue(self, now: datetime) -> list[str]:
+        fail, late = self._external.fail, self._external.overdue()
         return [f"order {order}" for order in late if not self._try("order", fail, order, now)]
 
     def _prune(self, now: datetime) -> bool:
         try:
-            return self._retention.prune(now)
+            return self._pruning.prune(now)
         except Unavailable:
             raise
-        except Exception:  # old records can wait for whoever mends it
+        except Exception:  # old records can wait
             log.exception("old records cannot be removed")
             return False
 
@@ -206,11 +188,10 @@ class Engine:
             before = around.orders[order]
             if not before.open:
                 return []
-            draft = Draft(around, now=now, new_id=self._new_id)
-            for task, answer in answers:
-                self._take(draft, task, answer, now)
-            after = lifecycle.advance(draft, order, policy=self._policy)
-            tx.save(draft.changes())
+            with self._saving(tx, around, now=now) as draft:
+                for task, answer in answers:
+                    self._take(draft, task, answer, now)
+                after = lifecycle.advance(draft, order, policy=self._policy)
         known = {step.machine for step in before.steps if step.state is StepState.RUNNING}
         return [
             (_task(draft, after, step), step.machine in known)
@@ -242,37 +223,19 @@ class Engine:
 
     # Groups
 
-    def save_sent(self) -> None:
-        """Save what guests have been sent since the last time."""
-        self._store.save_sent()
-
-    def save_activity(self, now: datetime) -> None:
-        """Save who has polled since the last time."""
-        groups, machines = self._activity.take()
-        self._unsaved[0].update(groups)
-        self._unsaved[1].update(machines)
-        if self._unsaved[0] or self._unsaved[1]:
-            with self._store.write() as tx:
-                tx.save_activity(self._unsaved[0])
-                tx.save_last_seen(self._unsaved[1])
-            self._unsaved = ({}, {})
-        self._saved_activity_at = now
-
-    def _activity_due(self, now: datetime) -> datetime:
-        if self._saved_activity_at is None:
-            self._saved_activity_at = now
-        return self._saved_activity_at + self._policy.save_activity_every
+    def save_all(self, now: datetime) -> None:
+        """Save what is only in memory, and the time reached."""
+        self._guests.save_sent()
+        self._guests.save_activity(now)
+        self.keep_time(now)
 
     def _disable_silent(self, now: datetime) -> None:
         since = listening.silent_since(now, policy=self._policy)
         while silent := self._silent(since):
-            with self._store.write() as tx:
-                draft = Draft(
-                    tx.around(groups=[group.name for group in silent]), now=now, new_id=self._new_id
-                )
-                for group in silent:
-                    listening.disable(draft, draft.groups[group.name], policy=self._policy)
-                tx.save(draft.changes())
+            names = [group.name for group in silent]
+            with self._store.write() as tx, self._saving(tx, tx.around(groups=names), now=now) as draft:
+                for name in names:
+                    listening.disable(draft, draft.groups[name], policy=self._policy)
 
     def _silent(self, since: datetime) -> Sequence[Group]:
         with self._store.read() as snapshot:

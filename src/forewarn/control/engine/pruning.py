@@ -1,36 +1,34 @@
 """Removing old records: a pass a day through the oldest of them, a batch at a time between ticks."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.control.ports.records import RecordFilter
-from forewarn.control.ports.store import Store, Transaction
-from forewarn.control.webhooks import MOST_WEBHOOKS
+from forewarn.control.ports.store import Transaction
+from forewarn.control.push.webhooks import MOST_WEBHOOKS
+from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core import retention
-from forewarn.core.draft import Draft
 from forewarn.core.model.record import Record
 from forewarn.core.moments import format_span
 from forewarn.core.retention import Needed, Pruning
 from forewarn.core.words import Kind
 
-# A few milliseconds of work: whoever waits for the worker hardly notices.
+# A few milliseconds of work, for which a use case may have to wait.
 BATCH = 500
 
 
-class Retention:
-    """Keeps the history as long as it is wanted."""
+class RecordPruning(FleetUseCase):
+    """Removes records that are older than they are kept."""
 
-    def __init__(self, *, store: Store, keep: timedelta | None, new_id: Callable[[], str]) -> None:
+    def __init__(self, context: Context, *, keep: timedelta | None) -> None:
         """Take how long records are kept; None: for ever."""
-        self._store = store
+        super().__init__(context)
         self._keep = keep
-        self._new_id = new_id
         self._known: Pruning | None = None
         self._looked_at = 0  # by this pass: every record up to this number
 
     def due_at(self, now: datetime) -> datetime | None:
-        """Say when old records are looked for next; None: never."""
+        """Return when old records are looked for next; None: never."""
         if self._keep is None:
             return None
         if self._known is None:
@@ -39,7 +37,7 @@ class Retention:
         return self._known.next_at or now
 
     def prune(self, now: datetime) -> bool:
-        """Remove a batch of old records if it is time; say whether there may be more.
+        """Remove a batch of old records if it is time; return whether there may be more.
 
         Records lie in the order of their times, so a pass reads the old ones only, and each once.
         """
@@ -73,12 +71,11 @@ class Retention:
         return replace(before, up_to=max(before.up_to, *gone, 0), unsaid=before.unsaid + len(gone))
 
     def _said(self, tx: Transaction, pruning: Pruning, now: datetime) -> Pruning:
-        """End a pass; the history says what has gone in it."""
+        """End a pass with a record of what it has removed."""
         if pruning.unsaid:
-            draft = Draft(tx.around(), now=now, new_id=self._new_id)
             age = format_span(self._keep or 0)
             count = "1 record" if pruning.unsaid == 1 else f"{pruning.unsaid} records"
             gone = f"{count} up to number {pruning.up_to}, older than {age}"
-            draft.record(Kind.HISTORY_PRUNED, None, reason=gone)
-            tx.save(draft.changes())
+            with self._saving(tx, now=now) as draft:
+                draft.record(Kind.HISTORY_PRUNED, None, reason=gone)
         return replace(pruning, unsaid=0, next_at=now + retention.EVERY)

@@ -1,32 +1,29 @@
-"""What the fleet is declared to be, and which groups listen."""
+"""Declaring the fleet: machine by machine, or as a whole."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.fleet.removed_projects import left_behind, let_go
 from forewarn.control.ports.store import Snapshot
-from forewarn.control.use_cases import UseCases
+from forewarn.control.signal import Signal
+from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.fleet import declaring, machines
-from forewarn.core.guests import listening
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
+from forewarn.core.moments import format_span
 from forewarn.core.spelling import hint
-from forewarn.core.words import GroupName, Kind, ProjectName
+from forewarn.core.words import Kind, ProjectName
 
 
-class Declaring(UseCases):
-    """The use cases about the fleet."""
+class FleetCommands(FleetUseCase):
+    """The use cases that declare the fleet, and turn its clock."""
 
-    def enable(self, group: GroupName) -> None:
-        """Take the first poll of a group."""
-        with self._store.write() as tx:
-            around = tx.around(groups=[group])
-            if group not in around.groups:
-                raise NotFound("Not found")
-            with self._saving(tx, around) as draft:
-                listening.enable(draft, draft.groups[group], policy=self._policy)
+    def __init__(self, context: Context, *, webhooks_changed: Signal) -> None:
+        super().__init__(context)
+        self._webhooks_changed = webhooks_changed
 
     def put_machine(
         self,
@@ -58,7 +55,7 @@ class Declaring(UseCases):
     def delete_machine(self, name: str, *, project: ProjectName | None, by: str) -> Machine:
         """Take a machine out of the fleet."""
         with self._store.write() as tx:
-            machine = naming.known_machine(tx, name, project=project, within=self._project)
+            machine = tx.machine(name, project=project)
             with self._saving(tx, tx.around(machines=[machine.id])) as draft:
                 machines.remove(draft, machine, by=by)
         return machine
@@ -66,7 +63,7 @@ class Declaring(UseCases):
     def apply_fleet(
         self, spec: FleetSpec, *, digest: str | None = None, by: str, dry_run: bool = False
     ) -> tuple[str, ...]:
-        """Make the fleet what is declared, and say what that changes; a dry run only says it."""
+        """Make the fleet what is declared, and return what that changes; a dry run changes nothing."""
         if dry_run:
             with self._store.read() as snapshot:
                 draft = self._draft(snapshot.everything())
@@ -82,13 +79,20 @@ class Declaring(UseCases):
             if digest is not None:
                 tx.set_applied_fleet(digest)
         if leaving.webhooks:
-            self._webhooks_changed.ring()
+            self._webhooks_changed.send()
         return changes
 
     def applied_fleet(self) -> str | None:
         """Return the digest of the fleet file last applied."""
         with self._store.read() as snapshot:
             return snapshot.applied_fleet()
+
+    def clock_advanced(self, way: timedelta, *, by: str) -> None:
+        """Record who turns the clock, and how far, before it is turned."""
+        with self._store.write() as tx, self._saving(tx) as draft:
+            until = f"{draft.now + way:%Y-%m-%dT%H:%M:%SZ}"
+            why = f"by {format_span(way)} to {until}"
+            draft.record(Kind.CLOCK_ADVANCED, None, by=by, reason=why)
 
     def _in_project_of_group(self, tx: Snapshot, spec: MachineSpec) -> MachineSpec:
         if spec.group is None:

@@ -1,13 +1,13 @@
-"""What ends with a project: whoever had its tokens, or its records pushed to them, has them no longer.
+"""What ends with a project: its tokens and its webhooks.
 
-Otherwise they would have those of the next project of the same name.
+Otherwise they would be those of the next project of the same name.
 """
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from forewarn.control.ports.store import Snapshot, Transaction
-from forewarn.control.webhooks import MOST_WEBHOOKS, named
+from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.core import access
 from forewarn.core.access import Token
 from forewarn.core.draft import Draft
@@ -25,7 +25,7 @@ class Leaving:
     webhooks: Sequence[Webhook]
 
     def lines(self) -> Iterator[str]:
-        """Say each in a line, as the changes of a fleet are said."""
+        """Write each in a line, as the changes of a fleet are."""
         yield from (f"- token {access.said(token)}" for token in self.tokens)
         yield from (f"- {named(webhook)}" for webhook in self.webhooks)
 

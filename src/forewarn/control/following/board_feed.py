@@ -1,4 +1,4 @@
-"""What changed: the way from what is saved to what boards say.
+"""What changed: the way from what is saved to what boards show.
 
 A reader asks for everything after the number it has, so that nothing is missed whatever happened between.
 """
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from forewarn.control.ports.store import Delta, Store
 
 
-class Feed:
-    """A reader that hands each change on once; `publish` returns when the boards show it."""
+class BoardFeed:
+    """Hands each change to the boards once; `publish` returns when they show it."""
 
     def __init__(self, store: Store, publish: Callable[[Delta], None], *, number: int = 0) -> None:
         """Begin after a number that the boards have already."""

@@ -1,4 +1,4 @@
-"""What control needs of whoever does the work: what a driver is told of a step, and what it answers."""
+"""What control needs of drivers: the tasks they are given, and their answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from forewarn.core.words import Action, HostName, OrderId, ProjectName, Work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a driver is told of a step."""
+    """A step, as a driver is given it."""
 
     now: datetime
     order: OrderId
@@ -21,7 +21,7 @@ class Task:
     project: ProjectName
     host: HostName | None
     driver: str
-    heartbeat: timedelta | None = None  # how long whoever does it may be silent, if the order says so
+    heartbeat: timedelta | None = None  # the longest time between two reports, if the order says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class NotBegun:
-    """The driver never heard of the step: a crash came first."""
+    """The driver does not know the step: a crash came first."""
 
 
 Begun: TypeAlias = Done | Running | Failed
@@ -53,32 +53,32 @@ Checked: TypeAlias = Done | Running | Failed | NotBegun
 
 
 class Driver(Protocol):
-    """Does the steps. Called outside any transaction; must not block for long."""
+    """Carries steps out. Called outside any transaction; must not block for long."""
 
     def begin(self, task: Task) -> Begun:
         """Start a step. It has been saved as begun."""
         ...
 
     def check(self, task: Task) -> Checked:
-        """Say how a step is."""
+        """Return how a step is doing."""
         ...
 
 
-class Outside(Protocol):
-    """Those who do the work of external orders: how long they have been silent, in real time."""
+class ExternalReports(Protocol):
+    """How long external orders have gone without a report, in real time."""
 
     def expect(self, order: OrderId, limit: timedelta | None) -> None:
-        """Begin to count the silence about an order; None: as long as is usual."""
+        """Begin to wait for reports of an order; None: for as long as is usual."""
         ...
 
     def heard(self, order: OrderId) -> None:
-        """Take somebody's word that the work goes on."""
+        """Take a report that the work goes on."""
         ...
 
     def overdue(self) -> Mapping[OrderId, str]:
-        """Say which orders nobody has reported of in time, and how long that was."""
+        """Return the orders without a report in time, and why that is a failure."""
         ...
 
     def forget(self, order: OrderId) -> None:
-        """Wait for no more word of an order."""
+        """Wait for no more reports of an order."""
         ...

@@ -1,4 +1,4 @@
-"""How the declared fleet is read: projects, groups, hosts, machines and who has polled."""
+"""How the declared fleet is read."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,24 +8,14 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
-from forewarn.core.words import (
-    GroupName,
-    HostName,
-    MachineId,
-    MachineName,
-    ProjectName,
-)
+from forewarn.core.words import GroupName, HostName, MachineId, ProjectName
 
 
 class FleetReads(Protocol):
-    """Reads the declared fleet."""
+    """Reads projects, groups, hosts and machines of a scope."""
 
-    def machine(self, name: str, *, project: ProjectName | None) -> Machine:
+    def machine(self, name: str, *, project: ProjectName | None = None) -> Machine:
         """Find a machine by its name, any case; NotFound, or Conflict if several projects have it."""
-        ...
-
-    def machine_by_id(self, machine: MachineId) -> Machine | None:
-        """Find a machine by its id."""
         ...
 
     def machines(
@@ -50,24 +40,12 @@ class FleetReads(Protocol):
         """Find a group, a standalone machine's own included."""
         ...
 
-    def idle_groups(self, *, since: datetime, limit: int) -> Sequence[Group]:
-        """List enabled groups whose last saved activity is not after a moment, the longest idle first."""
-        ...
-
-    def next_group_ready(self, *, after: datetime) -> datetime | None:
-        """Say when the next group becomes ready, of those that become so after a moment."""
-        ...
-
-    def oldest_activity(self) -> datetime | None:
-        """Say when the enabled group that has been silent for longest was last active."""
-        ...
-
     def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
-        """List hosts by name."""
+        """List hosts by name; for a project, those that carry a machine of it."""
         ...
 
     def host(self, name: HostName) -> Host | None:
-        """Find a host."""
+        """Find a host; for a project, if it carries a machine of it."""
         ...
 
     def projects(self) -> Sequence[Project]:
@@ -75,21 +53,9 @@ class FleetReads(Protocol):
         ...
 
     def page_of_projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
-        """List projects by name, and give the cursor of the next page."""
+        """List projects by name, and return the cursor of the next page."""
         ...
 
     def last_seen(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
-        """Say when each of these machines was last seen, as far as that is saved."""
-        ...
-
-    def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
-        """Find the machines on these hosts that were never seen, as far as that is saved."""
-        ...
-
-    def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """Count machines, hosts, orders and listed events by state, for the metrics."""
-        ...
-
-    def applied_fleet(self) -> str | None:
-        """Return the digest of the fleet file last applied."""
+        """Return when each of these machines was last seen, as far as that is saved."""
         ...

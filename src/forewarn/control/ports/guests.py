@@ -1,9 +1,10 @@
-"""What control is told of guests before it is saved."""
+"""What the guest endpoint knows and the store does not yet."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from forewarn.core.model.slice import Sent
 from forewarn.core.words import (
     GroupName,
     MachineId,
@@ -11,10 +12,10 @@ from forewarn.core.words import (
 
 
 class Activity(Protocol):
-    """Who has polled: known in memory first, saved now and then."""
+    """The polls of guests: known in memory first, saved now and then."""
 
     def pending(self) -> bool:
-        """Say whether there is anything to hand over."""
+        """Return whether there is anything to hand over."""
         ...
 
     def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
@@ -22,5 +23,17 @@ class Activity(Protocol):
         ...
 
     def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
-        """Say when these machines were last seen, as far as that is not handed over yet."""
+        """Return when these machines were last seen, as far as that is not handed over yet."""
+        ...
+
+
+class SentNotices(Protocol):
+    """The events that guests are sent: known in memory first, handed over before the rules need them."""
+
+    def has_sent(self) -> bool:
+        """Return whether there is anything to hand over."""
+        ...
+
+    def take_sent(self) -> Sent:
+        """Hand over which events machines have been sent since the last call, and when first."""
         ...

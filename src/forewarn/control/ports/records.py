@@ -1,6 +1,6 @@
 """Which records are asked for, and how they are read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -32,7 +32,7 @@ class HistoryFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFilter:
-    """Which records somebody follows; None and nothing mean any."""
+    """Which records are followed; None and nothing mean any."""
 
     project: ProjectName | None = None
     machine: MachineName | None = None
@@ -50,7 +50,7 @@ class Following:
 
 
 class RecordReads(Protocol):
-    """Reads the history."""
+    """Reads the records of a scope."""
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first; those above a number oldest first."""
@@ -69,13 +69,5 @@ class RecordReads(Protocol):
         ...
 
     def pruning(self) -> Pruning:
-        """Say how far old records have been removed."""
-        ...
-
-    def put_off(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
-        """Say when those of these events that were put off were, first to last."""
-        ...
-
-    def tallies(self) -> Mapping[str, int]:
-        """Say how many machines the records of a kind have told of, for the kinds that are counted."""
+        """Return how far old records have been removed."""
         ...

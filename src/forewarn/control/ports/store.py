@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from forewarn.control.ports.access import AccessReads
 from forewarn.control.ports.fleet import FleetReads
 from forewarn.control.ports.records import RecordReads
-from forewarn.control.ports.work import OrderReads, RolloutReads
+from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.unscoped import DueReads, RolloutReads, TokenReads
+from forewarn.control.ports.webhooks import WebhookReads
+from forewarn.control.ports.work import OrderReads
 from forewarn.core.access import Token
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Event
@@ -24,11 +26,11 @@ from forewarn.core.model.slice import Sent, Slice
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.retention import Pruning
 from forewarn.core.words import (
+    EventId,
     GroupName,
     HostName,
     MachineId,
     OrderId,
-    ProjectName,
 )
 
 
@@ -44,13 +46,8 @@ class Delta:
     removed_machines: tuple[MachineId, ...] = ()
 
 
-class Snapshot(AccessReads, FleetReads, OrderReads, RecordReads, RolloutReads, Protocol):
-    """What can be read in one transaction.
-
-    One that was opened for a project finds and lists that project alone, and its machines, groups, orders,
-    events, records and own webhooks only; what the rules load (`around`, `everything`, `since`) is whole all
-    the same.
-    """
+class ScopedSnapshot(FleetReads, OrderReads, RecordReads, WebhookReads, Protocol):
+    """What a scope sees, read in one transaction; what the rules load is whole all the same."""
 
     def around(
         self,
@@ -76,6 +73,30 @@ class Snapshot(AccessReads, FleetReads, OrderReads, RecordReads, RolloutReads, P
         """
         ...
 
+
+class ScopedTransaction(ScopedSnapshot, Protocol):
+    """A snapshot that can be written to; writes of all transactions come one after another."""
+
+    def save(self, changes: Changes) -> None:
+        """Save what was decided; Unavailable if it cannot be, Conflict if another has changed a group."""
+        ...
+
+    def save_webhook(self, webhook: Webhook) -> None:
+        """Save a webhook, new or known."""
+        ...
+
+    def remove_webhook(self, webhook: WebhookId) -> None:
+        """Forget a webhook."""
+        ...
+
+    def save_notices(self, sent: Sent) -> None:
+        """Save when machines were first sent events; what is saved already stays as it is."""
+        ...
+
+
+class Snapshot(ScopedSnapshot, DueReads, RolloutReads, TokenReads, Protocol):
+    """All that is kept, read in one transaction."""
+
     def everything(self) -> Slice:
         """Load the whole fleet, every open order and every listed event."""
         ...
@@ -84,12 +105,24 @@ class Snapshot(AccessReads, FleetReads, OrderReads, RecordReads, RolloutReads, P
         """Read what changed after a number of the feed; 0 reads everything."""
         ...
 
-    def reached(self) -> datetime | None:
-        """Say what service time has been reached; None in a new store."""
+    def machine_by_id(self, machine: MachineId) -> Machine | None:
+        """Find a machine by its id."""
         ...
 
-    def grace(self) -> Grace | None:
-        """Say whether unapproved starts are put off."""
+    def events_of_group(self, group: GroupName, among: Sequence[EventId]) -> Sequence[Event]:
+        """Find which of these ids are or ever were events of the group; ids in any case."""
+        ...
+
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Count machines, hosts, orders and listed events by state, for the metrics."""
+        ...
+
+    def tallies(self) -> Mapping[str, int]:
+        """Count the machines that records of a kind name, for the kinds that are counted."""
+        ...
+
+    def applied_fleet(self) -> str | None:
+        """Return the digest of the fleet file last applied."""
         ...
 
     def lineage(self) -> str:
@@ -97,12 +130,8 @@ class Snapshot(AccessReads, FleetReads, OrderReads, RecordReads, RolloutReads, P
         ...
 
 
-class Transaction(Snapshot, Protocol):
-    """A snapshot that can be written to; writes of all transactions come one after another."""
-
-    def save(self, changes: Changes) -> None:
-        """Save what was decided; Unavailable if it cannot be, Conflict if somebody else changed a group."""
-        ...
+class Transaction(ScopedTransaction, Snapshot, Protocol):
+    """A snapshot of everything that can be written to."""
 
     def remove_records(self, numbers: Sequence[int]) -> None:
         """Forget records."""
@@ -118,18 +147,6 @@ class Transaction(Snapshot, Protocol):
 
     def save_last_seen(self, seen: Mapping[MachineId, datetime]) -> None:
         """Save when machines were last seen."""
-        ...
-
-    def save_webhook(self, webhook: Webhook) -> None:
-        """Save a webhook, new or known."""
-        ...
-
-    def remove_webhook(self, webhook: WebhookId) -> None:
-        """Forget a webhook."""
-        ...
-
-    def save_notices(self, sent: Sent) -> None:
-        """Save when machines were first sent events; what is saved already stays as it is."""
         ...
 
     def save_token(self, token: Token) -> None:
@@ -149,13 +166,29 @@ class Transaction(Snapshot, Protocol):
         ...
 
 
+class ScopedStore(Protocol):
+    """Where everything is kept, as a scope sees it."""
+
+    def read(self) -> AbstractContextManager[ScopedSnapshot]:
+        """Open a consistent snapshot."""
+        ...
+
+    def write(self) -> AbstractContextManager[ScopedTransaction]:
+        """Open a transaction: saved whole when the block ends, undone whole when it raises."""
+        ...
+
+
 class Store(Protocol):
     """Where everything is kept."""
 
-    def read(self, *, project: ProjectName | None = None) -> AbstractContextManager[Snapshot]:
-        """Open a consistent snapshot, of the whole fleet or as one project sees it."""
+    def read(self) -> AbstractContextManager[Snapshot]:
+        """Open a consistent snapshot."""
         ...
 
-    def write(self, *, project: ProjectName | None = None) -> AbstractContextManager[Transaction]:
+    def write(self) -> AbstractContextManager[Transaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
+        ...
+
+    def scoped(self, scope: Scope) -> ScopedStore:
+        """Return the same store as a scope sees it."""
         ...

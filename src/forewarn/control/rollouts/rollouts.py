@@ -1,29 +1,26 @@
 """What can be asked about rollouts: plan, begin, pause, resume, abort, show."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
-from forewarn.control.ports.clock import Clock
 from forewarn.control.ports.guests import Activity
-from forewarn.control.ports.store import Snapshot, Store, Transaction
-from forewarn.control.rollouts.conductor import Conductor, with_notice
+from forewarn.control.ports.store import Snapshot, Transaction
+from forewarn.control.rollouts.rollout_engine import RolloutEngine, with_notice
+from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.errors import Conflict, Invalid, NotFound
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.orders.requests import MAINTENANCE_WORK
-from forewarn.core.policy import Policy
 from forewarn.core.rollouts import forecast, planning, progress, steering
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.core.words import HostName, HostState, Kind, Work
 
 EVERY_HOST = 10_000_000
-# As many as a person reads; of the others the number is said.
-NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +37,7 @@ class RolloutRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class RolloutView:
     """A rollout, why everything of it waits, and what is expected of it."""
 
     rollout: Rollout
@@ -49,20 +46,15 @@ class Shown:
     warnings: tuple[str, ...] = ()
 
 
-class Rollouts:
+class Rollouts(FleetUseCase):
     """The use cases about rollouts."""
 
-    def __init__(
-        self, *, store: Store, clock: Clock, policy: Policy, new_id: Callable[[], str], activity: Activity
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._policy = policy
-        self._new_id = new_id
+    def __init__(self, context: Context, *, activity: Activity) -> None:
+        super().__init__(context)
         self._activity = activity
-        self._conductor = Conductor(store=store, policy=policy, activity=activity, new_id=new_id)
+        self._engine = RolloutEngine(context, activity=activity)
 
-    def plan(self, request: RolloutRequest) -> Shown:
+    def plan(self, request: RolloutRequest) -> RolloutView:
         """Show the whole plan, and do nothing."""
         now = self._clock.now()
         with self._store.read() as snapshot:
@@ -74,9 +66,9 @@ class Rollouts:
         blocking = tuple(dict.fromkeys(why for some in reasons for why in some))
         mine, expected = forecast.forecast(mine, survey, now=now, policy=self._policy)
         waiting = planning.reasons(replace(mine, waiting=blocking), now=now)
-        return Shown(rollout=mine, waiting=waiting, expected=expected, warnings=warnings)
+        return RolloutView(rollout=mine, waiting=waiting, expected=expected, warnings=warnings)
 
-    def begin(self, request: RolloutRequest) -> Shown:
+    def begin(self, request: RolloutRequest) -> RolloutView:
         """Begin a rollout; its first wave is announced at once if nothing is in the way."""
         now = self._clock.now()
         with self._store.write() as tx:
@@ -85,56 +77,56 @@ class Rollouts:
             said = f"{request.work} of {len(mine.hosts)} hosts, {request.hosts_at_once} at once"
             said = f"{said}: {request.reason}" if request.reason else said
             mine = replace(mine, number=tx.around().number + 1)
-            self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
-            mine = self._conductor.carry_on(tx, mine, now)
+            self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
+            mine = self._engine.carry_on(tx, mine, now)
         return self._shown(mine, now, warnings=warnings)
 
-    def pause(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> Shown:
-        """Withdraw what is announced and not started; `version` is the one that whoever asks has seen."""
+    def pause(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> RolloutView:
+        """Withdraw what is announced and not started; `version` is the one that the caller has seen."""
         now = self._clock.now()
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
             steering.check_running(mine)
             why = f"by {by}: {reason}" if reason else f"by {by}"
-            mine = self._conductor.pause(tx, mine, by=by, why=why, now=now)
+            mine = self._engine.pause(tx, mine, by=by, why=why, now=now)
         return self._shown(mine, now)
 
-    def resume(self, id_: str, *, by: str, version: int | None = None) -> Shown:
+    def resume(self, id_: str, *, by: str, version: int | None = None) -> RolloutView:
         """Go on; what was withdrawn is announced anew with full notice."""
         now = self._clock.now()
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
-            orders = self._conductor.orders_of(tx, mine)
-            quiet = self._conductor.quiet(tx, mine, orders)
+            orders = self._engine.orders_of(tx, mine)
+            quiet = self._engine.quiet(tx, mine, orders)
             mine = steering.resumed(mine, orders, quiet, now=now, policy=self._policy)
             self._check_possible(tx, mine, now)
             mine = steering.with_change(mine, "resumed", by=by, now=now)
-            self._conductor.resume(tx, mine, now)
-            self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
-            mine = self._conductor.carry_on(tx, mine, now)
+            self._engine.resume(tx, mine, now)
+            self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
+            mine = self._engine.carry_on(tx, mine, now)
         return self._shown(mine, now)
 
-    def abort(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> Shown:
-        """Give up what has not started; what has is finished first."""
+    def abort(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> RolloutView:
+        """Abandon what has not started; what has is finished first."""
         now = self._clock.now()
         why = f"by {by}: {reason}" if reason else f"by {by}"
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
-            self._conductor.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
-            mine = steering.aborted(mine, self._conductor.orders_of(tx, mine), why=why, now=now)
+            self._engine.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
+            mine = steering.aborted(mine, self._engine.orders_of(tx, mine), why=why, now=now)
             mine = steering.with_change(mine, "aborted", by=by, now=now)
-            self._conductor.resume(tx, mine, now)
-            self._conductor.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
-            mine = self._conductor.carry_on(tx, mine, now)
+            self._engine.resume(tx, mine, now)
+            self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
+            mine = self._engine.carry_on(tx, mine, now)
         return self._shown(mine, now)
 
-    def rollout(self, id_: str, *, expected: bool = False) -> Shown:
+    def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:
         """Show one rollout; on demand with what is expected of its coming waves, which costs a forecast."""
         now = self._clock.now()
         times: tuple[Expected, ...] = ()
         with self._store.read() as snapshot:
             mine = with_notice(snapshot, _existing(snapshot, id_))
-            # Of one that is paused nobody knows when it goes on.
+            # When a paused one goes on is not known.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
                 survey = snapshot.survey(mine.left)
                 mine, times = forecast.forecast(mine, survey, now=now, policy=self._policy)
@@ -142,7 +134,7 @@ class Rollouts:
 
     def rollouts(
         self, *, after: str | None, limit: int, only_open: bool = False
-    ) -> tuple[Sequence[Shown], str | None]:
+    ) -> tuple[Sequence[RolloutView], str | None]:
         """List rollouts, newest first: all, or those that are not over."""
         with self._store.read() as snapshot:
             read = snapshot.page_of_open_rollouts if only_open else snapshot.rollouts
@@ -150,8 +142,8 @@ class Rollouts:
         now = self._clock.now()
         return [self._shown(mine, now) for mine in found], more
 
-    def _shown(self, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()) -> Shown:
-        return Shown(rollout=mine, waiting=planning.reasons(mine, now=now), warnings=warnings)
+    def _shown(self, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()) -> RolloutView:
+        return RolloutView(rollout=mine, waiting=planning.reasons(mine, now=now), warnings=warnings)
 
     def _open(self, tx: Transaction, id_: str, version: int | None) -> Rollout:
         mine = _existing(tx, id_)
@@ -159,7 +151,7 @@ class Rollouts:
         return mine
 
     def _check_possible(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
-        """Refuse to go on with what nobody could begin now: the fleet may have changed meanwhile."""
+        """Refuse to go on with what could not be begun now: the fleet may have changed meanwhile."""
         no_way = planning.impossible(mine, tx.survey(mine.left), now=now, policy=self._policy)
         if no_way:
             raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")
@@ -197,25 +189,19 @@ class Rollouts:
         saved = snapshot.silent_machines(mine.hosts)
         fresh = self._activity.fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in fresh)
-        never = (f"never polled: {_some(silent)}",) if silent else ()
+        never = (f"never polled: {naming.some(silent)}",) if silent else ()
         return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(survey), *never)
 
 
 def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
-    """Say which hosts another rollout has still to do: nobody else would notice before both wait."""
+    """Warn of hosts that another rollout has still to do, before both wait."""
     for other in others:
         to_do = {*other.left, *(host for wave in progress.unfinished(other) for host in wave.hosts)}
         shared = [host for host in mine.hosts if host in to_do]
         if shared:
             also = "is also" if len(shared) == 1 else "are also"
             state = f"rollout {other.id}, which is {'being aborted' if other.aborting else other.state}"
-            yield f"{_some(shared)} {also} in {state}: each waits for the other's orders there"
-
-
-def _some(names: Sequence[str]) -> str:
-    """Name as many as a person reads."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
+            yield f"{naming.some(shared)} {also} in {state}: each waits for the other's orders there"
 
 
 def _wanted_hosts(snapshot: Snapshot, request: RolloutRequest) -> tuple[HostName, ...]:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import httpx
 
-from forewarn.control.webhooks import WHO_ALLOWS
+from forewarn.control.push.webhooks import WHO_ALLOWS
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook
 from forewarn.server.push.lookup import Lookup

@@ -10,19 +10,13 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from forewarn.control.following.recent_records import Tail
-from forewarn.control.signal import waking
-from forewarn.control.webhooks import Webhooks
+from forewarn.control.following.followed_records import FollowedRecords
+from forewarn.control.push.delivery_state import DeliveryState
+from forewarn.control.signal import Signal, waking
 from forewarn.core.errors import LimitReached, Unavailable
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.server.push.delivery import Delivery
-from forewarn.server.push.webhook_sender import (
-    STORE_RETRY,
-    Means,
-    Pace,
-    Push,
-    Run,
-)
+from forewarn.server.push.webhook_sender import STORE_RETRY, Pace, PushContext, Run, WebhookSender
 
 log = logging.getLogger(__name__)
 
@@ -32,22 +26,24 @@ class Pusher:
 
     def __init__(
         self,
+        state: DeliveryState,
+        records: FollowedRecords,
         *,
-        webhooks: Webhooks,
-        tail: Tail,
+        changed: Signal,
         run: Run,
         delivery: Callable[[], Delivery],
         pace: Pace | None = None,
     ) -> None:
         """Take a maker of the delivery: it belongs to the loop that is made here."""
-        self._webhooks = webhooks
-        self._tail = tail
+        self._state = state
+        self._records = records
+        self._webhooks_changed = changed
         self._run = run
         self._make_delivery = delivery
         self._pace = pace or Pace()
-        self._served: dict[WebhookId, tuple[Push, asyncio.Task[None]]] = {}
+        self._served: dict[WebhookId, tuple[WebhookSender, asyncio.Task[None]]] = {}
         self._tried: set[WebhookId] = set()
-        self._known_means: Means | None = None
+        self._known_context: PushContext | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
         self._changed = asyncio.Event()
@@ -66,7 +62,7 @@ class Pusher:
             self._thread.join()
 
     def next_try(self, id_: WebhookId) -> float | None:
-        """Say in how many real seconds a failing webhook is tried again; None if it is not failing."""
+        """Return in how many real seconds a failing webhook is tried again; None if it is not failing."""
         served = self._served.get(id_)
         return None if served is None else served[0].next_try
 
@@ -89,26 +85,26 @@ class Pusher:
             runner.run(self._main())
 
     async def _main(self) -> None:
-        with self._webhooks.changes.listening(waking(self._changed)):
+        with self._webhooks_changed.listening(waking(self._changed)):
             while not self._stopping:
                 self._changed.clear()
                 await self._reload()
                 await self._changed.wait()
         await self._end(list(self._served))
-        if self._known_means is not None:
-            await self._known_means.delivery.close()
+        if self._known_context is not None:
+            await self._known_context.delivery.close()
 
     async def _reload(self) -> None:
         """Have a task for each webhook, and none for one that is gone."""
         try:
-            known = {webhook.id: webhook for webhook in await self._run(self._webhooks.every)}
+            known = {webhook.id: webhook for webhook in await self._run(self._state.every)}
         except Unavailable as error:
             log.warning("webhooks wait for the store: %s", error)
             asyncio.get_running_loop().call_later(STORE_RETRY, self._changed.set)
             return
         await self._end([id_ for id_ in self._served if id_ not in known])
         for id_ in known.keys() - self._served.keys():
-            push = Push(known[id_], self._means())
+            push = WebhookSender(known[id_], self._context())
             self._served[id_] = push, asyncio.create_task(push.forever())
 
     async def _end(self, ids: list[WebhookId]) -> None:
@@ -122,26 +118,26 @@ class Pusher:
                 await push.save()
 
     async def _try_out(self, webhook: Webhook) -> str | None:
-        # Each costs a connection, and a thread if a name is looked up: nobody needs several of the same.
+        # Each costs a connection, and a thread if a name is looked up: several of the same are of no use.
         if webhook.id in self._tried:
             raise LimitReached(f"webhook {webhook.id} is being tried out: wait until that is answered")
         self._tried.add(webhook.id)
         try:
-            error = await self._means().delivery.try_out(webhook)
+            error = await self._context().delivery.try_out(webhook)
         finally:
             self._tried.discard(webhook.id)
         if error is None and webhook.id in self._served:
             self._served[webhook.id][0].hurry()
         return error
 
-    def _means(self) -> Means:
+    def _context(self) -> PushContext:
         # Not before there is a webhook: to read the system's certificates takes a while.
-        if self._known_means is None:
-            self._known_means = Means(
-                webhooks=self._webhooks,
-                tail=self._tail,
+        if self._known_context is None:
+            self._known_context = PushContext(
+                state=self._state,
+                records=self._records,
                 run=self._run,
                 delivery=self._make_delivery(),
                 pace=self._pace,
             )
-        return self._known_means
+        return self._known_context

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from forewarn.clock import monotonic
-from forewarn.control.following.recent_records import Tail
+from forewarn.control.following.followed_records import FollowedRecords
+from forewarn.control.push.delivery_state import DeliveryState
+from forewarn.control.push.webhooks import wanted_by
 from forewarn.control.signal import waking
-from forewarn.control.webhooks import Webhooks, wanted_by
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook
@@ -37,34 +38,34 @@ class Run(Protocol):
 class Pace:
     """How long to wait, in real seconds."""
 
-    first: float = 1.0  # after the first try in vain; then twice as long each time
+    first: float = 1.0  # after the first failed try; then twice as long each time
     longest: float = 3600.0
     save: float = 1.0  # how often deliveries are saved while there are many
 
     def after(self, failures: int) -> float:
-        """Say how long to wait after so many tries in vain; not the same for all, so that they spread."""
+        """Return how long to wait after so many failed tries; not the same for all, so that they spread."""
         # No more doublings than it takes to reach the longest, whatever it is.
         wait = min(self.longest, self.first * 2.0 ** min(failures - 1, 60))
         return wait * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class PushContext:
     """What pushing needs."""
 
-    webhooks: Webhooks
-    tail: Tail
+    state: DeliveryState
+    records: FollowedRecords
     run: Run
     delivery: Delivery
     pace: Pace
 
 
-class Push:
+class WebhookSender:
     """Serves one webhook."""
 
-    def __init__(self, webhook: Webhook, means: Means) -> None:
+    def __init__(self, webhook: Webhook, context: PushContext) -> None:
         self._webhook = webhook
-        self._means = means
+        self._context = context
         self._reached = webhook.delivered  # nothing that is wanted up to it is left to send
         self._sent = self._saved = webhook.delivered
         self._saved_at = monotonic()
@@ -84,7 +85,7 @@ class Push:
     async def forever(self) -> None:
         """Send whatever comes."""
         woken = asyncio.Event()
-        with self._means.tail.listening(waking(woken)):
+        with self._context.records.listening(waking(woken)):
             while True:
                 woken.clear()
                 try:
@@ -97,18 +98,18 @@ class Push:
                     await woken.wait()
 
     async def save(self) -> None:
-        """Keep how far it has come."""
-        sent, webhooks = self._sent, self._means.webhooks
+        """Save how far it has come."""
+        sent, state = self._sent, self._context.state
         if sent != self._saved:
-            await self._means.run(lambda: webhooks.delivered(self._webhook.id, sent))
+            await self._context.run(lambda: state.delivered(self._webhook.id, sent))
             self._saved, self._saved_at = sent, monotonic()
 
     async def _send_on(self) -> bool:
-        """Send what there is; say whether there may be more."""
-        tail, wanted, reached = self._means.tail, wanted_by(self._webhook), self._reached
-        found = tail.recent(reached, wanted)
+        """Send what there is; return whether there may be more."""
+        records, wanted, reached = self._context.records, wanted_by(self._webhook), self._reached
+        found = records.recent(reached, wanted)
         if found is None:
-            found = await self._means.run(lambda: tail.page(reached, wanted, limit=PAGE))
+            found = await self._context.run(lambda: records.page(reached, wanted, limit=PAGE))
         for record in found.records:
             await self._send(record)
         self._reached = found.number
@@ -117,18 +118,18 @@ class Push:
 
     async def _send(self, record: Record) -> None:
         """Send a record until it has arrived."""
-        while (error := await self._means.delivery.send(self._webhook, record)) is not None:
+        while (error := await self._context.delivery.send(self._webhook, record)) is not None:
             await self._failed(error)
         recovered = self._failures > 0
         self._failures, self._tries_at = 0, None
         self._reached = self._sent = record.number
-        if recovered or monotonic() - self._saved_at > self._means.pace.save:
+        if recovered or monotonic() - self._saved_at > self._context.pace.save:
             await self.save()
 
     async def _failed(self, error: str) -> None:
-        """Keep that a try was in vain, and wait for the next."""
+        """Save that a try failed, and wait for the next."""
         self._failures += 1
-        wait = self._means.pace.after(self._failures)
+        wait = self._context.pace.after(self._failures)
         self._tries_at = monotonic() + wait
         self._again.clear()
         log.warning("webhook %s: %s; next try in %.0f s", self._webhook.id, error, wait)
@@ -140,9 +141,9 @@ class Push:
             return
 
     async def _save_failure(self, error: str) -> None:
-        sent, webhooks = self._sent, self._means.webhooks
+        sent, state = self._sent, self._context.state
         try:
-            await self._means.run(lambda: webhooks.failed(self._webhook.id, error, number=sent))
+            await self._context.run(lambda: state.failed(self._webhook.id, error, number=sent))
             self._saved = sent
         except Unavailable as trouble:
             log.warning("that webhook %s fails cannot be saved: %s", self._webhook.id, trouble)

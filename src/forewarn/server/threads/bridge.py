@@ -1,21 +1,21 @@
-"""The way between threads: from the two loops to the worker, and back to the boards."""
+"""The way between threads: from the guest loop to the worker, and back to the board."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from forewarn.control.plane import Plane
+from forewarn.clock import Clock
+from forewarn.control.orders.guest_answers import GuestAnswers
 from forewarn.control.ports.store import Delta
 from forewarn.control.rehearsals.ledger import Account
-from forewarn.core.errors import Unavailable
 from forewarn.core.model.slice import Sent
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.board import Board
 from forewarn.guest.rehearsal.registry import Playhouse
 from forewarn.guest.server import GuestServer
-from forewarn.server.threads.worker import Worker
+from forewarn.server.threads.jobs import Jobs
 
 T = TypeVar("T")
 
@@ -23,120 +23,98 @@ T = TypeVar("T")
 PATIENCE = 30.0
 
 
-class Boards:
-    """The boards, as the worker's thread reaches them: they change on the guest loop only."""
+class GuestLoop:
+    """The loop on which the board changes, as other threads reach it."""
 
-    def __init__(self, board: Board, guest: GuestServer, loop: asyncio.AbstractEventLoop) -> None:
-        self._board = board
-        self._guest = guest
-        self._loop = loop
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
 
-    def publish(self, delta: Delta) -> None:
-        """Show a change; returns when guests are told."""
-        asyncio.run_coroutine_threadsafe(self._guest.apply(delta), self._loop).result(PATIENCE)
+    def do(self, work: Callable[[], T]) -> T:
+        """Do something on the loop, and wait for it."""
 
-    def time_moved(self) -> None:
-        """Let those look again who wait for service time."""
-        self._loop.call_soon_threadsafe(self._guest.time_moved)
-
-    def pending(self) -> bool:
-        """Say whether somebody has polled since the last `take`."""
-        return self._board.unsaved()
-
-    def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
-        """Hand over who has polled since the last call."""
-
-        async def taken() -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
-            return self._guest.take()
-
-        return asyncio.run_coroutine_threadsafe(taken(), self._loop).result(PATIENCE)
-
-    def has_sent(self) -> bool:
-        """Say whether a machine has been sent an event since the last `take_sent`."""
-        return bool(self._board.sent)
-
-    def take_sent(self) -> Sent:
-        """Hand over which events machines have been sent since the last call, and when first."""
-
-        async def taken() -> Sent:
-            return self._guest.take_sent()
-
-        return asyncio.run_coroutine_threadsafe(taken(), self._loop).result(PATIENCE)
-
-    def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
-        """Say when these machines were last seen, as far as that is not handed over yet."""
-        found = ((machine, self._board.last_seen(machine)) for machine in machines)
-        return {machine: at for machine, at in found if at is not None}
-
-
-class Plays:
-    """The rehearsals at the guest endpoint, as the worker's thread reaches them."""
-
-    def __init__(self, playhouse: Playhouse, loop: asyncio.AbstractEventLoop) -> None:
-        self._playhouse = playhouse
-        self._loop = loop
-
-    def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
-        """Give machines a part."""
-        self._do(lambda: self._playhouse.open(project, machines))
-
-    def meet(self, project: ProjectName, faults: Sequence[Fault]) -> None:
-        """Let guests meet these faults from now on, and no others."""
-        self._do(lambda: self._playhouse.meet(project, faults))
-
-    def accounts(self, project: ProjectName) -> Sequence[Account]:
-        """Say what guests have done so far."""
-        return self._do(lambda: self._playhouse.accounts(project))
-
-    def close(self, project: ProjectName) -> None:
-        """Let everybody be answered as ever."""
-        self._do(lambda: self._playhouse.close(project))
-
-    def _do(self, work: Callable[[], T]) -> T:
         async def done() -> T:
             return work()
 
         return asyncio.run_coroutine_threadsafe(done(), self._loop).result(PATIENCE)
 
+    def publish(self, guest: GuestServer, delta: Delta) -> None:
+        """Show a change to guests; returns when it is shown."""
+        asyncio.run_coroutine_threadsafe(guest.apply(delta), self._loop).result(PATIENCE)
 
-class FrontDesk:
-    """The guest endpoint's desk: takes what guests bring to the worker."""
+    def soon(self, work: Callable[[], None]) -> None:
+        """Do something on the loop, and do not wait for it."""
+        self._loop.call_soon_threadsafe(work)
 
-    def __init__(self) -> None:
-        self._plane: Plane | None = None
-        self._worker: Worker | None = None
 
-    def open(self, plane: Plane, worker: Worker) -> None:
-        """Begin to take things; before that everything is turned away."""
-        self._plane, self._worker = plane, worker
+class BoardActivity:
+    """What guests have done, as the worker's thread asks the board."""
+
+    def __init__(self, board: Board, clock: Clock, loop: GuestLoop) -> None:
+        self._board = board
+        self._clock = clock
+        self._loop = loop
+
+    def pending(self) -> bool:
+        """Return whether machines have polled since the last `take`."""
+        return self._board.unsaved()
+
+    def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
+        """Hand over which groups and machines have polled since the last call."""
+        return self._loop.do(lambda: self._board.take(self._clock.now()))
+
+    def has_sent(self) -> bool:
+        """Return whether a machine has been sent an event since the last `take_sent`."""
+        return bool(self._board.sent)
+
+    def take_sent(self) -> Sent:
+        """Hand over which events machines have been sent since the last call, and when first."""
+        return self._loop.do(self._board.take_sent)
+
+    def fresh(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:
+        """Return when these machines were last seen, as far as that is not handed over yet."""
+        found = ((machine, self._board.last_seen(machine)) for machine in machines)
+        return {machine: at for machine, at in found if at is not None}
+
+
+class RehearsalsOnLoop:
+    """The rehearsals at the guest endpoint, as the worker's thread reaches them."""
+
+    def __init__(self, registry: Playhouse, loop: GuestLoop) -> None:
+        self._registry = registry
+        self._loop = loop
+
+    def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
+        """Begin a rehearsal with machines."""
+        self._loop.do(lambda: self._registry.open(project, machines))
+
+    def meet(self, project: ProjectName, faults: Sequence[Fault]) -> None:
+        """Let guests meet these faults from now on, and no others."""
+        self._loop.do(lambda: self._registry.meet(project, faults))
+
+    def accounts(self, project: ProjectName) -> Sequence[Account]:
+        """Return what guests have done so far."""
+        return self._loop.do(lambda: self._registry.accounts(project))
+
+    def close(self, project: ProjectName) -> None:
+        """End a rehearsal."""
+        self._loop.do(lambda: self._registry.close(project))
+
+
+class WorkerCommands:
+    """What guests change, done by the worker."""
+
+    def __init__(self, answers: GuestAnswers, jobs: Jobs) -> None:
+        self._answers = answers
+        self._jobs = jobs
 
     async def enable(self, group: GroupName) -> None:
         """Turn the feature on for a group."""
-        plane, run = self._ready()
-        await run(lambda: plane.enable(group))
+        await self._jobs.run(lambda: self._answers.enable(group))
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         """Let events start early."""
-        plane, run = self._ready()
-        await run(lambda: plane.approve(machine, events, address=address))
+        await self._jobs.run(lambda: self._answers.approve(machine, events, address=address))
 
     async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
-        """Put events off."""
-        plane, run = self._ready()
-        await run(lambda: plane.defer(machine, events))
-
-    def _ready(self) -> tuple[Plane, "Runner"]:
-        if self._plane is None or self._worker is None:
-            raise Unavailable("starting: try again in a moment")
-        return self._plane, Runner(self._worker)
-
-
-class Runner:
-    """Runs a use case on the worker, for a loop that waits."""
-
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-
-    async def __call__(self, job: Callable[[], T], /) -> T:
-        """Return the job's answer once its effect can be seen."""
-        return await asyncio.wrap_future(self._worker.submit(job))
+        """Defer events."""
+        await self._jobs.run(lambda: self._answers.defer(machine, events))

@@ -3,16 +3,13 @@
 import logging
 import queue
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
 
 from forewarn.clock import Clock, ScaledClock, SystemClock
 from forewarn.control.engine.engine import Engine, Stuck
-from forewarn.control.following.board_feed import Feed
+from forewarn.control.following.board_feed import BoardFeed
 from forewarn.core.errors import Unavailable
+from forewarn.server.threads.jobs import Job, Jobs
 
 log = logging.getLogger(__name__)
 
@@ -23,25 +20,15 @@ SAVE_TIME_EVERY = 1.0
 # After a fault of the store.
 RETRY_AFTER = 1.0
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A use case that somebody waits for."""
-
-    work: Callable[[], Any]
-    answer: "Future[Any]"
-
 
 class Worker:
     """Runs use cases in the order they come, and the engine between them."""
 
-    def __init__(self, *, engine: Engine, clock: Clock, feed: Feed) -> None:
+    def __init__(self, jobs: Jobs, *, engine: Engine, clock: Clock, feed: BoardFeed) -> None:
+        self._jobs = jobs
         self._engine = engine
         self._clock = clock
         self._feed = feed
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="forewarn-worker", daemon=True)
         self._next_due: datetime | None = None
         self._more = False  # whether the last tick left something for the next
@@ -62,23 +49,16 @@ class Worker:
         """Why nothing can be saved now, if that is so."""
         return self._trouble
 
-    def submit(self, work: Callable[[], T]) -> "Future[T]":
-        """Have a use case run; its answer comes when the boards show what it has changed."""
-        answer: Future[T] = Future()
-        answer.set_running_or_notify_cancel()
-        self._jobs.put(Job(work, answer))
-        return answer
-
     def stop(self) -> None:
         """Finish what was submitted, save what is only in memory, and end."""
-        self._jobs.put(None)
+        self._jobs.end()
         self._thread.join()
 
     def _run(self) -> None:
         self._tick()
         while True:
             try:
-                job = self._jobs.get(timeout=self._sleep())
+                job = self._jobs.next(timeout=self._sleep())
             except queue.Empty:
                 self._tick()
                 continue
@@ -93,14 +73,14 @@ class Worker:
             # First: a job may start what a jump of the clock has made due.
             self._watch_time(self._clock.now())
             result = job.work()
-        except BaseException as error:  # noqa: BLE001 - the one who waits gets it, whatever it is
+        except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
             job.answer.set_exception(error)
         else:
             self._catch_up()
             job.answer.set_result(result)
 
     def _catch_up(self) -> None:
-        """Bring the boards up to date before anybody is told that something was done."""
+        """Bring the boards up to date before a caller is answered."""
         try:
             self._feed.catch_up()
         except Unavailable as error:
@@ -142,7 +122,7 @@ class Worker:
             self._clock.allow(ahead)
 
     def _sleep(self) -> float:
-        """Say how many real seconds to wait for a job at most."""
+        """Return how many real seconds to wait for a job at most."""
         if self._trouble is not None:
             return RETRY_AFTER
         if self._more:
@@ -165,9 +145,6 @@ class Worker:
 
     def _save_all(self) -> None:
         try:
-            now = self._clock.now()
-            self._engine.save_sent()
-            self._engine.save_activity(now)
-            self._engine.keep_time(now)
+            self._engine.save_all(self._clock.now())
         except Unavailable as error:
             log.warning("the last polls could not be saved: %s", error)

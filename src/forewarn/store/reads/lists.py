@@ -43,8 +43,8 @@ class Lists(Reader):
         return self._page(self._group, query, (_G.name,), after=after, limit=limit)
 
     def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
-        """List hosts by name."""
-        return self._page(HOSTS.read, HOSTS.select(), (_H.name,), after=after, limit=limit)
+        """List hosts by name; for a project, those that carry a machine of it."""
+        return self._page(HOSTS.read, self._my_hosts(), (_H.name,), after=after, limit=limit)
 
     def projects(self) -> Sequence[Project]:
         """List all projects by name."""

@@ -16,8 +16,6 @@ _NOTICES = among(select(_N.event_id, _N.machine_id, _N.sent_at), _N.event_id)
 _R = tables.records.c
 # The history's word, for an event is also deferred together with another one that a guest asked for.
 _DEFERRED = among(select(_R.event_id, _R.at), _R.event_id).where(_R.kind == Kind.EVENT_DEFERRED.value)
-# What was never counted is shown as 0, or a metric would begin in the middle.
-_COUNTED = {Kind.NOTICE_LATE.value: 0, Kind.NOTICE_NEVER.value: 0}
 
 
 class NoticeReads(Reader):
@@ -36,8 +34,3 @@ class NoticeReads(Reader):
         for event, at in self._among(_DEFERRED.order_by(_R.number), {event.upper() for event in events}):
             found.setdefault(event, []).append(moment(at))
         return found
-
-    def tallies(self) -> Mapping[str, int]:
-        """Return how many machines the records of a kind have named, for the kinds that are counted."""
-        query = select(tables.tallies.c.kind, tables.tallies.c.machines)
-        return _COUNTED | {row[0]: row[1] for row in self._all(query)}

@@ -13,7 +13,7 @@ from forewarn.store import tables
 from forewarn.store.reads.cursors import encode, following
 from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.meta import META, Meta
-from forewarn.store.rows.stored import GROUPS
+from forewarn.store.rows.stored import GROUPS, HOSTS
 from forewarn.store.rows.times import moment_or_none
 
 # SQLite takes 32,766 variables in a statement and PostgreSQL 65,535; shorter ones are as fast.
@@ -74,6 +74,12 @@ class Reader:
     def _mine(self, query: Select[Any], project: ColumnElement[Any]) -> Select[Any]:
         """Leave out what is not the project's that this is read for, by the column that says whose it is."""
         return query if self._project is None else query.where(project == self._project)
+
+    def _my_hosts(self) -> Select[Any]:
+        """Select hosts: all, or those that carry a machine of the project that this is read for."""
+        carrying = select(tables.machines.c.host).where(tables.machines.c.project == self._project)
+        hosts = HOSTS.select()
+        return hosts if self._project is None else hosts.where(tables.hosts.c.name.in_(carrying))
 
     def _all(self, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row]:
         return self._connection.execute(query, values).all()

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from sqlalchemy import func, select
 
-from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
@@ -67,7 +66,7 @@ class ReadLater(Mapping[Key, Value]):
 
 
 class SliceReads(NoticeReads, BudgetReads, RoomReads):
-    """The fleet, in part or whole.
+    """A part of the fleet.
 
     What is loaded comes in a fixed order, so that both databases lead to the same decisions.
     """
@@ -114,32 +113,6 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
                 )
             ),
             sent=ReadLater(partial(self.notices, [event.id for event in events])),
-            budgets=budgets,
-            grace=self._meta.grace,
-            holds=self._load_holds(),
-        )
-
-    def everything(self) -> Slice:
-        """Load the whole fleet, every open order and every listed event."""
-        orders = ORDERS.select().where(tables.OPEN_ORDER).order_by(tables.orders.c.number)
-        by_name = MACHINES.select().order_by(tables.machines.c.project, tables.machines.c.key)
-        listed = EVENTS.select().where(tables.LISTED_EVENT).order_by(_E.number, _E.id)
-        hosts = self._list(HOSTS.read, HOSTS.select().order_by(tables.hosts.c.name))
-        groups = self._list(self._group, SELECT_GROUPS.order_by(tables.groups.c.name))
-        projects = self._list(PROJECTS.read, PROJECTS.select().order_by(tables.projects.c.name))
-        machines = self._list(MACHINES.read, by_name)
-        events = self._list(EVENTS.read, listed)
-        budgets = self._load_budgets(groups)
-        return Slice(
-            number=self._meta.number,
-            projects={project.name: project for project in projects},
-            hosts={host.name: host for host in hosts},
-            groups={group.name: group for group in groups},
-            machines={machine.id: machine for machine in machines},
-            orders={order.id: order for order in self._list(ORDERS.read, orders)},
-            events={event.id: event for event in events},
-            listed=_listed(events),
-            room=self._room_for(machines, groups, budgets, hosts=len(hosts)),
             budgets=budgets,
             grace=self._meta.grace,
             holds=self._load_holds(),
@@ -192,11 +165,3 @@ def _targets_of(orders: Iterable[Order]) -> Iterator[HostName]:
 def _by_id(machines: Iterable[Machine]) -> dict[MachineId, Machine]:
     ordered = sorted(machines, key=lambda machine: (machine.name.casefold(), machine.id))
     return {machine.id: machine for machine in ordered}
-
-
-def _listed(events: Iterable[Event]) -> dict[GroupName, dict[int, int]]:
-    listed: dict[GroupName, dict[int, int]] = {}
-    for event in events:
-        domains = listed.setdefault(event.group, {})
-        domains[event.update_domain] = domains.get(event.update_domain, 0) + 1
-    return listed

@@ -1,4 +1,4 @@
-"""The snapshot of control's ports, put together from its parts."""
+"""The snapshots of control's ports, put together from their parts."""
 
 from forewarn.store.reads.due_reads import DueReads
 from forewarn.store.reads.feed_reads import FeedReads
@@ -8,10 +8,13 @@ from forewarn.store.reads.record_reads import RecordReads
 from forewarn.store.reads.rollout_reads import RolloutReads
 from forewarn.store.reads.slice_reads import SliceReads
 from forewarn.store.reads.token_reads import TokenReads
+from forewarn.store.reads.unscoped_reads import UnscopedReads
 from forewarn.store.reads.webhook_reads import WebhookReads
 
 
-class SqlSnapshot(
-    SliceReads, Lookups, Lists, TokenReads, FeedReads, RecordReads, DueReads, WebhookReads, RolloutReads
-):
+class ProjectSnapshot(SliceReads, Lookups, Lists, RecordReads, WebhookReads):
+    """What can be read for a project in one transaction: nothing that is not here can be reached for one."""
+
+
+class SqlSnapshot(ProjectSnapshot, UnscopedReads, TokenReads, FeedReads, DueReads, RolloutReads):
     """All that can be read in one transaction."""

@@ -1,6 +1,6 @@
 """The transaction of control's ports: a snapshot that can be written to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from forewarn.core.model.hold import Grace
 from forewarn.core.retention import Pruning
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
-from forewarn.store.reads.snapshot import SqlSnapshot
+from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
 from forewarn.store.rows.meta import META, Meta
 from forewarn.store.rows.stored import ROLLOUTS, TOKENS
 from forewarn.store.rows.times import micros
@@ -37,7 +37,9 @@ _SAVE_LAST_SEEN = (
 )
 
 
-class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, NoticeWrites, RolloutWrites):
+class ProjectTransaction(
+    ProjectSnapshot, FleetWrites, WorkWrites, WebhookWrites, NoticeWrites, RolloutWrites
+):
     """Reads and writes, one transaction at a time: it holds the lock on the counter from the start."""
 
     def __init__(self, connection: Connection, *, project: ProjectName | None = None) -> None:
@@ -68,6 +70,21 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, Notice
         )
         # A change without a record needs a number too, or it would hide behind the last one.
         return saved + 1 if changes.number == saved and boards_must_know else changes.number
+
+    def _not_before(self, now: datetime) -> datetime:
+        return now if self._meta.reached is None else max(now, self._meta.reached)
+
+    def _save_meta(self, meta: Meta) -> None:
+        self._connection.execute(update(tables.meta), META.write(meta))
+        self._known_meta = meta
+
+
+class SqlTransaction(ProjectTransaction, SqlSnapshot):
+    """The same, for what no project has a share in."""
+
+    def remove_records(self, numbers: Sequence[int]) -> None:
+        """Forget records."""
+        self._delete(tables.records.c.number, numbers)
 
     def save_activity(self, seen: Mapping[GroupName, datetime]) -> None:
         """Save when groups were last active; an older time than the one known changes nothing."""
@@ -108,10 +125,3 @@ class SqlTransaction(SqlSnapshot, FleetWrites, WorkWrites, WebhookWrites, Notice
         self._save_meta(
             replace(self._meta, pruned=pruning.up_to, pruned_unsaid=pruning.unsaid, prune_at=pruning.next_at)
         )
-
-    def _not_before(self, now: datetime) -> datetime:
-        return now if self._meta.reached is None else max(now, self._meta.reached)
-
-    def _save_meta(self, meta: Meta) -> None:
-        self._connection.execute(update(tables.meta), META.write(meta))
-        self._known_meta = meta

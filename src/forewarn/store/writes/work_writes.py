@@ -76,10 +76,6 @@ class WorkWrites(Writer):
         if records:
             self._connection.execute(_INSERT_RECORDS, [RECORDS.write(record) for record in records])
 
-    def remove_records(self, numbers: Sequence[int]) -> None:
-        """Forget records."""
-        self._delete(tables.records.c.number, numbers)
-
     def _wake(self, *, waiting_for: Iterable[GroupName], on: Iterable[HostName], now: datetime) -> None:
         """Have the engine look at every open order that waits for these groups, or is on these hosts."""
         for statement, keys in ((_WAKE_WAITING, waiting_for), (_WAKE_ON, on)):

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from forewarn.control.ports.guests import Activity
-from forewarn.control.ports.store import Snapshot, Store, Transaction
+from forewarn.control.ports.store import Snapshot, Transaction
+from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.draft import Draft
 from forewarn.core.guests import notice
 from forewarn.core.model.event import NoticeSummary
@@ -25,16 +26,12 @@ Item = TypeVar("Item")
 TOGETHER = 10
 
 
-class Conductor:
-    """Looks at a rollout and does what is next."""
+class RolloutEngine(FleetUseCase):
+    """Carries rollouts as far as they can go."""
 
-    def __init__(
-        self, *, store: Store, policy: Policy, activity: Activity, new_id: Callable[[], str]
-    ) -> None:
-        self._store = store
+    def __init__(self, context: Context, *, activity: Activity) -> None:
+        super().__init__(context)
         self._activity = activity
-        self._policy = policy
-        self._new_id = new_id
 
     def look(self, id_: str, now: datetime) -> None:
         """Carry a rollout as far as it can go now."""
@@ -92,25 +89,29 @@ class Conductor:
         self._in_drafts(tx, mine, lifecycle.resume, now)
 
     def _in_drafts(
-        self, tx: Transaction, mine: Rollout, change: Callable[[Draft, OrderId], None], now: datetime
+        self,
+        tx: Transaction,
+        mine: Rollout,
+        change: Callable[[Draft, OrderId], object],
+        now: datetime,
+        *,
+        begun: bool = True,
     ) -> None:
-        """Change all orders of a rollout that are under way."""
+        """Change all open orders of the last wave that have begun, or have not."""
         loaded = self.orders_of(tx, mine).values()
-        for some in _chunks([order.id for order in loaded if order.open and progress.has_begun(order)]):
-            draft = Draft(tx.around(orders=some), now=now, new_id=self._new_id)
-            for order in some:
-                change(draft, order)
-            tx.save(draft.changes())
+        open_ones = [order.id for order in loaded if order.open and progress.has_begun(order) is begun]
+        for some in _chunks(open_ones):
+            with self._saving(tx, tx.around(orders=some), now=now) as draft:
+                for order in some:
+                    change(draft, order)
 
     def withdraw(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
         """Cancel the orders of a rollout that have done nothing yet."""
-        loaded = self.orders_of(tx, mine).values()
-        announced = [order.id for order in loaded if order.open and not progress.has_begun(order)]
-        for some in _chunks(announced):
-            draft = Draft(tx.around(orders=some), now=now, new_id=self._new_id)
-            for order in some:
-                interventions.cancel(draft, order, by=by, why=why)
-            tx.save(draft.changes())
+
+        def cancel(draft: Draft, order: OrderId) -> object:
+            return interventions.cancel(draft, order, by=by, why=why)
+
+        self._in_drafts(tx, mine, cancel, now, begun=False)
 
     def save(
         self,
@@ -124,12 +125,10 @@ class Conductor:
     ) -> Rollout:
         """Save a rollout, with a record if something happened to it."""
         mine = with_notice(tx, mine, of=(WaveState.DONE,))
-        draft = Draft(tx.around(), now=now, new_id=self._new_id)
-        if kind is not None:
-            draft.record(
-                kind, None, by=by, reason=f"rollout {mine.id}: {why}" if why else f"rollout {mine.id}"
-            )
-        tx.save(replace(draft.changes(), rollouts=(mine,)))
+        with self._saving(tx, now=now, rollout=mine) as draft:
+            if kind is not None:
+                reason = f"rollout {mine.id}: {why}" if why else f"rollout {mine.id}"
+                draft.record(kind, None, by=by, reason=reason)
         return mine
 
     def _over(self, tx: Transaction, mine: Rollout, now: datetime) -> Rollout:
@@ -147,9 +146,8 @@ class Conductor:
         request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
         placed: dict[HostName, OrderId] = {}
         for some in _chunks(hosts):
-            draft = Draft(tx.around(hosts=some), now=now, new_id=self._new_id)
-            placed |= {host: self._order(draft, host, mine, request).id for host in some}
-            tx.save(draft.changes())
+            with self._saving(tx, tx.around(hosts=some), now=now) as draft:
+                placed |= {host: self._order(draft, host, mine, request).id for host in some}
         return placed
 
     def _order(self, draft: Draft, host: HostName, mine: Rollout, request: OrderRequest) -> Order:
@@ -178,7 +176,7 @@ def _notice_summary(snapshot: Snapshot, wave: Wave) -> NoticeSummary:
 def _what_is_wrong(
     mine: Rollout, orders_: Orders, quiet: Sequence[Step], now: datetime, policy: Policy
 ) -> str:
-    """Say what must pause a rollout: a failed step, a dead end, or a machine that is not healthy in time."""
+    """Return what must pause a rollout: a failed step, a dead end, a machine that is not healthy in time."""
     if mine.state is not RolloutState.RUNNING or mine.aborting:
         return ""
     found = (
@@ -190,5 +188,5 @@ def _what_is_wrong(
 
 
 def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    for place in range(0, len(items), TOGETHER):
-        yield items[place : place + TOGETHER]
+    for start in range(0, len(items), TOGETHER):
+        yield items[start : start + TOGETHER]

@@ -1,0 +1,85 @@
+"""The use cases that callers reach: those made for their scope, and those for who sees everything."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from forewarn.control import naming
+from forewarn.control.fleet.declaring import FleetCommands
+from forewarn.control.fleet.fleet_views import FleetViews
+from forewarn.control.following.followed_records import FollowedRecords
+from forewarn.control.following.recent_records import RecentRecords
+from forewarn.control.orders.guest_answers import GuestAnswers
+from forewarn.control.orders.host_commands import HostCommands
+from forewarn.control.orders.order_commands import OrderCommands
+from forewarn.control.ports.driver import ExternalReports
+from forewarn.control.ports.guests import Activity
+from forewarn.control.ports.scope import EVERYTHING, Scope
+from forewarn.control.push.webhooks import Webhooks, WebhookTerms
+from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
+from forewarn.control.rehearsals.rehearsals import Rehearsals
+from forewarn.control.rollouts.rollouts import Rollouts
+from forewarn.control.sent_notices import UnsavedNotices
+from forewarn.control.tokens import Tokens
+from forewarn.control.use_case import Context
+from forewarn.control.views import Views
+from forewarn.core.words import ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What the use cases of all callers share."""
+
+    context: Context
+    activity: Activity
+    unsaved: UnsavedNotices
+    external: ExternalReports
+    recent: RecentRecords
+    webhooks: WebhookTerms
+    rehearsals: OpenRehearsals
+
+
+class CallerUseCases:
+    """What a caller may ask for."""
+
+    def __init__(self, shared: Shared, scope: Scope = EVERYTHING) -> None:
+        context = shared.context
+        self._shared = shared
+        self.scope = scope
+        self.orders = OrderCommands(context, scope, external=shared.external)
+        self.views = Views(context, scope, activity=shared.activity, unsaved=shared.unsaved)
+        self.records = FollowedRecords(context, scope, recent=shared.recent)
+        self.webhooks = Webhooks(context, scope, terms=shared.webhooks)
+        self.rehearsals = Rehearsals(context, scope, open_ones=shared.rehearsals)
+
+    def narrowed(self, project: ProjectName | None) -> "CallerUseCases":
+        """Return the same for one project alone; NotFound if the scope does not have it."""
+        if project is None:
+            return self
+        with self._shared.context.store.scoped(self.scope).read() as snapshot:
+            naming.check_project(snapshot, project, scope=self.scope)
+        return CallerUseCases(self._shared, self.scope.narrowed(project))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetUseCases:
+    """What only callers may ask for who see everything."""
+
+    declarations: FleetCommands
+    hosts: HostCommands
+    views: FleetViews
+    rollouts: Rollouts
+    tokens: Tokens
+    guests: GuestAnswers
+
+    @classmethod
+    def made(cls, shared: Shared, *, new_secret: Callable[[], str]) -> "FleetUseCases":
+        """Make them; `new_secret` makes random texts that cannot be guessed."""
+        context = shared.context
+        return cls(
+            declarations=FleetCommands(context, webhooks_changed=shared.webhooks.changed),
+            hosts=HostCommands(context),
+            views=FleetViews(context),
+            rollouts=Rollouts(context, activity=shared.activity),
+            tokens=Tokens(context, new_secret=new_secret),
+            guests=GuestAnswers(context),
+        )

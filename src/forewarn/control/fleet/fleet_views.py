@@ -1,0 +1,71 @@
+"""What operators can ask about the fleet as a whole."""
+
+from collections.abc import Mapping, Sequence
+
+from forewarn.control import naming
+from forewarn.control.use_case import FleetUseCase
+from forewarn.core.fleet import machines
+from forewarn.core.model.declaration import FleetSpec, GroupSpec
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Hold
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import GroupKind, HostName
+
+
+class FleetViews(FleetUseCase):
+    """The use cases that read what belongs to no project."""
+
+    def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
+        """List hosts."""
+        with self._store.read() as snapshot:
+            return snapshot.hosts(after=after, limit=limit)
+
+    def host(self, name: str) -> tuple[Host, Sequence[Machine]]:
+        """Show one host and what it carries."""
+        with self._store.read() as snapshot:
+            around = snapshot.around(hosts=[HostName(name)])
+            if HostName(name) not in around.hosts:
+                raise naming.unknown_host(snapshot, name)
+        carried = [machine for machine in around.machines.values() if machine.host == name]
+        return around.hosts[HostName(name)], sorted(carried, key=lambda machine: machine.name.casefold())
+
+    def fleet(self) -> FleetSpec:
+        """Show the fleet as it would be declared now."""
+        with self._store.read() as snapshot:
+            whole = snapshot.everything()
+        groups = [group for group in whole.groups.values() if group.kind is not GroupKind.STANDALONE]
+        return FleetSpec(
+            projects=tuple(whole.projects[name] for name in sorted(whole.projects)),
+            groups=tuple(_group_spec(group) for group in sorted(groups, key=lambda group: group.name)),
+            hosts=tuple(sorted(whole.hosts)),
+            machines=tuple(
+                machines.spec_of(machine, whole.groups[machine.group])
+                for machine in sorted(whole.machines.values(), key=lambda each: (each.project, each.name))
+            ),
+        )
+
+    def holds(self) -> Sequence[Hold]:
+        """List what is held, oldest first."""
+        with self._store.read() as snapshot:
+            return list(snapshot.around().holds.values())
+
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Count what there is, for the metrics."""
+        with self._store.read() as snapshot:
+            return snapshot.counts()
+
+    def tallies(self) -> Mapping[str, int]:
+        """Count what has happened, for the metrics."""
+        with self._store.read() as snapshot:
+            return snapshot.tallies()
+
+
+def _group_spec(group: Group) -> GroupSpec:
+    return GroupSpec(
+        name=group.name,
+        kind=group.kind,
+        update_domains=group.update_domains,
+        project=group.project,
+        policy=group.policy,
+    )

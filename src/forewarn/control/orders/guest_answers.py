@@ -1,0 +1,69 @@
+"""What guests change: their first poll enables their group, and they approve or defer its events."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from forewarn.control.ports.store import Snapshot
+from forewarn.control.use_case import FleetUseCase
+from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.guests import listening
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.machine import Machine
+from forewarn.core.orders import lifecycle
+from forewarn.core.words import ApprovedBy, EventId, GroupName, MachineId
+
+
+class GuestAnswers(FleetUseCase):
+    """The use cases of guests, each for the group of the machine that asks."""
+
+    def enable(self, group: GroupName) -> None:
+        """Take the first poll of a group."""
+        with self._store.write() as tx:
+            around = tx.around(groups=[group])
+            if group not in around.groups:
+                raise NotFound("Not found")
+            with self._saving(tx, around) as draft:
+                listening.enable(draft, draft.groups[group], policy=self._policy)
+
+    def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
+        """Approve all of these events, or none if one never was of the machine's group."""
+        with self._store.write() as tx:
+            caller, known = _events_known_to(tx, machine, events)
+            live = [event for event in known.values() if event.listed]
+            with self._saving(tx, tx.around(orders=[event.order for event in live])) as draft:
+                for event in sorted(live, key=lambda each: each.number):
+                    word = Approval(by=caller.name, kind=ApprovedBy.GUEST, at=draft.now, address=address)
+                    # The approval of one may have ended another.
+                    if draft.events[event.id].listed:
+                        lifecycle.approve(draft, draft.events[event.id], word, policy=self._policy)
+
+    def defer(self, machine: MachineId, events: Mapping[EventId, int]) -> None:
+        """Defer events by so many seconds: each once, up to its group's limit; all of them or none."""
+        with self._store.write() as tx:
+            caller, known = _events_known_to(tx, machine, list(events))
+            for event in known.values():
+                if not event.listed:
+                    raise Conflict(f"event {event.id} is over")
+            with self._saving(tx, tx.around(orders=[event.order for event in known.values()])) as draft:
+                for id_, seconds in events.items():
+                    lifecycle.defer(
+                        draft,
+                        draft.events[EventId(id_.upper())],
+                        by=caller.name,
+                        wanted=timedelta(seconds=seconds),
+                        policy=self._policy,
+                    )
+
+
+def _events_known_to(
+    tx: Snapshot, machine: MachineId, events: Sequence[EventId]
+) -> tuple[Machine, dict[EventId, Event]]:
+    """Find events that are or were of a machine's group; Invalid for one that never was."""
+    caller = tx.machine_by_id(machine)
+    if caller is None:
+        raise NotFound("Not found")
+    known = {event.id: event for event in tx.events_of_group(caller.group, events)}
+    for wanted in events:
+        if wanted.upper() not in known:
+            raise Invalid(f"event {wanted} is not known")
+    return caller, known

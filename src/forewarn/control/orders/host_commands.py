@@ -1,0 +1,54 @@
+"""What operators order for hosts, and what they hold."""
+
+from forewarn.control import naming
+from forewarn.control.orders.order_commands import Placed
+from forewarn.control.ports.scope import EVERYTHING
+from forewarn.control.use_case import FleetUseCase
+from forewarn.core.admission import holds
+from forewarn.core.admission.timing import check_deadline
+from forewarn.core.model.hold import Hold
+from forewarn.core.orders import requests
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import Action, HostName, ProjectName, Work
+
+
+class HostCommands(FleetUseCase):
+    """The use cases about orders on hosts, and about holds."""
+
+    def order_host(
+        self, name: str, action: Action, request: OrderRequest, *, work: Work | None = None
+    ) -> Placed:
+        """Order something to be done to a host and all it carries."""
+        host = HostName(name)
+        check_deadline(request.terms.deadline, now=self._clock.now())
+        with self._store.write() as tx:
+            around = tx.around(hosts=[host])
+            if host not in around.hosts:
+                raise naming.unknown_host(tx, name)
+            with self._saving(tx, around) as draft:
+                order = requests.on_host(draft, host, action, request, work=work, policy=self._policy)
+        return Placed(order=order, events=draft.events_of(order.id))
+
+    def hold(self, request: OrderRequest, *, project: ProjectName | None, host: HostName | None) -> Hold:
+        """Let nothing new be announced or started: anywhere, in a project, or on a host."""
+        with self._store.write() as tx:
+            naming.check_host(tx, host, scope=EVERYTHING)
+            if project is not None and project not in {known.name for known in tx.projects()}:
+                raise naming.unknown_project(tx, project)
+            with self._saving(tx, tx.around(hosts=[] if host is None else [host])) as draft:
+                return holds.put(
+                    draft,
+                    Hold(
+                        id=self._new_id(),
+                        reason=request.reason,
+                        by=request.by,
+                        at=draft.now,
+                        project=project,
+                        host=host,
+                    ),
+                )
+
+    def release(self, hold: str, *, by: str) -> Hold:
+        """Lift a hold."""
+        with self._store.write() as tx, self._saving(tx) as draft:
+            return holds.release(draft, hold, by=by)

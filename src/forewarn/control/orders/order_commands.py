@@ -1,0 +1,139 @@
+"""What people order for machines, and what they say about orders and events."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from forewarn.control import naming
+from forewarn.control.ports.driver import ExternalReports
+from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.control.use_case import Context, ScopedUseCase
+from forewarn.core.access import check_change, check_terms
+from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.order import Order
+from forewarn.core.orders import interventions, lifecycle, reports, requests
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.policy import ONLY_IF_ENABLED
+from forewarn.core.words import Action, ApprovedBy, EventId, EventStatus, OrderId
+
+NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: done at once"
+NEVER_ANNOUNCED = "a start makes no event"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """An order, and the events that announce it so far."""
+
+    order: Order
+    events: tuple[Event, ...] = ()
+
+    @property
+    def why_no_event(self) -> str | None:
+        """Why the order is not announced, or not yet; None if it is."""
+        order = self.order
+        if self.events:
+            return None
+        if order.waiting:
+            return "; ".join(f"{each.what}: {each.reason}" for each in order.waiting)
+        if order.action is Action.START:
+            return NEVER_ANNOUNCED
+        return NOT_ENABLED if order.action in ONLY_IF_ENABLED else order.why or None
+
+
+class OrderCommands(ScopedUseCase):
+    """The use cases about orders on machines, and about events."""
+
+    def __init__(self, context: Context, scope: Scope, *, external: ExternalReports) -> None:
+        super().__init__(context, scope)
+        self._external = external
+
+    def order_machine(self, name: str, action: Action, request: OrderRequest) -> Placed:
+        """Order something to be done to a machine."""
+        if self._scope.caller is not None:
+            check_terms(emergency=request.terms.emergency, driver=request.driver)
+        with self._store.write() as tx:
+            machine = naming.known_machine(tx, name, scope=self._scope)
+            scheduled = tx.scheduled_user_orders(machine.project)
+            with self._saving(tx, tx.around(machines=[machine.id])) as draft:
+                order = requests.on_machine(
+                    draft, machine.id, action, request, scheduled=scheduled, policy=self._policy
+                )
+        return Placed(order=order, events=draft.events_of(order.id))
+
+    def cancel_order(self, order: OrderId, *, by: str) -> Placed:
+        """Cancel an order that has not started."""
+        with self._on_order(order) as draft:
+            ended = interventions.cancel(draft, order, by=by)
+        return Placed(order=ended)
+
+    def retry_order(self, order: OrderId, *, by: str) -> Placed:
+        """Carry out the failed steps of an order once more."""
+        with self._on_order(order) as draft:
+            again = interventions.retry(draft, order, by=by, policy=self._policy)
+        return Placed(order=again, events=draft.events_of(order))
+
+    def abandon_order(self, order: OrderId, *, by: str) -> Placed:
+        """Abandon an order that failed."""
+        with self._on_order(order) as draft:
+            ended = interventions.abandon(draft, order, by=by)
+        return Placed(order=ended)
+
+    # Reports of external work
+
+    def complete_order(self, order: OrderId, *, by: str) -> Placed:
+        """Take a report that the work is done."""
+        with self._on_order(order) as draft:
+            after = reports.report_done(draft, order, by=by, policy=self._policy)
+        return Placed(order=after, events=draft.events_of(order))
+
+    def fail_order(self, order: OrderId, *, by: str, why: str) -> Placed:
+        """Take a report that the work failed."""
+        with self._on_order(order) as draft:
+            after = reports.report_failed(draft, order, by=by, why=why, policy=self._policy)
+        return Placed(order=after, events=draft.events_of(order))
+
+    def heartbeat(self, order: OrderId) -> Placed:
+        """Take a report that the work goes on."""
+        with self._on_order(order) as draft:
+            after = reports.heartbeat(draft, order, policy=self._policy)
+            self._external.heard(order)
+        return Placed(order=after, events=draft.events_of(order))
+
+    # Events
+
+    def approve_event(self, event: EventId, *, by: str) -> Event:
+        """Approve as a person; too late is not an error, as for a guest."""
+        with self._store.write() as tx:
+            known = _listed_event(tx, event)
+            with self._saving(tx, tx.around(orders=[known.order])) as draft:
+                word = Approval(by=by, kind=ApprovedBy.PERSON, at=draft.now)
+                lifecycle.approve(draft, draft.events[known.id], word, policy=self._policy)
+        return draft.events[known.id]
+
+    def cancel_event(self, event: EventId, *, by: str) -> Event:
+        """Cancel the order of an event, with all its events."""
+        with self._store.write() as tx:
+            known = _listed_event(tx, event)
+            if known.status is not EventStatus.SCHEDULED:
+                raise Conflict(f"event {known.id} is {known.status}, too late to cancel")
+            check_change(tx.order(known.order), project=self._scope.caller)
+            with self._saving(tx, tx.around(orders=[known.order])) as draft:
+                interventions.cancel(draft, known.order, by=by)
+        return draft.events[known.id]
+
+    @contextmanager
+    def _on_order(self, order: OrderId) -> Iterator[Draft]:
+        with self._store.write() as tx:
+            check_change(naming.known_order(tx, order), project=self._scope.caller)
+            with self._saving(tx, tx.around(orders=[order])) as draft:
+                yield draft
+
+
+def _listed_event(tx: ScopedSnapshot, event: EventId) -> Event:
+    known = naming.known_event(tx, event)
+    if not known.listed:
+        raise Conflict(f"event {known.id} is over: {known.why}")
+    return known

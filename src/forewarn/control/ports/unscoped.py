@@ -1,0 +1,112 @@
+"""How is read what no project has a share in: what falls due, rollouts, tokens."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from forewarn.core.access import Token
+from forewarn.core.model.group import Group
+from forewarn.core.model.hold import Grace
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.survey import HostSurvey
+from forewarn.core.words import HostName, MachineId, MachineName, OrderId
+
+
+class DueReads(Protocol):
+    """Reads what the engine goes by."""
+
+    def due_orders(self, now: datetime, *, limit: int) -> Sequence[OrderId]:
+        """List open orders that fall due by now, the longest due first."""
+        ...
+
+    def next_order_due(self) -> datetime | None:
+        """Return when the next open order falls due."""
+        ...
+
+    def driven_orders(self, *, driver: str) -> Sequence[Order]:
+        """List open orders whose work a driver does, oldest first."""
+        ...
+
+    def open_orders(self, among: Iterable[OrderId]) -> frozenset[OrderId]:
+        """Find which of these orders are open."""
+        ...
+
+    def idle_groups(self, *, since: datetime, limit: int) -> Sequence[Group]:
+        """List enabled groups whose last saved activity is not after a moment, the longest idle first."""
+        ...
+
+    def next_group_ready(self, *, after: datetime) -> datetime | None:
+        """Return when the next group becomes ready, of those that become so after a moment."""
+        ...
+
+    def oldest_activity(self) -> datetime | None:
+        """Return when the enabled group that has been silent for longest was last active."""
+        ...
+
+    def reached(self) -> datetime | None:
+        """Return the service time reached; None in a new store."""
+        ...
+
+    def grace(self) -> Grace | None:
+        """Return how unapproved starts are held, if they are."""
+        ...
+
+
+class RolloutReads(Protocol):
+    """Reads rollouts, and what is decided about them by."""
+
+    def rollout(self, rollout: str) -> Rollout | None:
+        """Find a rollout, open or over; ids in any case."""
+        ...
+
+    def rollouts(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
+        """List rollouts, newest first."""
+        ...
+
+    def page_of_open_rollouts(self, *, after: str | None, limit: int) -> tuple[Sequence[Rollout], str | None]:
+        """List rollouts that are not over, newest first, and return the cursor of the next page."""
+        ...
+
+    def open_rollouts(self) -> Sequence[Rollout]:
+        """List rollouts that are not over, the oldest first."""
+        ...
+
+    def due_rollouts(self, now: datetime, *, limit: int) -> Sequence[str]:
+        """List open rollouts that fall due by now, the longest due first.
+
+        Saving an order makes its rollout due, and any change to the fleet makes those due that are blocked.
+        """
+        ...
+
+    def next_rollout_due(self) -> datetime | None:
+        """Return when the next open rollout falls due."""
+        ...
+
+    def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
+        """Find orders, open or over."""
+        ...
+
+    def silent_machines(self, hosts: Sequence[HostName]) -> Mapping[MachineId, MachineName]:
+        """Find the machines on these hosts that were never seen, as far as that is saved."""
+        ...
+
+    def survey(self, hosts: Sequence[HostName]) -> HostSurvey:
+        """Load what a decision about work on these hosts needs; unknown ones are left out."""
+        ...
+
+
+class TokenReads(Protocol):
+    """Reads tokens."""
+
+    def tokens(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
+        """List tokens, the oldest first, revoked ones too."""
+        ...
+
+    def tokens_in_force(self) -> Sequence[Token]:
+        """List the tokens that were not revoked, the oldest first; some may have expired."""
+        ...
+
+    def has_tokens(self) -> bool:
+        """Return whether a token was ever made."""
+        ...

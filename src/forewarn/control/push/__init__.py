@@ -1,0 +1,1 @@
+"""Webhooks: declaring them, and what is kept of how they are served."""

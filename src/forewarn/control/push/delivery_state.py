@@ -1,0 +1,45 @@
+"""What is kept of how webhooks are served."""
+
+from collections.abc import Sequence
+
+from forewarn.control.ports.store import Transaction
+from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
+from forewarn.control.use_case import FleetUseCase
+from forewarn.core.model.webhook import Webhook, WebhookId
+from forewarn.core.push import webhooks as rules
+from forewarn.core.words import Kind
+
+
+class DeliveryState(FleetUseCase):
+    """The use cases of the pusher, which serves all webhooks."""
+
+    def every(self) -> Sequence[Webhook]:
+        """List all webhooks."""
+        with self._store.read() as snapshot:
+            return snapshot.webhooks(project=None, after=None, limit=MOST_WEBHOOKS)[0]
+
+    def delivered(self, id_: WebhookId, number: int) -> None:
+        """Save that everything up to a number was delivered."""
+        with self._store.write() as tx:
+            before = tx.webhook(id_)
+            if before is None:
+                return
+            after = rules.delivered(before, number)
+            if before.said:
+                self._record(tx, Kind.WEBHOOK_RECOVERED, after, f"{named(after)} takes records again")
+            tx.save_webhook(after)
+
+    def failed(self, id_: WebhookId, error: str, *, number: int) -> None:
+        """Save that a try failed; of a webhook that goes on failing there is one record."""
+        with self._store.write() as tx:
+            before = tx.webhook(id_)
+            if before is None:
+                return
+            after = rules.failed(before, error, number=number, now=self._clock.now())
+            if after.said and not before.said:
+                self._record(tx, Kind.WEBHOOK_FAILING, after, f"{named(after)}: {error}")
+            tx.save_webhook(after)
+
+    def _record(self, tx: Transaction, kind: Kind, webhook: Webhook, reason: str) -> None:
+        with self._saving(tx) as draft:
+            draft.record(kind, webhook, reason=reason)

@@ -1,0 +1,183 @@
+"""The rehearsals that are going on: kept in memory alone.
+
+What is lost with a restart is only that answers are spoiled, and the client that rehearses asks for it again;
+a rehearsal that is not asked for again ends by itself, so that no guest is misled for long.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.control.rehearsals.ledger import Account
+from forewarn.control.use_case import Context, FleetUseCase
+from forewarn.core.errors import Conflict
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.orders import interventions
+from forewarn.core.rehearsal.faults import Fault
+from forewarn.core.words import Kind, MachineId, OrderId, OrderState, ProjectName
+
+# Until a rehearsal must be asked for again; real seconds.
+LEASE = 30.0
+# Of those that people have ended.
+REMEMBERED = 1000
+# Orders that are looked through for those of a rehearsal, newest first.
+LOOKED_AT = 1000
+NOT_BEGUN = (OrderState.QUEUED, OrderState.ANNOUNCED)
+# The author of the records when no person ended it.
+FOREWARN = "forewarn"
+
+
+class RehearsalEndpoint(Protocol):
+    """The guest endpoint, as far as it takes part in rehearsals: one in a project at a time."""
+
+    def open(self, project: ProjectName, machines: Mapping[MachineId, str]) -> None:
+        """Begin a rehearsal with machines, each with an account under its name."""
+        ...
+
+    def meet(self, project: ProjectName, faults: Sequence[Fault]) -> None:
+        """Let guests meet these faults from now on, and no others."""
+        ...
+
+    def accounts(self, project: ProjectName) -> Sequence[Account]:
+        """Return what guests have done so far."""
+        ...
+
+    def close(self, project: ProjectName) -> None:
+        """End a rehearsal: its machines are answered as all others are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """A scenario that is rehearsed in a project."""
+
+    id: str
+    scenario: str
+    machines: tuple[str, ...]
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRehearsal:
+    """A rehearsal that is going on, and who began it."""
+
+    rehearsal: Rehearsal
+    by: str
+    begun_at: datetime
+    renewed: float = 0.0  # when it was last asked for, in real seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    project: ProjectName
+    was: OpenRehearsal
+    by: str
+    why: str
+
+    @property
+    def reason(self) -> str:
+        scenario = self.was.rehearsal.scenario
+        return f"{scenario}: {self.why}" if self.why else scenario
+
+    def ordered(self, order: Order) -> bool:
+        """Return whether an order was part of it."""
+        same = order.terms.rehearsal == self.was.rehearsal.scenario and order.by == self.was.by
+        return same and order.created_at >= self.was.begun_at
+
+
+class OpenRehearsals(FleetUseCase):
+    """All rehearsals that are going on, by project."""
+
+    def __init__(
+        self, context: Context, *, endpoint: RehearsalEndpoint, monotonic: Callable[[], float]
+    ) -> None:
+        super().__init__(context)
+        self._endpoint = endpoint
+        self._monotonic = monotonic
+        self._open: dict[ProjectName, OpenRehearsal] = {}
+        # What people have ended, and who: a client that does not know it must not begin it again.
+        self._over: deque[tuple[str, str]] = deque(maxlen=REMEMBERED)
+        self._unsettled: deque[_Ended] = deque()
+
+    def get(self, project: ProjectName) -> OpenRehearsal | None:
+        """Return the rehearsal in a project."""
+        return self._open.get(project)
+
+    def ended_by(self, id_: str) -> str | None:
+        """Return who has ended a rehearsal."""
+        return next((by for id_of_it, by in self._over if id_of_it == id_), None)
+
+    def accounts(self, project: ProjectName) -> Sequence[Account]:
+        """Return what the guests of a project have done so far."""
+        return self._endpoint.accounts(project)
+
+    def begin(self, project: ProjectName, opened: OpenRehearsal, machines: Mapping[MachineId, str]) -> None:
+        """Begin a rehearsal."""
+        self._endpoint.open(project, machines)
+        self._open[project] = opened
+
+    def renew(self, project: ProjectName, wanted: Rehearsal) -> None:
+        """Go on with a rehearsal, with these faults."""
+        self._endpoint.meet(project, wanted.faults)
+        self._open[project] = replace(self._open[project], rehearsal=wanted, renewed=self._monotonic())
+
+    def end(self, project: ProjectName, *, by: str) -> list[OrderId]:
+        """End a rehearsal for good; return the orders of it that had not begun and are cancelled."""
+        self._over.append((self._open[project].rehearsal.id, by))
+        self._close(project, by=by)
+        return self._settle()
+
+    def review(self) -> None:
+        """End what is not asked for again, and what goes on in a project that is no longer for rehearsals."""
+        # First what needs no store: while that is away, polls go on being answered.
+        for project, each in tuple(self._open.items()):
+            if self._monotonic() - each.renewed > LEASE:
+                self._close(project, by=FOREWARN, why=f"{each.by} has not been heard of for {LEASE:g} s")
+        self._settle()
+        if not self._open:
+            return
+        with self._store.read() as snapshot:
+            marked = {project.name for project in snapshot.projects() if project.rehearsal}
+        for project in self._open.keys() - marked:
+            self._close(project, by=FOREWARN, why="the project is not for rehearsals any more")
+        self._settle()
+
+    def _close(self, project: ProjectName, *, by: str, why: str = "") -> None:
+        """Spoil no more answers; the rest takes the store, which may be away."""
+        self._endpoint.close(project)
+        self._unsettled.append(_Ended(project=project, was=self._open.pop(project), by=by, why=why))
+
+    def _settle(self) -> list[OrderId]:
+        """Cancel what has been ordered and not begun, and record the ends."""
+        cancelled: list[OrderId] = []
+        while self._unsettled:
+            ended = self._unsettled[0]
+            cancelled += self._cancelled(ended)
+            with self._store.write() as tx, self._saving(tx) as draft:
+                project = declared_project(tx, ended.project)
+                draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=ended.reason)
+            self._unsettled.popleft()
+        return cancelled
+
+    def _cancelled(self, ended: _Ended) -> Iterator[OrderId]:
+        """Cancel its orders: no client watches any more what they would do to guests that believe them."""
+        with self._store.read() as snapshot:
+            pages = [snapshot.orders(state=state, after=None, limit=LOOKED_AT)[0] for state in NOT_BEGUN]
+        for order in (order for page in pages for order in page if ended.ordered(order)):
+            with suppress(Conflict):  # it has begun since
+                self._cancel(order.id, by=ended.by)
+                yield order.id
+
+    def _cancel(self, order: OrderId, *, by: str) -> None:
+        with self._store.write() as tx, self._saving(tx, tx.around(orders=[order])) as draft:
+            interventions.cancel(draft, order, by=by)
+
+
+def declared_project(snapshot: ScopedSnapshot, name: ProjectName) -> Project | None:
+    """Find a project."""
+    return next((project for project in snapshot.projects() if project.name == name), None)

@@ -1,0 +1,68 @@
+"""How a use case loads and saves: what its scope sees, or everything."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from forewarn.control.ports.clock import Clock
+from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.store import ScopedTransaction, Store
+from forewarn.core.draft import Draft
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.slice import Slice
+from forewarn.core.policy import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What every use case works with."""
+
+    store: Store
+    clock: Clock
+    policy: Policy
+    new_id: Callable[[], str]
+
+
+class UseCase:
+    """Decides on drafts, and saves them."""
+
+    def __init__(self, context: Context) -> None:
+        self._clock = context.clock
+        self._policy = context.policy
+        self._new_id = context.new_id
+
+    @contextmanager
+    def _saving(
+        self,
+        tx: ScopedTransaction,
+        around: Slice | None = None,
+        *,
+        now: datetime | None = None,
+        rollout: Rollout | None = None,
+    ) -> Iterator[Draft]:
+        """Save what is decided on a part of the fleet, with a rollout that was; None: only records."""
+        draft = self._draft(tx.around() if around is None else around, now=now)
+        yield draft
+        changes = draft.changes()
+        tx.save(changes if rollout is None else replace(changes, rollouts=(rollout,)))
+
+    def _draft(self, around: Slice, *, now: datetime | None = None) -> Draft:
+        return Draft(around, now=now or self._clock.now(), new_id=self._new_id)
+
+
+class ScopedUseCase(UseCase):
+    """A use case that finds and changes what its scope sees, and nothing else."""
+
+    def __init__(self, context: Context, scope: Scope) -> None:
+        super().__init__(context)
+        self._scope = scope
+        self._store = context.store.scoped(scope)
+
+
+class FleetUseCase(UseCase):
+    """A use case about what no project has a share in; never in reach of a project's token."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._store = context.store

@@ -1,0 +1,131 @@
+"""Reading what no project has a share in: the whole fleet, all orders and events, the store itself."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, func, select
+
+from forewarn.core.model.event import Event
+from forewarn.core.model.hold import Grace
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import (
+    EventId,
+    EventStatus,
+    GroupName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineState,
+    OrderId,
+    OrderState,
+)
+from forewarn.store import tables
+from forewarn.store.reads.reader import SELECT_GROUPS, among
+from forewarn.store.reads.slice_reads import SliceReads
+from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
+
+_M, _O, _E = tables.machines.c, tables.orders.c, tables.events.c
+_EVENTS = among(EVENTS.select(), _E.id)
+_ORDERS = among(ORDERS.select(), _O.id)
+_OPEN_ORDERS = among(select(_O.id), _O.id).where(tables.OPEN_ORDER)
+_OPEN = (OrderState.QUEUED, OrderState.ANNOUNCED, OrderState.STARTED, OrderState.FAILED)
+# What was never counted is shown as 0, or a metric would begin in the middle.
+_COUNTED = {Kind.NOTICE_LATE.value: 0, Kind.NOTICE_NEVER.value: 0}
+
+
+class UnscopedReads(SliceReads):
+    """What can be asked for the whole fleet alone."""
+
+    def everything(self) -> Slice:
+        """Load the whole fleet, every open order and every listed event."""
+        orders = ORDERS.select().where(tables.OPEN_ORDER).order_by(tables.orders.c.number)
+        by_name = MACHINES.select().order_by(tables.machines.c.project, tables.machines.c.key)
+        listed = EVENTS.select().where(tables.LISTED_EVENT).order_by(_E.number, _E.id)
+        hosts = self._list(HOSTS.read, HOSTS.select().order_by(tables.hosts.c.name))
+        groups = self._list(self._group, SELECT_GROUPS.order_by(tables.groups.c.name))
+        projects = self._list(PROJECTS.read, PROJECTS.select().order_by(tables.projects.c.name))
+        machines = self._list(MACHINES.read, by_name)
+        events = self._list(EVENTS.read, listed)
+        budgets = self._load_budgets(groups)
+        return Slice(
+            number=self._meta.number,
+            projects={project.name: project for project in projects},
+            hosts={host.name: host for host in hosts},
+            groups={group.name: group for group in groups},
+            machines={machine.id: machine for machine in machines},
+            orders={order.id: order for order in self._list(ORDERS.read, orders)},
+            events={event.id: event for event in events},
+            listed=_listed(events),
+            room=self._room_for(machines, groups, budgets, hosts=len(hosts)),
+            budgets=budgets,
+            grace=self._meta.grace,
+            holds=self._load_holds(),
+        )
+
+    def machine_by_id(self, machine: MachineId) -> Machine | None:
+        """Find a machine by its id."""
+        return self._find(MACHINES.read, MACHINES.select().where(_M.id == machine.lower()))
+
+    def orders_by_id(self, orders: Iterable[OrderId]) -> Mapping[OrderId, Order]:
+        """Find orders, open or over."""
+        return {order.id: order for order in self._load(ORDERS.read, _ORDERS, orders)}
+
+    def open_orders(self, among: Iterable[OrderId]) -> frozenset[OrderId]:
+        """Find which of these orders are open."""
+        ids = sorted({order.upper() for order in among})
+        return frozenset(order for (order,) in self._among(_OPEN_ORDERS, ids))
+
+    def events_of_group(self, group: GroupName, among: Sequence[EventId]) -> Sequence[Event]:
+        """Find which of these ids are or ever were events of the group; ids in any case."""
+        ids = {event.upper() for event in among}
+        found = self._load(EVENTS.read, _EVENTS.where(_E.group_name == group), ids)
+        return sorted(found, key=lambda event: (event.number, event.id))
+
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Count machines, hosts, open orders and listed events by state."""
+        return {
+            "machines": self._count_by(_M.state, MachineState),
+            "hosts": self._count_by(tables.hosts.c.state, HostState),
+            "orders": self._count_by(_O.state, _OPEN, tables.OPEN_ORDER),
+            "events": self._count_by(_E.status, EventStatus, tables.LISTED_EVENT),
+        }
+
+    def _count_by(
+        self, column: Column[Any], states: Iterable[StrEnum], *only: ColumnElement[bool]
+    ) -> Mapping[str, int]:
+        counted = self._all(select(column, func.count()).where(*only).group_by(column))
+        # A state that nothing is in any more must show as 0, or a metric would stay where it was.
+        return {state.value: 0 for state in states} | {row[0]: row[1] for row in counted}
+
+    def reached(self) -> datetime | None:
+        """Return the service time that has been reached; None in a new store."""
+        return self._meta.reached
+
+    def grace(self) -> Grace | None:
+        """Return until when unapproved starts are deferred, if they are."""
+        return self._meta.grace
+
+    def applied_fleet(self) -> str | None:
+        """Return the digest of the fleet file last applied."""
+        return self._meta.applied_fleet
+
+    def lineage(self) -> str:
+        """Return a text that is this store's alone: a copy restored from a backup has another."""
+        return self._meta.lineage
+
+    def tallies(self) -> Mapping[str, int]:
+        """Return how many machines the records of a kind have named, for the kinds that are counted."""
+        query = select(tables.tallies.c.kind, tables.tallies.c.machines)
+        return _COUNTED | {row[0]: row[1] for row in self._all(query)}
+
+
+def _listed(events: Iterable[Event]) -> dict[GroupName, dict[int, int]]:
+    listed: dict[GroupName, dict[int, int]] = {}
+    for event in events:
+        domains = listed.setdefault(event.group, {})
+        domains[event.update_domain] = domains.get(event.update_domain, 0) + 1
+    return listed
