@@ -1,0 +1,96 @@
+"""What a caller can reach: use cases that are made for its scope, and no others."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from forewarn.api.services import ApiParts, Services
+from forewarn.control.callers import FleetUseCases
+from forewarn.control.ports.scope import EVERYTHING, Scope
+from forewarn.control.use_case import FleetUseCase, ScopedUseCase, UseCase
+from forewarn.core.errors import NotFound, Refused
+from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
+from tests.harness import Service
+from tests.served import Health, Nobody, Worker
+from tests.stores import sqlite_url
+from tests.tenants import A, B, two_projects
+
+# What a project's snapshot gives of others: numbers alone, and what the rules need to decide.
+NO_PROJECTS_OWN = {"around", "newest", "pruning", "count_webhooks", "scheduled_user_orders"}
+# Of things that were found by the others.
+OF_WHAT_WAS_FOUND = {"notices", "put_off"}
+FOUND_BY_PROJECT = {
+    *("machine", "machines", "last_seen", "group", "groups", "host", "hosts", "projects", "page_of_projects"),
+    *("order", "orders", "event", "events", "events_of_order", "listed_events"),
+    *("history", "following", "count_following", "webhook", "webhooks"),
+}
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(two_projects())
+    yield service
+    service.close()
+
+
+def services(service: Service, scope: Scope) -> Services:
+    return Services(
+        ApiParts(
+            shared=service.shared,
+            fleet=service.fleet,
+            run=Worker(service),
+            pushing=Nobody(),
+            timekeeper=service.time,
+            probes=Health(),
+        ),
+        scope,
+    )
+
+
+def use_cases(of: object) -> dict[str, UseCase]:
+    return {name: each for name, each in vars(of).items() if isinstance(each, UseCase)}
+
+
+@pytest.mark.parametrize("scope", [EVERYTHING, Scope(caller=A), EVERYTHING.narrowed(B)])
+def test_every_use_case_in_reach_of_a_caller_is_made_for_its_scope(service: Service, scope: Scope) -> None:
+    reached = use_cases(services(service, scope))
+    assert reached.keys() == {"orders", "views", "records", "webhooks", "rehearsals"}
+    for each in reached.values():
+        assert isinstance(each, ScopedUseCase)
+        assert each._scope == scope
+
+
+def test_a_use_case_that_is_made_for_no_scope_is_out_of_reach_of_a_projects_token(service: Service) -> None:
+    unscoped = {type(getattr(service.fleet, name)) for name in FleetUseCases.__dataclass_fields__}
+    assert all(issubclass(each, FleetUseCase) for each in unscoped)
+    mine = services(service, Scope(caller=A))
+    for name in ("fleet", "timekeeper"):
+        with pytest.raises(Refused, match="the people of project a see it alone"):
+            getattr(mine, name)
+        assert getattr(services(service, EVERYTHING), name) is not None
+
+
+def test_an_operator_who_narrows_the_scope_stays_an_operator(service: Service) -> None:
+    narrowed = services(service, EVERYTHING).narrowed(A)
+    assert narrowed.scope == Scope(caller=None, asked=A)
+    assert {view.machine.project for view in narrowed.views.machines(after=None, limit=10)[0]} == {A}
+
+
+def test_a_scope_is_never_widened(service: Service) -> None:
+    mine = services(service, Scope(caller=A))
+    assert mine.narrowed(A).scope.project == A
+    with pytest.raises(NotFound, match=r'^project "b" does not exist'):
+        mine.narrowed(B)
+    with pytest.raises(ValueError, match="b"):
+        Scope(caller=A).narrowed(B)
+
+
+def test_each_read_of_a_projects_snapshot_is_known_to_leave_out_what_is_not_its_own() -> None:
+    def public(each: type) -> set[str]:
+        return {name for name in dir(each) if not name.startswith("_")}
+
+    assert public(ProjectSnapshot) == NO_PROJECTS_OWN | OF_WHAT_WAS_FOUND | FOUND_BY_PROJECT
+    unscoped = public(SqlSnapshot) - public(ProjectSnapshot)
+    assert {"tokens", "rollouts", "everything", "since", "counts", "due_orders"} <= unscoped
