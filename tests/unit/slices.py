@@ -169,7 +169,7 @@ class Fleet:
 
     def waits(self, order: OrderId) -> list[str]:
         """Why an order waits: `what: reason`."""
-        return [f"{wait.what}: {wait.reason}" for wait in self.draft.orders[order].waiting]
+        return list(map(str, self.draft.orders[order].waiting))
 
     def history(self, *kinds: Kind) -> list[str]:
         """The reasons of the records of some kinds, oldest first."""

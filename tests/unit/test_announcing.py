@@ -35,7 +35,7 @@ def at_night(work: timedelta = timedelta(minutes=5)) -> Timing:
 
 def reasons(footprint: Footprint, *, now: datetime = NOON, **more: object) -> list[str]:
     proposal = Proposal(host="host-1", footprint=footprint, **more)  # type: ignore[arg-type]
-    return [f"{wait.what}: {wait.reason}" for wait in announcing.why_not(proposal, now=now)]
+    return list(map(str, announcing.why_not(proposal, now=now)))
 
 
 # Rule 4

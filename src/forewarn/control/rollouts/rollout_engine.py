@@ -184,7 +184,7 @@ def _what_is_wrong(
         *progress.stuck(mine, orders_),
         *health.unwell(mine, orders_.values(), quiet, now=now, policy=policy).values(),
     )
-    return f"{found[0].what}: {found[0].reason}" if found else ""
+    return f"{found[0]}" if found else ""
 
 
 def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

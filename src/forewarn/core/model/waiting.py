@@ -15,3 +15,6 @@ class Waiting:
     group: GroupName | None = None  # the group whose events it waits for, if that is the cause
     stuck: bool = False  # nothing that is under way will change it: a person must
     until: datetime | None = None  # from then on it no longer holds, also if it was not looked at again
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.reason}"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order
+from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import events, stages, steps
 from forewarn.core.words import GroupKind, HostName, Kind, MachineId, OrderId, OrderState, StepState
 
@@ -43,7 +43,7 @@ def close(draft: Draft, order: Order, *, why: str, by: str = "", kind: Kind = Ki
     for event in draft.events_of(order.id):
         events.end(draft, event, Kind.EVENT_CANCELLED, why=why, by=by)
     draft.record(kind, order, by=by, reason=why)
-    order = abandon_steps(draft, draft.orders[order.id], why=why)
+    order = _abandon_steps(draft, draft.orders[order.id], why=why)
     return draft.put_order(ended(draft, order, OrderState.CANCELLED, why=why))
 
 
@@ -58,20 +58,17 @@ def _leave(draft: Draft, order: Order, machine: MachineId, *, why: str) -> None:
         return
     for event in draft.events_of(order.id):
         events.take_out(draft, event, machine, why=why)
-    for index, stage in enumerate(order.stages):
-        for step in stage.steps:
-            if step.machine == machine and step.state not in stages.SETTLED:
-                order = stages.put_step(order, index, steps.abandon(draft, order, step, why=why))
-    draft.wake([draft.put_order(order)])
+    draft.wake([draft.put_order(_abandon_steps(draft, order, why=why, of=machine))])
 
 
-def abandon_steps(draft: Draft, order: Order, *, why: str) -> Order:
-    """Make every step of an order moot that is not done."""
-    for index, stage in enumerate(order.stages):
-        for step in stage.steps:
-            if step.state not in stages.SETTLED:
-                order = stages.put_step(order, index, steps.abandon(draft, order, step, why=why))
-    return order
+def _abandon_steps(draft: Draft, order: Order, *, why: str, of: MachineId | None = None) -> Order:
+    """Make every step moot that is not done: of one machine, or of all."""
+
+    def left(step: Step) -> Step:
+        kept = step.state in stages.SETTLED or of not in (None, step.machine)
+        return step if kept else steps.abandon(draft, order, step, why=why)
+
+    return stages.with_steps(order, left)
 
 
 def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:

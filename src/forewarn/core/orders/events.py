@@ -28,41 +28,15 @@ from forewarn.core.words import (
 def announce(
     draft: Draft, order: Order, index: int, steps: Iterable[Step], notice: Notice
 ) -> tuple[Event, ...]:
-    """Announce these steps to their groups, one event for each update domain."""
-    named: dict[tuple[GroupName, int], list[Resource]] = defaultdict(list)
+    """Announce the steps of a stage to their groups, one event for each update domain (rule 3)."""
+    shares: dict[tuple[GroupName, int], list[Step]] = defaultdict(list)
     for step in steps:
-        named[step.group, step.update_domain].append(Resource(machine=step.machine, name=step.name))
-    return tuple(
-        _announce_one(draft, order, index, (group, domain, named[group, domain]), notice)
-        for group, domain in sorted(named)
-    )
+        shares[step.group, step.update_domain].append(step)
+    return tuple(_announce_to(draft, order, index, shares[share], notice) for share in sorted(shares))
 
 
-def _announce_one(
-    draft: Draft,
-    order: Order,
-    index: int,
-    share: tuple[GroupName, int, list[Resource]],
-    notice: Notice,
-) -> Event:
-    group, domain, resources = share
-    event = Event(
-        id=EventId(draft.new_id()),
-        number=draft.number + 1,
-        order=order.id,
-        stage=index,
-        group=group,
-        update_domain=domain,
-        type=notice.type,
-        status=EventStatus.SCHEDULED,
-        source=notice.source,
-        description=notice.description,
-        duration_seconds=notice.duration_seconds,
-        resources=tuple(sorted(resources, key=lambda named: (named.name.casefold(), named.name))),
-        announced_at=draft.now,
-        not_before=whole_second(draft.now + notice.ahead),
-        rule=draft.groups[group].policy.approval,
-    )
+def _announce_to(draft: Draft, order: Order, index: int, share: Sequence[Step], notice: Notice) -> Event:
+    event = _event(draft, order, index, share, notice)
     draft.record(Kind.EVENT_SCHEDULED, event, by=order.by, reason=notice.description)
     if notice.ahead < notice.promised:
         ahead, promised = format_span(notice.ahead), format_span(notice.promised)
@@ -70,6 +44,27 @@ def _announce_one(
         draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
     draft.put_event(event)
     return _approved_already(draft, order, event)
+
+
+def _event(draft: Draft, order: Order, index: int, share: Sequence[Step], notice: Notice) -> Event:
+    named = sorted(share, key=lambda step: (step.name.casefold(), step.name))
+    return Event(
+        id=EventId(draft.new_id()),
+        number=draft.number + 1,
+        order=order.id,
+        stage=index,
+        group=share[0].group,
+        update_domain=share[0].update_domain,
+        type=notice.type,
+        status=EventStatus.SCHEDULED,
+        source=notice.source,
+        description=notice.description,
+        duration_seconds=notice.duration_seconds,
+        resources=tuple(Resource(machine=step.machine, name=step.name) for step in named),
+        announced_at=draft.now,
+        not_before=whole_second(draft.now + notice.ahead),
+        rule=draft.groups[share[0].group].policy.approval,
+    )
 
 
 def _approved_already(draft: Draft, order: Order, event: Event) -> Event:
@@ -95,7 +90,19 @@ def defer(
     All events of the stage move together, for they start together; `latest` is the last moment at which
     they may: the order's deadline, or the end of a window.
     """
-    limit = draft.groups[event.group].policy.defer
+    until = _deferred_until(event, wanted, limit=draft.groups[event.group].policy.defer, latest=latest)
+    for other in stage:
+        later = max(other.not_before, until)
+        deferral = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
+        if later != other.not_before:
+            draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=_granted(deferral))
+        mine = deferral if other.id == event.id else other.deferred
+        draft.put_event(replace(other, not_before=later, deferred=mine))
+
+
+def _deferred_until(
+    event: Event, wanted: timedelta, *, limit: timedelta, latest: datetime | None
+) -> datetime:
     if not limit:
         raise Conflict(f"events of group {event.group} cannot be put off")
     if event.status is not EventStatus.SCHEDULED:
@@ -103,17 +110,12 @@ def defer(
     if event.deferred is not None:
         raise Conflict(f"event {event.id} was put off already by {event.deferred.by}")
     until = whole_second(event.not_before + min(wanted, limit))
-    if latest is not None and latest < until:
-        until = latest.replace(microsecond=0)
-        if until <= event.not_before:
-            raise Conflict(f"event {event.id} cannot be put off: it must start by {format_time(latest)}")
-    for other in stage:
-        later = max(other.not_before, until)
-        put_off = Deferral(by=by, at=draft.now, until=later, since=other.not_before, asked=wanted)
-        if later != other.not_before:
-            draft.record(Kind.EVENT_DEFERRED, other, by=by, reason=_granted(put_off))
-        mine = put_off if other.id == event.id else other.deferred
-        draft.put_event(replace(other, not_before=later, deferred=mine))
+    if latest is None or until <= latest:
+        return until
+    until = latest.replace(microsecond=0)
+    if until <= event.not_before:
+        raise Conflict(f"event {event.id} cannot be put off: it must start by {format_time(latest)}")
+    return until
 
 
 def _granted(deferral: Deferral) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
-from forewarn.core.model.order import Order
+from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import departures, lifecycle, stages
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind, OrderId, OrderState, StageState, StepState
@@ -25,14 +25,16 @@ def cancel(draft: Draft, order: OrderId, *, by: str, why: str = "cancelled") -> 
 def retry(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:
     """Carry out the failed steps of an order once more."""
     mine = _failed(draft, order)
-    for index, stage in enumerate(mine.stages):
-        for step in stage.steps:
-            if step.state is StepState.FAILED:
-                again = replace(step, state=StepState.WAITING, attempt=step.attempt + 1, ended_at=None)
-                mine = stages.put_step(mine, index, again)
+    mine = stages.with_steps(mine, _tried_again)
     draft.record(Kind.ORDER_RETRIED, mine, by=by)
     draft.put_order(replace(mine, state=OrderState.STARTED))
     return lifecycle.advance(draft, order, policy=policy)
+
+
+def _tried_again(step: Step) -> Step:
+    if step.state is not StepState.FAILED:
+        return step
+    return replace(step, state=StepState.WAITING, attempt=step.attempt + 1, ended_at=None)
 
 
 def abandon(draft: Draft, order: OrderId, *, by: str) -> Order:

@@ -195,7 +195,6 @@ def _started(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
         if step.state is StepState.WAITING and not steps.running_elsewhere(draft, step.machine, order):
             order = stages.put_step(order, index, steps.begin(draft, order, step))
             draft.wake(other for other in departures.touching(draft, step.machine) if other.id != order.id)
-    draft.put_order(order)
     for event in _events_of(draft, order, index):
         if _is_over(order, event) and draft.now >= _linger_until(event, policy):
             _finish(draft, order, event)

@@ -50,15 +50,13 @@ def _under_way_outside(draft: Draft, order: OrderId) -> Order:
 
 def step_running(draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime) -> None:
     """Note that a step is under way, and when to ask its driver again."""
-    index, step = _running_step(draft.orders[order], machine)
-    if step is not None:
-        draft.put_order(stages.put_step(draft.orders[order], index, replace(step, look_at=look_at)))
+    if (step := _running_step(draft, order, machine)) is not None:
+        _put(draft, order, replace(step, look_at=look_at))
 
 
 def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "") -> None:
     """Mark a step done, as its driver reports."""
-    mine = draft.orders[order]
-    index, step = _running_step(mine, machine)
+    step = _running_step(draft, order, machine)
     if step is None:
         return
     if step.target is not None and not _can_arrive(draft, step.target):
@@ -66,7 +64,7 @@ def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "")
         step_failed(draft, order, machine, why=why)
         return
     before = draft.machines[machine]
-    draft.put_order(stages.put_step(mine, index, steps.done(draft, mine, step, by=by)))
+    _put(draft, order, steps.done(draft, draft.orders[order], step, by=by))
     host = draft.machines[machine].host
     if host != before.host:
         departures.leave_host(draft, before, why=f"moved to {host}" if host else "evicted", keep=order)
@@ -75,10 +73,8 @@ def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "")
 
 def step_failed(draft: Draft, order: OrderId, machine: MachineId, *, why: str, by: str = "") -> None:
     """Mark a step failed, as its driver reports."""
-    mine = draft.orders[order]
-    index, step = _running_step(mine, machine)
-    if step is not None:
-        draft.put_order(stages.put_step(mine, index, steps.fail(draft, mine, step, why=why, by=by)))
+    if (step := _running_step(draft, order, machine)) is not None:
+        _put(draft, order, steps.fail(draft, draft.orders[order], step, why=why, by=by))
         draft.wake(departures.touching(draft, machine))
 
 
@@ -87,10 +83,17 @@ def _can_arrive(draft: Draft, target: HostName) -> bool:
     return host is not None and host.state is not HostState.FAILED
 
 
-def _running_step(order: Order, machine: MachineId) -> tuple[int, Step | None]:
+def _running_step(draft: Draft, order: OrderId, machine: MachineId) -> Step | None:
     """Find the step; None if it is not running any more: the machine left meanwhile."""
-    for index, stage in enumerate(order.stages):
-        for step in stage.steps:
-            if step.machine == machine and step.state is StepState.RUNNING:
-                return index, step
-    return 0, None
+    mine = (step for step in draft.orders[order].steps if step.machine == machine)
+    return next((step for step in mine if step.state is StepState.RUNNING), None)
+
+
+def _put(draft: Draft, order: OrderId, reported: Step) -> None:
+    """Replace the running step of a machine."""
+
+    def put(step: Step) -> Step:
+        running = step.machine == reported.machine and step.state is StepState.RUNNING
+        return reported if running else step
+
+    draft.put_order(stages.with_steps(draft.orders[order], put))

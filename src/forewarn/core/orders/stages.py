@@ -1,7 +1,7 @@
 """How an order is cut into stages: no stage disturbs two update domains of one group."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from forewarn.core.draft import Draft
@@ -59,6 +59,12 @@ def put_step(order: Order, index: int, step: Step) -> Order:
     stage = order.stages[index]
     steps = tuple(step if step.machine == old.machine else old for old in stage.steps)
     return put_stage(order, index, replace(stage, steps=steps))
+
+
+def with_steps(order: Order, change: Callable[[Step], Step]) -> Order:
+    """Return an order with every step changed."""
+    changed = (replace(stage, steps=tuple(map(change, stage.steps))) for stage in order.stages)
+    return replace(order, stages=tuple(changed))
 
 
 def settled(steps: Iterable[Step]) -> bool:

@@ -87,7 +87,7 @@ def dead_end(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Pol
         if not stuck:
             return ""
         ends += stuck
-    return f"{ends[0].what}: {ends[0].reason}" if ends else ""
+    return f"{ends[0]}" if ends else ""
 
 
 def impossible(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> str:
@@ -97,7 +97,7 @@ def impossible(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: P
     for host in rollout.left:
         timing = candidates.timing(host)
         if timing.announce_at(now) is None:
-            return "; ".join(f"{why.what}: {why.reason}" for why in timing.why_not_announce(host, now=now))
+            return "; ".join(map(str, timing.why_not_announce(host, now=now)))
     # What is under way may make room for others.
     return "" if unfinished(rollout) else dead_end(rollout, survey, now=now, policy=policy)
 

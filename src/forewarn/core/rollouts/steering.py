@@ -58,7 +58,7 @@ def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetim
         raise Conflict(f"rollout {rollout.id} is {rollout.state}, there is nothing to resume{_said(rollout)}")
     for problem in trouble(rollout, orders):
         if _order_of(rollout, HostName(problem.what), orders).open:
-            raise Conflict(f"{problem.what}: {problem.reason}")
+            raise Conflict(f"{problem}")
     abandoned = tuple(HostName(problem.what) for problem in trouble(rollout, orders))
     excused = tuple(health.unwell(rollout, orders.values(), quiet, now=now, policy=policy))
     return replace(
