@@ -24,7 +24,7 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, GroupName, MachineId
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
-from forewarn.guest.rehearsal.registry import Playhouse
+from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.server.wiring import OpenedService
 
 ROUNDS = 5
@@ -110,7 +110,9 @@ def _engine(core: OpenedService) -> Engine:
         drivers=drivers.by_name,
         guests=GuestSaving(context, activity=guests, unsaved=UnsavedNotices(guests)),
         external=ExternalTimeout(context, external=drivers.external),
-        rehearsals=OpenRehearsals(context, endpoint=Playhouse(Board(lineage="")), monotonic=monotonic),
+        rehearsals=OpenRehearsals(
+            context, endpoint=RehearsalRegistry(Board(lineage="")), monotonic=monotonic
+        ),
     )
 
 

@@ -52,7 +52,7 @@ from forewarn.core.words import (
 from forewarn.drivers.external import ExternalDriver
 from forewarn.drivers.simulated import SimulatedDriver
 from forewarn.guest.board.board import Board
-from forewarn.guest.rehearsal.registry import Playhouse
+from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
 
@@ -169,7 +169,7 @@ class Service:
         board = Board(lineage=self.url)
         with store.read() as snapshot:
             board.apply(snapshot.since(0))
-        rehearsals = OpenRehearsals(context, endpoint=Playhouse(board), monotonic=lambda: self.real)
+        rehearsals = OpenRehearsals(context, endpoint=RehearsalRegistry(board), monotonic=lambda: self.real)
         self._make_engine = partial(
             Engine,
             context,

@@ -236,7 +236,7 @@ class Face:
 
     def connections(self, count: int) -> None:
         """Return once so many connections are open."""
-        self._until(lambda: len(self.server._endpoint.connections) == count)
+        self._until(lambda: len(self.server._connections.connections) == count)
 
     def _until(self, true: Callable[[], bool]) -> None:
         async def watch() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from forewarn.guest.http.parser import HEAD_TOO_LARGE, Reader
+from forewarn.guest.http.parser import HEAD_TOO_LARGE, RequestParser
 from forewarn.guest.settings import Limits
 from tests.integration.guest_face import EVENTS, Client, Face, machine, request, serving, with_limits
 
@@ -101,7 +101,7 @@ def assert_no_fault(client: Client) -> None:
 @settings(max_examples=1000, deadline=None)
 @given(pieces=conversation())
 def test_a_request_is_read_the_same_however_it_is_cut(pieces: list[bytes]) -> None:
-    cut, whole = Reader(Limits()), Reader(Limits())
+    cut, whole = RequestParser(Limits()), RequestParser(Limits())
     in_pieces = [item for piece in pieces for item in cut.feed(piece)]
     at_once = whole.feed(b"".join(pieces))
     # How much of a head has come is only known for certain where it begins a piece.

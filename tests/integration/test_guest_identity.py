@@ -9,7 +9,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.words import EventType, GroupKind, Priority
 from forewarn.guest.canonical import canonical
 from forewarn.guest.http.listeners import Listen
-from forewarn.guest.http.request_cache import Known
+from forewarn.guest.http.request_cache import RequestCache
 from forewarn.guest.requests.plan import Poll
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire.instance import InstanceMetadata
@@ -176,7 +176,7 @@ def test_a_known_request_and_the_same_in_pieces_have_the_same_answer() -> None:
 
 
 def test_the_table_of_known_requests_is_bounded_in_number_and_size() -> None:
-    known = Known(capacity=2, longest=10)
+    known = RequestCache(capacity=2, longest=10)
     for data in (b"a", b"b", b"c", b"x" * 11):
         known.learn(data, Poll(version=0))
     assert [known.get(data) is not None for data in (b"a", b"b", b"c", b"x" * 11)] == [

@@ -6,7 +6,7 @@ from typing import Protocol
 from forewarn.core.words import EventId, GroupName, MachineId
 
 
-class Desk(Protocol):
+class GuestCommands(Protocol):
     """Takes what guests bring. Whatever it returns from is saved, and the board shows it."""
 
     async def enable(self, group: GroupName) -> None:

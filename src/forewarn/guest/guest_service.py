@@ -6,18 +6,18 @@ from typing import Any, TypeAlias, TypeVar
 
 from forewarn.core.errors import Conflict, ForewarnError, Invalid, NotFound
 from forewarn.guest.answers import answers
-from forewarn.guest.answers.answers import Answer, Errors
-from forewarn.guest.answers.patience import (
-    Caller,
-    Gone,
-    Patience,
-    seat_of,
+from forewarn.guest.answers.answers import ErrorAnswers, GuestAnswer
+from forewarn.guest.answers.time_cache import TimeCache
+from forewarn.guest.answers.waits import (
+    CallerGone,
+    GuestCaller,
+    Waits,
+    member_of,
 )
-from forewarn.guest.answers.time_cache import Pulse
-from forewarn.guest.board.board import Board, Seat
-from forewarn.guest.commands import Desk
+from forewarn.guest.board.board import Board, BoardMachine
+from forewarn.guest.commands import GuestCommands
 from forewarn.guest.rate_limit import Rate
-from forewarn.guest.rehearsal.faulty_answers import Rehearsing
+from forewarn.guest.rehearsal.faulty_answers import FaultyAnswers
 from forewarn.guest.requests.plan import (
     Approve,
     AskInstance,
@@ -32,95 +32,101 @@ from forewarn.wire import azure, instance
 
 log = logging.getLogger(__name__)
 
-Later: TypeAlias = Coroutine[Any, Any, Answer | None]  # None: hang up
+Later: TypeAlias = Coroutine[Any, Any, GuestAnswer | None]  # None: hang up
 Asked = TypeVar("Asked", Poll, Approve, Defer, Poll | Approve | Defer)
 
 
-class Service:
-    """Answers the requests of known callers from the board, and takes what they bring to the desk."""
+class GuestService:
+    """Answers the requests of known callers from the board, and carries out what they change."""
 
     def __init__(
-        self, board: Board, desk: Desk, *, pulse: Pulse, settings: EndpointSettings, new_id: Callable[[], str]
+        self,
+        board: Board,
+        commands: GuestCommands,
+        *,
+        times: TimeCache,
+        settings: EndpointSettings,
+        new_id: Callable[[], str],
     ) -> None:
         self.settings = settings
-        self.errors = Errors(new_id)
-        self.pulse = pulse
+        self.errors = ErrorAnswers(new_id)
+        self.times = times
         self.board = board
-        self._desk = desk
+        self._commands = commands
         self.polls = 0  # answered with a document, or that it has not changed
         self.approvals = 0
         self._rate = Rate(settings.rate)
         self._interval = self._rate.interval
         self._slack = self._rate.slack
-        self._patience = Patience(board, desk, pulse, settings.limits)
-        self._rehearsing = Rehearsing(
-            self, board=board, pulse=pulse, patience=self._patience, errors=self.errors
-        )
+        self._waits = Waits(board, commands, times, settings.limits)
+        self._faulty = FaultyAnswers(self, board=board, times=times, waits=self._waits, errors=self.errors)
 
-    def quick(self, seat: Seat, poll: Poll) -> bytes | None:
+    def quick(self, member: BoardMachine, poll: Poll) -> bytes | None:
         """Answer a known poll of a known machine; None if it is not that simple.
 
         This runs for nearly every request of a fleet's life, so it does by hand what `begin` and its
         parts do in more words; the tests hold both to the same answers.
         """
-        pulse = self.pulse
-        real = pulse.time()
-        if real != pulse.real or pulse.told:
-            pulse.renew(real)
-        seconds = pulse.seconds
-        audience = seat.audience
-        if audience.ready > seconds or poll.wait is not None or seat.role is not None:
+        times = self.times
+        real = times.time()
+        if real != times.real or times.is_manual:
+            times.renew(real)
+        seconds = times.seconds
+        group = member.group
+        if group.ready > seconds or poll.wait is not None or member.rehearsal is not None:
             return None
-        ahead = seat.due - real
+        ahead = member.due - real
         if ahead <= 0.0:
-            seat.due = real + self._interval
+            member.due = real + self._interval
         elif ahead <= self._slack:
-            seat.due += self._interval
+            member.due += self._interval
         else:
             return None
         self.polls += 1
         board = self.board
-        board.seen[seat] = seconds
-        board.polled[audience] = seconds
-        if not poll.plain and poll.has(board.etag(audience)):
-            return pulse.not_modified + answers.not_modified(audience.etag).rest
-        if seat.told != audience.news:
-            board.tell(seat, poll.version, seconds)
-        return pulse.ok + (audience.rests[poll.version] or board.rest(audience, poll.version))
+        board.seen[member] = seconds
+        board.polled[group] = seconds
+        if not poll.plain and poll.has(board.etag(group)):
+            return times.not_modified + answers.not_modified(group.etag).rest
+        if member.last_sent != group.news:
+            board.note_sent(member, poll.version, seconds)
+        return times.ok + (group.rests[poll.version] or board.rest(group, poll.version))
 
-    def begin(self, plan: Plan, caller: Caller) -> Answer | Later:
+    def begin(self, plan: Plan, caller: GuestCaller) -> GuestAnswer | Later:
         """Answer a request, or say how it will be answered."""
         if isinstance(plan, Refusal) and plan.early:
             return self.errors.refusal(plan)
-        seat = caller.seat
-        if not self._rate.admit(seat or self.board.strangers, self.pulse.beat()):
+        member = caller.member
+        if not self._rate.admit(member or self.board.strangers, self.times.beat()):
             return self.errors.too_many()
-        if seat is None:
+        if member is None:
             return self.errors.not_found()
-        return self._begin(plan, seat, caller)
+        return self._begin(plan, member, caller)
 
-    def _begin(self, plan: Plan, seat: Seat, caller: Caller) -> Answer | Later:
+    def _begin(self, plan: Plan, member: BoardMachine, caller: GuestCaller) -> GuestAnswer | Later:
         match plan:
             case Refusal():
                 return self.errors.refusal(plan)
             case ListVersions():
                 return answers.content(azure.VERSION_LIST)
             case AskInstance():
-                return self._describe(seat, plan)
+                return self._describe(member, plan)
             case Poll() | Approve() | Defer():
-                return self._about_events(seat, plan, caller)
+                return self._about_events(member, plan, caller)
 
-    def _about_events(self, seat: Seat, asked: Poll | Approve | Defer, caller: Caller) -> Answer | Later:
-        self.board.note(seat, self.pulse.seconds)
-        if seat.role is not None:
+    def _about_events(
+        self, member: BoardMachine, asked: Poll | Approve | Defer, caller: GuestCaller
+    ) -> GuestAnswer | Later:
+        self.board.note(member, self.times.seconds)
+        if member.rehearsal is not None:
             return self._guard(self._rehearsed, caller, asked)
         if isinstance(asked, Poll):
-            ready = seat.audience.ready <= self.pulse.seconds
-            if ready and not (asked.wait and asked.has(self.board.etag(seat.audience))):
-                return self.tell(seat, asked)
+            ready = member.group.ready <= self.times.seconds
+            if ready and not (asked.wait and asked.has(self.board.etag(member.group))):
+                return self.document(member, asked)
         return self.answer(caller, asked)
 
-    async def answer(self, caller: Caller, asked: Poll | Approve | Defer) -> Answer | None:
+    async def answer(self, caller: GuestCaller, asked: Poll | Approve | Defer) -> GuestAnswer | None:
         """Answer a request about events as if there were no rehearsals."""
         match asked:
             case Poll():
@@ -130,83 +136,83 @@ class Service:
             case Defer():
                 return await self._guard(self._defer, caller, asked)
 
-    async def _rehearsed(self, caller: Caller, asked: Poll | Approve | Defer) -> Answer | None:
-        role = seat_of(caller).role
-        if role is None:
+    async def _rehearsed(self, caller: GuestCaller, asked: Poll | Approve | Defer) -> GuestAnswer | None:
+        state = member_of(caller).rehearsal
+        if state is None:
             return await self.answer(caller, asked)
-        return await self._rehearsing.answer(caller, asked, role)
+        return await self._faulty.answer(caller, asked, state)
 
-    def _describe(self, seat: Seat, asked: AskInstance) -> Answer:
-        kind = seat.audience.document.kind
+    def _describe(self, member: BoardMachine, asked: AskInstance) -> GuestAnswer:
+        kind = member.group.document.kind
         if asked.field is None:
-            compute = instance.compute(seat.machine, kind, detail=self.settings.instance)
+            compute = instance.compute(member.machine, kind, detail=self.settings.instance)
             return answers.content(azure.compact({"compute": compute} if asked.wrapped else compute))
-        value = instance.compute_field(seat.machine, kind, asked.field)
+        value = instance.compute_field(member.machine, kind, asked.field)
         if isinstance(value, str):
             return answers.content(value.encode(errors="replace"), kind=answers.TEXT)
         return answers.content(azure.compact(value))
 
-    async def _poll(self, caller: Caller, poll: Poll) -> Answer | None:
+    async def _poll(self, caller: GuestCaller, poll: Poll) -> GuestAnswer | None:
         if poll.wait:
-            seat, poll = await self._patience.change(caller, poll)
+            member, poll = await self._waits.change(caller, poll)
         else:
-            seat = await self._patience.ready(caller)
-        if seat.role is not None:  # it was given one while it waited
-            return await self._rehearsing.answer(caller, poll, seat.role)
-        return self.tell(seat, poll)
+            member = await self._waits.ready(caller)
+        if member.rehearsal is not None:  # it was given one while it waited
+            return await self._faulty.answer(caller, poll, member.rehearsal)
+        return self.document(member, poll)
 
-    def tell(self, seat: Seat, poll: Poll) -> Answer:
+    def document(self, member: BoardMachine, poll: Poll) -> GuestAnswer:
         """Answer with the document, or that the caller has it."""
         self.polls += 1
-        etag = self.board.etag(seat.audience)
+        etag = self.board.etag(member.group)
         if poll.has(etag):
             answer = answers.not_modified(etag)
         else:
-            answer = Answer(200, self.board.rest(seat.audience, poll.version))
-            if seat.told != seat.audience.news:
-                self.pulse.beat()
-                self.board.tell(seat, poll.version, self.pulse.seconds)
+            answer = GuestAnswer(200, self.board.rest(member.group, poll.version))
+            if member.last_sent != member.group.news:
+                self.times.beat()
+                self.board.note_sent(member, poll.version, self.times.seconds)
         if poll.wait is None:
             return answer
         return answers.with_header(answer, b"Preference-Applied: wait=%d\r\n" % poll.wait)
 
-    async def _approve(self, caller: Caller, plan: Approve) -> Answer:
-        """Take an approval to the desk; a faulty one is still a request that enables the group."""
+    async def _approve(self, caller: GuestCaller, plan: Approve) -> GuestAnswer:
+        """Approve; a faulty approval is still a request that enables the group."""
         try:
             events = azure.read_start_requests(plan.body)
         except Invalid as fault:
-            await self._patience.enabled(caller)
+            await self._waits.enabled(caller)
             return self.errors.invalid(str(fault))
-        seat = await self._patience.ready(caller)
-        await self._desk.approve(seat.machine.id, events, address=caller.address)
+        member = await self._waits.ready(caller)
+        await self._commands.approve(member.machine.id, events, address=caller.address)
         self.approvals += 1
         return answers.APPROVED
 
-    async def _defer(self, caller: Caller, plan: Defer) -> Answer:
-        """Take a wish for more time to the desk; what cannot be put off is a conflict."""
+    async def _defer(self, caller: GuestCaller, plan: Defer) -> GuestAnswer:
+        """Defer; what cannot be deferred is a conflict."""
         try:
             events = azure.read_defer_requests(plan.body)
         except Invalid as fault:
-            await self._patience.enabled(caller)
+            await self._waits.enabled(caller)
             return self.errors.invalid(str(fault))
-        seat = await self._patience.ready(caller)
+        member = await self._waits.ready(caller)
         try:
-            await self._desk.defer(seat.machine.id, events, address=caller.address)
+            await self._commands.defer(member.machine.id, events, address=caller.address)
         except Conflict as refusal:
             return self.errors.conflict(str(refusal))
         return answers.APPROVED
 
     async def _guard(
-        self, work: Callable[[Caller, Asked], Later], caller: Caller, asked: Asked
-    ) -> Answer | None:
+        self, work: Callable[[GuestCaller, Asked], Later], caller: GuestCaller, asked: Asked
+    ) -> GuestAnswer | None:
         """Turn whatever goes wrong into an answer: the one place where errors become status codes."""
         try:
             return await work(caller, asked)
-        except Gone:
+        except CallerGone:
             return self.errors.not_found()
         except (Invalid, NotFound) as error:
             # A machine that was removed meanwhile is no longer told anything.
-            return self.errors.not_found() if caller.seat is None else self.errors.invalid(str(error))
+            return self.errors.not_found() if caller.member is None else self.errors.invalid(str(error))
         except ForewarnError as error:
             return self.errors.unavailable(str(error))
         except Exception:

@@ -4,7 +4,7 @@
 ROUNDING = 1e-9
 
 
-class Budget:
+class Allowance:
     """What a machine, or all unknown callers together, have taken of what they may take."""
 
     __slots__ = ("connections", "due", "held")
@@ -29,7 +29,7 @@ class Rate:
         self.interval = 1 / per_second if per_second > 0 else 0.0
         self.slack = (burst - 1) * self.interval + ROUNDING
 
-    def admit(self, budget: Budget, now: float) -> bool:
+    def admit(self, budget: Allowance, now: float) -> bool:
         """Take a token if there is one."""
         due = max(budget.due, now)
         if due - now > self.slack:

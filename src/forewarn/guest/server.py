@@ -10,13 +10,13 @@ from forewarn.clock import Clock
 from forewarn.control.ports.store import Delta
 from forewarn.control.rehearsals.ledger import Ledger
 from forewarn.core.words import MachineId
-from forewarn.guest.answers.time_cache import Pulse
+from forewarn.guest.answers.time_cache import TimeCache
 from forewarn.guest.board.board import Board
-from forewarn.guest.commands import Desk
-from forewarn.guest.guest_service import Service
-from forewarn.guest.http.connections import Endpoint
+from forewarn.guest.commands import GuestCommands
+from forewarn.guest.guest_service import GuestService
+from forewarn.guest.http.connections import Connections
 from forewarn.guest.http.listeners import Listen, Listeners
-from forewarn.guest.rehearsal.registry import Play
+from forewarn.guest.rehearsal.registry import GuestRehearsal
 from forewarn.guest.settings import EndpointSettings
 
 
@@ -24,15 +24,21 @@ class GuestServer:
     """Answers guests from a board."""
 
     def __init__(
-        self, board: Board, desk: Desk, *, clock: Clock, settings: EndpointSettings, new_id: Callable[[], str]
+        self,
+        board: Board,
+        commands: GuestCommands,
+        *,
+        clock: Clock,
+        settings: EndpointSettings,
+        new_id: Callable[[], str],
     ) -> None:
         """Make it on the loop it will run on; `new_id` makes GUIDs."""
-        pulse = Pulse(asyncio.get_running_loop(), clock)
-        self._service = Service(board, desk, pulse=pulse, settings=settings, new_id=new_id)
+        times = TimeCache(asyncio.get_running_loop(), clock)
+        self._service = GuestService(board, commands, times=times, settings=settings, new_id=new_id)
         self._board = board
         self._limits = settings.limits
-        self._endpoint = Endpoint(self._service)
-        self._listeners = Listeners(self._endpoint, board)
+        self._connections = Connections(self._service)
+        self._listeners = Listeners(self._connections, board)
 
     @property
     def addresses(self) -> Sequence[tuple[str, int]]:
@@ -52,9 +58,9 @@ class GuestServer:
         """Listen for one machine, on a free port if none is given, and return the URL."""
         return await self._listeners.open_door(machine, port, name=name)
 
-    def play(self, ledger: Ledger) -> Play:
+    def rehearse(self, ledger: Ledger) -> GuestRehearsal:
         """Begin a rehearsal, in which nobody has a part yet."""
-        return Play(self._board, ledger)
+        return GuestRehearsal(self._board, ledger)
 
     def time_moved(self) -> None:
         """Let requests look again that wait for service time; needed when the clock is turned by hand."""
@@ -68,4 +74,4 @@ class GuestServer:
     async def stop(self) -> None:
         """Accept nobody, give the answers that are due, and close."""
         self._listeners.close()
-        await self._endpoint.finish(within=self._limits.stop_seconds)
+        await self._connections.finish(within=self._limits.stop_seconds)

@@ -148,7 +148,7 @@ async def _watch(held: Lock, stopping: asyncio.Event) -> None:
 
 def _greet(opened: OpenedService, parts: Parts, *, operators: str) -> None:
     # From the board: a query for the whole fleet would keep guests waiting.
-    players = [seat.machine for _, seat in sorted(parts.board.ports.items())]
+    players = [member.machine for _, member in sorted(parts.board.ports.items())]
     guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
     database = without_password(opened.settings.database)
     about = f"{len(parts.board)} machines (database {database}, clock {opened.clock.kind})"

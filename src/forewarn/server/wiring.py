@@ -31,7 +31,7 @@ from forewarn.control.tokens import Tokens
 from forewarn.control.use_case import Context
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
-from forewarn.guest.rehearsal.registry import Playhouse
+from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings
 from forewarn.server.health import Health
@@ -140,7 +140,7 @@ def wire(opened: OpenedService) -> Parts:
     recent = RecentRecords(opened.store)
     drivers = Drivers(settings, monotonic=monotonic)
     rehearsals = OpenRehearsals(
-        context, endpoint=RehearsalsOnLoop(Playhouse(board), loop), monotonic=monotonic
+        context, endpoint=RehearsalsOnLoop(RehearsalRegistry(board), loop), monotonic=monotonic
     )
     engine = Engine(
         context,

@@ -42,7 +42,7 @@ class FleetService:
         self._ledger = Ledger()
         self._ledger.attend(self.note)
         # Not through the API: machines join one by one, as the test names them.
-        self._rehearsal = private.guest.play(self._ledger)
+        self._rehearsal = private.guest.rehearse(self._ledger)
         self._faults: dict[int, Fault] = {}
         self.log: list[str] = []
 
@@ -67,7 +67,7 @@ class FleetService:
         return self.do(self._open_endpoint(machine))
 
     async def _open_endpoint(self, machine: str) -> str:
-        self._rehearsal.cast(await self._private.machine_id(machine), machine)
+        self._rehearsal.admit(await self._private.machine_id(machine), machine)
         return await self._private.open_endpoint(machine)
 
     def account(self, machine: str) -> Account:

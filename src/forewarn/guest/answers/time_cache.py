@@ -21,16 +21,16 @@ REASONS = {
 }
 
 
-class Pulse:
+class TimeCache:
     """Real and service time as of the last beat, and how an answer begins in that second."""
 
-    __slots__ = ("_clock", "_common", "_second", "not_modified", "ok", "real", "seconds", "time", "told")
+    __slots__ = ("_clock", "_common", "_second", "is_manual", "not_modified", "ok", "real", "seconds", "time")
 
     def __init__(self, loop: AbstractEventLoop, clock: Clock) -> None:
         self.time = loop.time
         self._clock = clock
-        # A clock that moves only when told may have been told since; asking it costs next to nothing.
-        self.told = clock.speed == 0
+        # A manual clock may have been turned since; asking it costs next to nothing.
+        self.is_manual = clock.speed == 0
         self._second = -1
         self.renew(loop.time())
 
@@ -41,13 +41,13 @@ class Pulse:
         asks the clock once.
         """
         real = self.time()
-        if real != self.real or self.told:
+        if real != self.real or self.is_manual:
             self.renew(real)
         return real
 
     def until(self, seconds: float) -> float | None:
         """Say how long it really takes until a moment of service time; None: until somebody says so."""
-        return None if self.told else max(0.0, seconds - self._clock.seconds()) / self._clock.speed
+        return None if self.is_manual else max(0.0, seconds - self._clock.seconds()) / self._clock.speed
 
     def renew(self, real: float) -> None:
         """Read the time anew."""

@@ -17,10 +17,10 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import EventId, GroupKind, GroupName, MachineId, ProjectName
-from forewarn.guest.board.rehearsal_state import Role
-from forewarn.guest.board.waiting import Waiting
+from forewarn.guest.board.rehearsal_state import RehearsalState
+from forewarn.guest.board.waiting import Waiters
 from forewarn.guest.canonical import canonical
-from forewarn.guest.rate_limit import Budget
+from forewarn.guest.rate_limit import Allowance
 from forewarn.wire.azure import VERSIONS, write_document
 
 Key: TypeAlias = str | int  # an address, or the port of a listener of the machine's own, or its id
@@ -34,8 +34,8 @@ NO_NEWS = 0
 JSON = b"Content-Type: application/json; charset=utf-8\r\n"
 
 
-class Audience:
-    """A group as its guests see it: a document, and whether it is answered yet."""
+class BoardGroup:
+    """A group as its guests see it: its document, and whether it is answered yet."""
 
     __slots__ = ("_named", "document", "etag", "name", "news", "ready", "rests")
 
@@ -74,71 +74,71 @@ class Audience:
         return self._named.get(machine, ())
 
 
-class Seat(Budget):
-    """A machine's place at the board."""
+class BoardMachine(Allowance):
+    """A machine, as its requests are answered."""
 
-    __slots__ = ("audience", "machine", "role", "told")
+    __slots__ = ("group", "last_sent", "machine", "rehearsal")
 
-    def __init__(self, machine: Machine, audience: Audience) -> None:
+    def __init__(self, machine: Machine, group: BoardGroup) -> None:
         super().__init__()
         self.machine = machine
-        self.audience = audience
-        self.told = NO_NEWS  # the state of the events that it was last sent
-        self.role: Role | None = None  # its part in a rehearsal
+        self.group = group
+        self.last_sent = NO_NEWS  # the state of the events that it was last sent
+        self.rehearsal: RehearsalState | None = None  # while it takes part in one
 
 
 class Board:
-    """All seats and audiences; who has polled; who waits for a change."""
+    """All machines and groups; which have polled; which requests wait for a change."""
 
     def __init__(self, *, lineage: str) -> None:
         self._lineage = lineage
-        self._audiences: dict[GroupName, Audience] = {}
-        self._seats: dict[Key, Seat] = {}
-        self._networks: dict[str, dict[Key, Seat]] = {}
-        self.ports: dict[Key, Seat] = {}
-        self.strangers = Budget()  # what all unknown callers share
-        self.waiting: Waiting[Seat] = Waiting()
-        self.polled: dict[Audience, float] = {}
-        self.seen: dict[Seat, float] = {}
+        self._groups: dict[GroupName, BoardGroup] = {}
+        self._members: dict[Key, BoardMachine] = {}
+        self._networks: dict[str, dict[Key, BoardMachine]] = {}
+        self.ports: dict[Key, BoardMachine] = {}
+        self.strangers = Allowance()  # what all unknown callers share
+        self.waiting: Waiters[BoardMachine] = Waiters()
+        self.polled: dict[BoardGroup, float] = {}
+        self.seen: dict[BoardMachine, float] = {}
         self.sent: dict[EventId, dict[MachineId, float]] = {}
         self.number = 0
 
     def __len__(self) -> int:
-        return len(self._seats)
+        return len(self._members)
 
-    def network(self, name: str) -> dict[Key, Seat]:
-        """Return the seats of a network by address: a view that stays up to date."""
+    def network(self, name: str) -> dict[Key, BoardMachine]:
+        """Return the machines of a network by address: a view that stays up to date."""
         return self._networks.setdefault(name, {})
 
-    def audience(self, name: GroupName) -> Audience | None:
-        """Find a group's audience."""
-        return self._audiences.get(name)
+    def group(self, name: GroupName) -> BoardGroup | None:
+        """Find a group."""
+        return self._groups.get(name)
 
     @property
-    def seats(self) -> Mapping[Key, Seat]:
-        """All seats by their machine's id: a view that stays up to date."""
-        return self._seats
+    def members(self) -> Mapping[Key, BoardMachine]:
+        """All machines by id: a view that stays up to date."""
+        return self._members
 
     # What changes.
 
-    def cast(self, machine: MachineId, role: Role | None) -> None:
+    def set_rehearsal(self, machine: MachineId, state: RehearsalState | None) -> None:
         """Give a machine a part in a rehearsal, or take it; no matter if the machine is gone."""
-        seat = self._seats.get(machine)
-        if seat is not None:
-            seat.role = role
-            self.waiting.wake((seat.audience.name,))
+        member = self._members.get(machine)
+        if member is not None:
+            member.rehearsal = state
+            self.waiting.wake((member.group.name,))
 
-    def stir(self, machine: MachineId, role: Role) -> None:
+    def wake_rehearsal(self, machine: MachineId, state: RehearsalState) -> None:
         """Let those look again who wait, if a machine still has this part."""
-        seat = self._seats.get(machine)
-        if seat is not None and seat.role is role:
-            self.waiting.wake((seat.audience.name,))
+        member = self._members.get(machine)
+        if member is not None and member.rehearsal is state:
+            self.waiting.wake((member.group.name,))
 
     def apply(self, delta: Delta) -> None:
         """Bring the board up to date, and wake who waited for it."""
         touched: set[GroupName] = set(delta.removed_groups)
         for group in delta.groups:
-            self._audience(group.name).update(group, delta.events.get(group.name, ()))
+            self._group(group.name).update(group, delta.events.get(group.name, ()))
             touched.add(group.name)
         for gone in delta.removed_machines:
             touched |= self._remove(gone)
@@ -149,88 +149,90 @@ class Board:
         self.number = max(self.number, delta.number)
         self.waiting.wake(touched)
 
-    def _audience(self, name: GroupName) -> Audience:
-        audience = self._audiences.get(name)
-        if audience is None:
-            audience = self._audiences[name] = Audience(name)
-        return audience
+    def _group(self, name: GroupName) -> BoardGroup:
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = BoardGroup(name)
+        return group
 
     def _dismiss(self, name: GroupName) -> None:
-        audience = self._audiences.pop(name, None)
-        if audience is not None:
-            self.polled.pop(audience, None)
+        group = self._groups.pop(name, None)
+        if group is not None:
+            self.polled.pop(group, None)
 
     def _place(self, machine: Machine) -> set[GroupName]:
-        """Give a machine its seat; returns the groups in which somebody may now be another caller."""
-        audience = self._audience(machine.group)
-        machine = _lean(machine, audience)
-        seat = self._seats.get(machine.id)
-        if seat is None:
-            seat = self._seats[machine.id] = Seat(machine, audience)
-            self._reach(seat)
+        """Add or change a machine; return the groups in which a caller may now be another machine."""
+        group = self._group(machine.group)
+        machine = _lean(machine, group)
+        member = self._members.get(machine.id)
+        if member is None:
+            member = self._members[machine.id] = BoardMachine(machine, group)
+            self._reach(member)
             return set()
-        before, seat.machine = seat.machine, machine
+        before, member.machine = member.machine, machine
         if before.project != machine.project:
-            seat.role = None  # the other project may not be for rehearsals
+            member.rehearsal = None  # the other project may not be for rehearsals
         if _whereabouts(before) == _whereabouts(machine):
             return set()
-        self._unreach(before, seat)
-        seat.audience = audience
-        seat.told = NO_NEWS
-        self._reach(seat)
+        self._unreach(before, member)
+        member.group = group
+        member.last_sent = NO_NEWS
+        self._reach(member)
         return {before.group, machine.group}
 
     def _remove(self, machine: MachineId) -> set[GroupName]:
-        seat = self._seats.pop(machine, None)
-        if seat is None:
+        member = self._members.pop(machine, None)
+        if member is None:
             return set()
-        self._unreach(seat.machine, seat)
-        self.seen.pop(seat, None)
-        return {seat.machine.group}
+        self._unreach(member.machine, member)
+        self.seen.pop(member, None)
+        return {member.machine.group}
 
-    def _reach(self, seat: Seat) -> None:
-        machine = seat.machine
+    def _reach(self, member: BoardMachine) -> None:
+        machine = member.machine
         if machine.address is not None:
-            self.network(machine.network)[canonical(machine.address)] = seat
+            self.network(machine.network)[canonical(machine.address)] = member
         if machine.port is not None:
-            self.ports[machine.port] = seat
+            self.ports[machine.port] = member
 
-    def _unreach(self, machine: Machine, seat: Seat) -> None:
-        """Take a seat from where it was, unless another has been given its place since."""
+    def _unreach(self, machine: Machine, member: BoardMachine) -> None:
+        """Remove a machine from where it was reached, unless another is reached there by now."""
         if machine.address is not None:
-            _drop(self.network(machine.network), canonical(machine.address), seat)
+            _drop(self.network(machine.network), canonical(machine.address), member)
         if machine.port is not None:
-            _drop(self.ports, machine.port, seat)
+            _drop(self.ports, machine.port, member)
 
     # What is told.
 
-    def rest(self, audience: Audience, version: int) -> bytes:
+    def rest(self, group: BoardGroup, version: int) -> bytes:
         """Return all of an answer after its opening: headers of its own and the document."""
-        rest = audience.rests[version]
+        rest = group.rests[version]
         if rest is None:
-            body = write_document(audience.document, VERSIONS[version])
-            head = b'ETag: "%b"\r\nContent-Length: %d\r\n\r\n' % (self.etag(audience), len(body))
+            body = write_document(group.document, VERSIONS[version])
+            head = b'ETag: "%b"\r\nContent-Length: %d\r\n\r\n' % (self.etag(group), len(body))
             rest = JSON + head + body
-            rests = audience.rests
-            audience.rests = (*rests[:version], rest, *rests[version + 1 :])
+            rests = group.rests
+            group.rests = (*rests[:version], rest, *rests[version + 1 :])
         return rest
 
-    def etag(self, audience: Audience) -> bytes:
-        """Return the entity tag of an audience's document, without quotes."""
-        if not audience.etag:
-            group_tag = tag(audience.name, born=audience.document.born, lineage=self._lineage)
-            audience.etag = entity_tag(audience.document.incarnation, group_tag).encode()
-        return audience.etag
+    def etag(self, group: BoardGroup) -> bytes:
+        """Return the entity tag of a group's document, without quotes."""
+        if not group.etag:
+            group_tag = tag(group.name, born=group.document.born, lineage=self._lineage)
+            group.etag = entity_tag(group.document.incarnation, group_tag).encode()
+        return group.etag
 
-    def tell(self, seat: Seat, version: int, seconds: float) -> None:
+    def note_sent(self, member: BoardMachine, version: int, seconds: float) -> None:
         """Remember which events a machine is being sent: those that name it, and that its version knows."""
-        audience = seat.audience
-        if self.tell_of(seat, version, audience.naming(seat.machine.id), seconds):
-            seat.told = audience.news
+        group = member.group
+        if self.note_events(member, version, group.naming(member.machine.id), seconds):
+            member.last_sent = group.news
 
-    def tell_of(self, seat: Seat, version: int, events: Iterable[Event], seconds: float) -> bool:
+    def note_events(
+        self, member: BoardMachine, version: int, events: Iterable[Event], seconds: float
+    ) -> bool:
         """Remember that a machine is being sent events; says whether its version knows all of them."""
-        machine, known = seat.machine.id, VERSIONS[version].types
+        machine, known = member.machine.id, VERSIONS[version].types
         whole = True
         for event in events:
             if event.type in known:
@@ -241,15 +243,15 @@ class Board:
 
     # Who has asked.
 
-    def note(self, seat: Seat, seconds: float) -> None:
+    def note(self, member: BoardMachine, seconds: float) -> None:
         """Remember that a machine has polled."""
-        self.seen[seat] = seconds
-        self.polled[seat.audience] = seconds
+        self.seen[member] = seconds
+        self.polled[member.group] = seconds
 
     def last_seen(self, machine: MachineId) -> datetime | None:
         """Say when a machine polled last, if that has not been handed over yet. Any thread may ask."""
-        seat = self._seats.get(machine)
-        at = None if seat is None else self.seen.get(seat)
+        member = self._members.get(machine)
+        at = None if member is None else self.seen.get(member)
         return None if at is None else _moment(at)
 
     def unsaved(self) -> bool:
@@ -261,12 +263,12 @@ class Board:
         # Polls that came together share their moment; a large fleet's are many.
         moments = {at: _moment(at) for at in {*self.polled.values(), *self.seen.values()}}
         groups = {group.name: moments[at] for group, at in self.polled.items()}
-        machines = {seat.machine.id: moments[at] for seat, at in self.seen.items()}
+        machines = {member.machine.id: moments[at] for member, at in self.seen.items()}
         self.polled.clear()
         self.seen.clear()
-        for seat in self.waiting.seats():
-            groups[seat.audience.name] = now
-            machines[seat.machine.id] = now
+        for member in self.waiting.members():
+            groups[member.group.name] = now
+            machines[member.machine.id] = now
         return groups, machines
 
     def take_sent(self) -> dict[EventId, dict[MachineId, datetime]]:
@@ -284,11 +286,11 @@ def _ready(group: Group) -> float:
     return (group.ready_at or group.enabled_at).timestamp()
 
 
-def _lean(machine: Machine, audience: Audience) -> Machine:
+def _lean(machine: Machine, group: BoardGroup) -> Machine:
     """Share what machines have in common, and leave out the host: there may be a hundred thousand."""
     return replace(
         machine,
-        group=audience.name,
+        group=group.name,
         project=ProjectName(intern(machine.project)),
         host=None,
         network=intern(machine.network),
@@ -305,9 +307,9 @@ def _whereabouts(machine: Machine) -> tuple[object, ...]:
     return (machine.group, machine.network, machine.address, machine.port)
 
 
-def _drop(seats: dict[Key, Seat], key: Key, seat: Seat) -> None:
-    if seats.get(key) is seat:
-        del seats[key]
+def _drop(members: dict[Key, BoardMachine], key: Key, member: BoardMachine) -> None:
+    if members.get(key) is member:
+        del members[key]
 
 
 def _moment(seconds: float) -> datetime:

@@ -16,14 +16,14 @@ from forewarn.core.rehearsal.faults import Fault, FaultKind
 FIRST_INCARNATION = 1
 
 
-class Role:
+class RehearsalState:
     """What one machine meets, and an account of what its guest does."""
 
     def __init__(self, machine: str, ledger: Ledger) -> None:
         self.machine = machine
         self.ledger = ledger
         self.faults: tuple[Fault, ...] = ()
-        self.telling = Telling()
+        self.shown = ShownDocuments()
         self._calls: Counter[int] = Counter()
 
     def spoils(self, now: datetime) -> bool:
@@ -50,7 +50,7 @@ class Role:
         return left and fault.concerns(self.machine) and fault.on(now)
 
 
-class Telling:
+class ShownDocuments:
     """What one machine has been told so far, where that is less than is so.
 
     Once a document was twisted the incarnations are numbered here, so that they differ whenever the
@@ -63,7 +63,7 @@ class Telling:
         self._restarted: set[int] = set()
         self.twisted = False
 
-    def tell(self, document: Document, faults: Sequence[Fault], *, now: datetime) -> Document | None:
+    def instead_of(self, document: Document, faults: Sequence[Fault], *, now: datetime) -> Document | None:
         """Return the document to show instead; None if it is to be shown as it is."""
         events = tuple(
             event for event in document.events if not any(fault.hides(event, now) for fault in faults)

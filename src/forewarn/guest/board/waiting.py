@@ -9,7 +9,7 @@ from forewarn.core.words import GroupName
 Who = TypeVar("Who")
 
 
-class Waiting(Generic[Who]):
+class Waiters(Generic[Who]):
     """Who waits, by group. Whoever is woken looks again; nothing is promised about what it finds."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Waiting(Generic[Who]):
     def __bool__(self) -> bool:
         return bool(self._waiters)
 
-    def seats(self) -> Iterator[Who]:
+    def members(self) -> Iterator[Who]:
         """Name everybody who waits."""
         for waiters in self._waiters.values():
             yield from waiters.values()

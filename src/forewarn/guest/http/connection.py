@@ -5,22 +5,22 @@ from collections import deque
 from collections.abc import Mapping
 from typing import cast
 
-from forewarn.guest.answers.answers import Answer, without_body
-from forewarn.guest.board.board import Key, Seat
+from forewarn.guest.answers.answers import GuestAnswer, without_body
+from forewarn.guest.board.board import BoardMachine, Key
 from forewarn.guest.board.waiting import end
 from forewarn.guest.canonical import canonical
-from forewarn.guest.http.connections import Endpoint
-from forewarn.guest.http.parser import TOO_MANY, Reader
+from forewarn.guest.http.connections import Connections
+from forewarn.guest.http.parser import TOO_MANY, RequestParser
 from forewarn.guest.http.watchdog import Watchdog
-from forewarn.guest.rate_limit import Budget
+from forewarn.guest.rate_limit import Allowance
 from forewarn.guest.requests.plan import Poll
-from forewarn.guest.requests.request import Fault, Request
+from forewarn.guest.requests.request import Request, RequestFault
 from forewarn.guest.requests.routes import plan_of
 
 CLOSE = b"Connection: close\r\n"
 KEEP_ALIVE = b"Connection: keep-alive\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-CROWDED = Fault(503, "Too many connections", retry=True)
+CROWDED = RequestFault(503, "Too many connections", retry=True)
 
 
 class Connection(asyncio.Protocol):
@@ -28,19 +28,19 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_began",
+        "_connections",
         "_crowded",
         "_ending",
-        "_endpoint",
         "_key",
         "_known",
         "_limits",
         "_loop",
+        "_members",
         "_payer",
         "_queue",
         "_quiet",
         "_reader",
         "_request",
-        "_seats",
         "_service",
         "_task",
         "_touched",
@@ -54,21 +54,21 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, endpoint: Endpoint, seats: Mapping[Key, Seat], *, key: Key = "") -> None:
-        """Serve whom `seats` knows by this key, or without one by the address it calls from."""
-        self._endpoint = endpoint
+    def __init__(self, endpoint: Connections, members: Mapping[Key, BoardMachine], *, key: Key = "") -> None:
+        """Serve the machine that `members` has by this key, or without one by the address it calls from."""
+        self._connections = endpoint
         self._service = endpoint.service
         self._known = endpoint.known
         self._limits = endpoint.service.settings.limits
-        self._seats = seats
+        self._members = members
         self._key = key
         self._loop = asyncio.get_running_loop()
         # Whose connections this one counts to.
-        self._payer: Budget = endpoint.service.board.strangers
-        self._reader = Reader(self._limits)
-        self._queue: deque[Request | Fault] = deque()
+        self._payer: Allowance = endpoint.service.board.strangers
+        self._reader = RequestParser(self._limits)
+        self._queue: deque[Request | RequestFault] = deque()
         self._request = Request()  # the one that is being answered
-        self._task: asyncio.Task[Answer | None] | None = None
+        self._task: asyncio.Task[GuestAnswer | None] | None = None
         self._watchdog = Watchdog(self._loop, self._check)
         self._began = self._touched = self._loop.time()
         self._quiet = True  # nothing is half read, and nothing waits for its answer
@@ -80,26 +80,26 @@ class Connection(asyncio.Protocol):
         self.address = ""
 
     @property
-    def seat(self) -> Seat | None:
+    def member(self) -> BoardMachine | None:
         """Who calls, at this moment."""
-        return self._seats.get(self._key)
+        return self._members.get(self._key)
 
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Find out who calls."""
         self._transport = cast(asyncio.Transport, transport)
-        self._endpoint.connections.add(self)
+        self._connections.connections.add(self)
         peer = transport.get_extra_info("peername")
         self.address = canonical(peer[0]) if peer else ""
         if self._key == "":
             self._key = self.address
         self._payer.connections += 1
         self._crowded = self._payer.connections > self._limits.connections
-        self._charge(self.seat)
+        self._charge(self.member)
         self._quiet = not self._crowded
         if self._payer.connections > 2 * self._limits.connections:
-            self._transport.abort()  # not even worth telling
+            self._transport.abort()  # not even worth an answer
         self._watchdog.by(self._deadline())
 
     def data_received(self, data: bytes) -> None:
@@ -107,12 +107,12 @@ class Connection(asyncio.Protocol):
         if self._quiet:
             poll = self._known.get(data)
             if poll is not None:
-                seat = self._seats.get(self._key)
-                if seat is not None and seat is self._payer:
-                    answer = self._service.quick(seat, poll)
+                member = self._members.get(self._key)
+                if member is not None and member is self._payer:
+                    answer = self._service.quick(member, poll)
                     if answer is not None:
                         self._transport.write(answer)
-                        self._touched = self._service.pulse.real
+                        self._touched = self._service.times.real
                         return
         self._read(data)
 
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
         """Forget everything."""
         self._ending = True
         self._quiet = False
-        self._endpoint.forget(self)
+        self._connections.forget(self)
         self._payer.connections -= 1
         self._watchdog.stop()
         if self._task is not None:
@@ -194,9 +194,9 @@ class Connection(asyncio.Protocol):
 
     # Reading and answering.
 
-    def _charge(self, seat: Seat | None) -> None:
+    def _charge(self, member: BoardMachine | None) -> None:
         """Count this connection to whoever the caller is now."""
-        payer = seat or self._service.board.strangers
+        payer = member or self._service.board.strangers
         if payer is not self._payer:
             self._payer.connections -= 1
             payer.connections += 1
@@ -239,12 +239,12 @@ class Connection(asyncio.Protocol):
             self._transport.write(CONTINUE)
         self._quiet = not self._reader.partial
 
-    def _serve(self, item: Request | Fault, data: bytes | None) -> None:
-        if isinstance(item, Fault):
+    def _serve(self, item: Request | RequestFault, data: bytes | None) -> None:
+        if isinstance(item, RequestFault):
             self._end_with(item)
             return
         self._request = item
-        self._charge(self.seat)
+        self._charge(self.member)
         if self._crowded:
             self._end_with(CROWDED)
             return
@@ -252,13 +252,13 @@ class Connection(asyncio.Protocol):
         if data is not None and isinstance(plan, Poll) and item.http11 and item.keep_alive:
             self._known.learn(data, plan)
         outcome = self._service.begin(plan, self)
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, GuestAnswer):
             self._send(outcome)
         else:
             self._task = self._loop.create_task(outcome)
             self._task.add_done_callback(self._answered)
 
-    def _answered(self, task: asyncio.Task[Answer | None]) -> None:
+    def _answered(self, task: asyncio.Task[GuestAnswer | None]) -> None:
         self._task = None
         if self._ending or task.cancelled():
             return
@@ -269,7 +269,7 @@ class Connection(asyncio.Protocol):
         self._send(answer)
         self._work()
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: GuestAnswer) -> None:
         request = self._request
         last = not request.keep_alive or (self.leaving and not self._queue)
         if request.method == b"HEAD":
@@ -278,14 +278,14 @@ class Connection(asyncio.Protocol):
         if last:
             self._close()
 
-    def _end_with(self, fault: Fault) -> None:
+    def _end_with(self, fault: RequestFault) -> None:
         """Say what is wrong, and give the client time to read it before the connection breaks."""
         self._write(self._service.errors.fault(fault), CLOSE)
         self._ending = True
         self._transport.write_eof()
         self._watchdog.by(self._deadline())
 
-    def _write(self, answer: Answer, connection: bytes) -> None:
-        pulse = self._service.pulse
-        self._touched = pulse.beat()
-        self._transport.write(pulse.opening(answer.status) + connection + answer.rest)
+    def _write(self, answer: GuestAnswer, connection: bytes) -> None:
+        times = self._service.times
+        self._touched = times.beat()
+        self._transport.write(times.opening(answer.status) + connection + answer.rest)

@@ -4,11 +4,11 @@ import asyncio
 from contextlib import suppress
 from typing import Protocol
 
-from forewarn.guest.guest_service import Service
-from forewarn.guest.http.request_cache import Known
+from forewarn.guest.guest_service import GuestService
+from forewarn.guest.http.request_cache import RequestCache
 
 
-class Open(Protocol):
+class OpenConnection(Protocol):
     """A connection, as far as its end is concerned."""
 
     def finish(self) -> None:
@@ -20,17 +20,17 @@ class Open(Protocol):
         ...
 
 
-class Endpoint:
+class Connections:
     """One service, one table of known requests, many connections."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: GuestService) -> None:
         limits = service.settings.limits
         self.service = service
-        self.known = Known(capacity=limits.known_requests, longest=limits.known_bytes)
-        self.connections: set[Open] = set()
+        self.known = RequestCache(capacity=limits.known_requests, longest=limits.known_bytes)
+        self.connections: set[OpenConnection] = set()
         self._empty = asyncio.Event()
 
-    def forget(self, connection: Open) -> None:
+    def forget(self, connection: OpenConnection) -> None:
         """Strike a connection that has ended from the list."""
         self.connections.discard(connection)
         if not self.connections:

@@ -11,7 +11,7 @@ from forewarn.core.words import MachineId
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.binding import BACKLOG, bind
 from forewarn.guest.http.connection import Connection
-from forewarn.guest.http.connections import Endpoint
+from forewarn.guest.http.connections import Connections
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +37,8 @@ class Listen:
 class Listeners:
     """Opens sockets, and keeps the machines' own in step with the board."""
 
-    def __init__(self, endpoint: Endpoint, board: Board) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: Connections, board: Board) -> None:
+        self._connections = endpoint
         self._board = board
         self._shared: list[asyncio.Server] = []
         self._own: dict[int, asyncio.Server] = {}
@@ -68,15 +68,17 @@ class Listeners:
                 try:
                     await self._open_own(port)
                 except Conflict as error:
-                    self._tell(port, error)
+                    self._warn(port, error)
                 else:
                     self._failed.discard(port)
 
     async def open_door(self, machine: MachineId, port: int, *, name: str) -> str:
         """Open a socket for one machine wherever its fleet file has it, 0 for any port; returns the URL."""
-        seats = self._board.seats
+        members = self._board.members
         for bound in bind(LOOPBACK, port, what=f'machine "{name}": port {port}', change=CHANGE_PORT):
-            self._shared.append(await _serve(bound, lambda: Connection(self._endpoint, seats, key=machine)))
+            self._shared.append(
+                await _serve(bound, lambda: Connection(self._connections, members, key=machine))
+            )
             port = bound.getsockname()[1]
         return f"http://{LOOPBACK}:{port}"
 
@@ -93,25 +95,25 @@ class Listeners:
             return []
         return [port for port in self._board.ports if isinstance(port, int) and port not in self._own]
 
-    def _tell(self, port: int, error: Conflict) -> None:
+    def _warn(self, port: int, error: Conflict) -> None:
         if port not in self._failed:
             self._failed.add(port)
             log.warning("%s", error)
 
     async def _open_shared(self, place: Listen) -> None:
-        seats = self._board.network(place.network)
+        members = self._board.network(place.network)
         for bound in bind(place.host, place.port, what=f"guest address {place}", change=CHANGE_ADDRESS):
             self.addresses.append(bound.getsockname()[:2])
-            self._shared.append(await _serve(bound, lambda: Connection(self._endpoint, seats)))
+            self._shared.append(await _serve(bound, lambda: Connection(self._connections, members)))
 
     async def _open_own(self, port: int) -> None:
         ports = self._board.ports
-        seat = ports.get(port)
-        if seat is None:  # it has left since the last socket was opened
+        member = ports.get(port)
+        if member is None:  # it has left since the last socket was opened
             return
-        what = f'machine "{seat.machine.name}": port {port}'
+        what = f'machine "{member.machine.name}": port {port}'
         for bound in bind(LOOPBACK, port, what=what, change=CHANGE_FILE):
-            self._own[port] = await _serve(bound, lambda: Connection(self._endpoint, ports, key=port))
+            self._own[port] = await _serve(bound, lambda: Connection(self._connections, ports, key=port))
 
 
 async def _serve(bound: socket.socket, connection: Callable[[], Connection]) -> asyncio.Server:

@@ -2,13 +2,13 @@
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from forewarn.guest.requests.request import Fault, Request
+from forewarn.guest.requests.request import Request, RequestFault
 from forewarn.guest.settings import Limits
 
-UNREADABLE = Fault(400, "Bad request. The request is not HTTP/1.1")
-HEAD_TOO_LARGE = Fault(431, "The request line and headers are too large")
-BODY_TOO_LARGE = Fault(413, "The body is too large")
-TOO_MANY = Fault(503, "Too many requests wait for their answers", retry=True)
+UNREADABLE = RequestFault(400, "Bad request. The request is not HTTP/1.1")
+HEAD_TOO_LARGE = RequestFault(431, "The request line and headers are too large")
+BODY_TOO_LARGE = RequestFault(413, "The body is too large")
+TOO_MANY = RequestFault(503, "Too many requests wait for their answers", retry=True)
 
 # A chunked body may come byte by byte, each with five more around it; what is beyond that is padding.
 CHUNK_OVERHEAD = 6
@@ -18,7 +18,7 @@ class _Refused(Exception):
     """Ends the parser's work from inside one of its callbacks."""
 
 
-class Reader:
+class RequestParser:
     """Reads one connection's requests; `partial` while one has begun and not ended."""
 
     __slots__ = (
@@ -42,7 +42,7 @@ class Reader:
         self._parser = HttpRequestParser(self)
         self._over = False  # nothing is read after a last request or a fault
         self._replaying = False
-        self._arrived: list[Request | Fault] = []
+        self._arrived: list[Request | RequestFault] = []
         self.partial = False
         self._start()
 
@@ -70,7 +70,7 @@ class Reader:
         self._over = True
         self.partial = False
 
-    def feed(self, data: bytes) -> list[Request | Fault]:
+    def feed(self, data: bytes) -> list[Request | RequestFault]:
         """Read some bytes; returns the requests that they complete, and a fault as the last of them."""
         arrived = self._arrived = []
         if self.partial:
@@ -122,7 +122,7 @@ class Reader:
         elif self._weight > 2 * limits.head_bytes + CHUNK_OVERHEAD * limits.body_bytes:
             self._fail(BODY_TOO_LARGE)
 
-    def _fail(self, fault: Fault) -> None:
+    def _fail(self, fault: RequestFault) -> None:
         if not self._over:
             self.stop()
             self._arrived.append(fault)
@@ -132,7 +132,7 @@ class Reader:
         if self._head_bytes > self._limits.head_bytes:
             self._refuse(HEAD_TOO_LARGE)
 
-    def _refuse(self, fault: Fault) -> None:
+    def _refuse(self, fault: RequestFault) -> None:
         self._fault = fault
         raise _Refused
 

@@ -3,7 +3,7 @@
 from forewarn.guest.requests.plan import Poll
 
 
-class Known:
+class RequestCache:
     """A bounded table of whole polls, by their bytes.
 
     It holds what is asked, never who asks or what is answered: those are looked up for each request.

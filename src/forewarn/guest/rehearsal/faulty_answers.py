@@ -1,4 +1,4 @@
-"""The guests of machines that play in a rehearsal: answered as ever, but for the faults that are on."""
+"""The answers to machines in a rehearsal: as all others get, but for the faults that are on."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -8,11 +8,11 @@ from forewarn.core.guests.document import Document, resource_names
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal.faults import Fault, FaultKind
 from forewarn.guest.answers import answers
-from forewarn.guest.answers.answers import Answer, Errors
-from forewarn.guest.answers.patience import Caller, Patience, seat_of
-from forewarn.guest.answers.time_cache import Pulse
-from forewarn.guest.board.board import Board, Seat
-from forewarn.guest.board.rehearsal_state import Role
+from forewarn.guest.answers.answers import ErrorAnswers, GuestAnswer
+from forewarn.guest.answers.time_cache import TimeCache
+from forewarn.guest.answers.waits import GuestCaller, Waits, member_of
+from forewarn.guest.board.board import Board, BoardMachine
+from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.guest.requests.plan import Approve, Defer, Poll
 from forewarn.wire import azure
 from forewarn.wire.azure import VERSIONS, write_document
@@ -22,7 +22,7 @@ Asked: TypeAlias = Poll | Approve | Defer
 OK = 200
 NOT_MODIFIED = 304
 PLAIN = "text/plain"
-# What is wrong with a document that is as it should be but for what it tells.
+# What is wrong with a document that is as it should be but for the events it lists.
 MISLEADING = {
     FaultKind.VANISHED: "a document without its events",
     FaultKind.BORN_STARTED: "a document without what is only scheduled",
@@ -31,66 +31,66 @@ MISLEADING = {
 }
 
 
-class Ordinary(Protocol):
-    """How those are answered who play no part."""
+class OrdinaryAnswers(Protocol):
+    """The answers to machines that are in no rehearsal."""
 
-    async def answer(self, caller: Caller, asked: Asked, /) -> Answer | None:
+    async def answer(self, caller: GuestCaller, asked: Asked, /) -> GuestAnswer | None:
         """Answer a request about events."""
         ...
 
-    def tell(self, seat: Seat, poll: Poll, /) -> Answer:
+    def document(self, member: BoardMachine, poll: Poll, /) -> GuestAnswer:
         """Answer with the document, or that the caller has it."""
         ...
 
 
-class Rehearsing:
-    """Answers requests about events of machines that have a role."""
+class FaultyAnswers:
+    """Answers requests about events of machines that take part in a rehearsal."""
 
     def __init__(
-        self, ordinary: Ordinary, *, board: Board, pulse: Pulse, patience: Patience, errors: Errors
+        self, ordinary: OrdinaryAnswers, *, board: Board, times: TimeCache, waits: Waits, errors: ErrorAnswers
     ) -> None:
         self._ordinary = ordinary
         self._board = board
-        self._pulse = pulse
-        self._patience = patience
+        self._times = times
+        self._waits = waits
         self._errors = errors
 
-    async def answer(self, caller: Caller, asked: Asked, role: Role) -> Answer | None:
+    async def answer(self, caller: GuestCaller, asked: Asked, state: RehearsalState) -> GuestAnswer | None:
         """Answer, or with None hang up."""
         if isinstance(asked, Poll):
-            role.ledger.polled(role.machine, now=self._now())
-        return await self._answer(caller, asked, role)
+            state.ledger.polled(state.machine, now=self._now())
+        return await self._answer(caller, asked, state)
 
-    async def _answer(self, caller: Caller, asked: Asked, role: Role) -> Answer | None:
-        met = role.meet(self._now())
+    async def _answer(self, caller: GuestCaller, asked: Asked, state: RehearsalState) -> GuestAnswer | None:
+        met = state.meet(self._now())
         kinds = {fault.kind: fault for fault in met}
         if slow := kinds.get(FaultKind.SLOW):
-            await self._dawdle(caller, role, slow)
-            if seat_of(caller).role is not role:
+            await self._dawdle(caller, state, slow)
+            if member_of(caller).rehearsal is not state:
                 return await self._ordinary.answer(caller, asked)  # the rehearsal is over
         if hang := kinds.get(FaultKind.HANG):
-            await self._hang(caller, role, hang)
+            await self._hang(caller, state, hang)
             return None
         if (refusal := self._refusal(kinds)) is not None:
-            role.ledger.spoiled(role.machine, f"a {refusal.status}")
+            state.ledger.spoiled(state.machine, f"a {refusal.status}")
             return refusal
         if isinstance(asked, Poll):
-            return await self._poll(caller, asked, role, met)
-        return await self._take(caller, asked, role)
+            return await self._poll(caller, asked, state, met)
+        return await self._take(caller, asked, state)
 
-    async def _dawdle(self, caller: Caller, role: Role, slow: Fault) -> None:
-        role.ledger.spoiled(role.machine, "a slow answer")
+    async def _dawdle(self, caller: GuestCaller, state: RehearsalState, slow: Fault) -> None:
+        state.ledger.spoiled(state.machine, "a slow answer")
         ends = self._now() + slow.delay
-        while self._now() < ends and role.still(slow) and not caller.leaving:
-            await self._patience.wait(caller, seat_of(caller), self._pulse.until(ends.timestamp()))
+        while self._now() < ends and state.still(slow) and not caller.leaving:
+            await self._waits.wait(caller, member_of(caller), self._times.until(ends.timestamp()))
 
-    async def _hang(self, caller: Caller, role: Role, hang: Fault) -> None:
-        role.ledger.spoiled(role.machine, "an endpoint that hangs")
-        while (fault := role.still(hang)) and fault.on(self._now()) and not caller.leaving:
-            ends = None if fault.until is None else self._pulse.until(fault.until.timestamp())
-            await self._patience.wait(caller, seat_of(caller), ends)
+    async def _hang(self, caller: GuestCaller, state: RehearsalState, hang: Fault) -> None:
+        state.ledger.spoiled(state.machine, "an endpoint that hangs")
+        while (fault := state.still(hang)) and fault.on(self._now()) and not caller.leaving:
+            ends = None if fault.until is None else self._times.until(fault.until.timestamp())
+            await self._waits.wait(caller, member_of(caller), ends)
 
-    def _refusal(self, kinds: Collection[FaultKind]) -> Answer | None:
+    def _refusal(self, kinds: Collection[FaultKind]) -> GuestAnswer | None:
         """Give what the service itself, or what stands before it, answers in trouble."""
         if FaultKind.TOO_MANY in kinds:
             return self._errors.too_many()
@@ -100,69 +100,75 @@ class Rehearsing:
             return self._errors.unavailable("Service unavailable")
         return None
 
-    async def _take(self, caller: Caller, asked: Approve | Defer, role: Role) -> Answer | None:
+    async def _take(
+        self, caller: GuestCaller, asked: Approve | Defer, state: RehearsalState
+    ) -> GuestAnswer | None:
         answer = await self._ordinary.answer(caller, asked)
         now, what = self._now(), "approval" if isinstance(asked, Approve) else "wish for more time"
         if answer is None or answer.status != OK:
-            role.ledger.spoiled(role.machine, f"a {answer.status if answer else 'silence'} to its {what}")
+            state.ledger.spoiled(state.machine, f"a {answer.status if answer else 'silence'} to its {what}")
             return answer
-        role.ledger.sound(role.machine, now=now)
+        state.ledger.sound(state.machine, now=now)
         if isinstance(asked, Approve):
-            role.ledger.approved(role.machine, azure.read_start_requests(asked.body), now=now)
+            state.ledger.approved(state.machine, azure.read_start_requests(asked.body), now=now)
         return answer
 
     # Documents
 
-    async def _poll(self, caller: Caller, poll: Poll, role: Role, met: Sequence[Fault]) -> Answer | None:
-        seat = await self._patience.ready(caller)
-        if not met and not role.telling.twisted and poll.wait:
-            seat, poll = await self._patience.change(caller, poll)
-        if seat.role is not role:
+    async def _poll(
+        self, caller: GuestCaller, poll: Poll, state: RehearsalState, met: Sequence[Fault]
+    ) -> GuestAnswer | None:
+        member = await self._waits.ready(caller)
+        if not met and not state.shown.twisted and poll.wait:
+            member, poll = await self._waits.change(caller, poll)
+        if member.rehearsal is not state:
             return await self._ordinary.answer(caller, poll)  # the rehearsal is over
-        if not met and role.spoils(self._now()):
-            return await self._answer(caller, poll, role)  # one has begun while the request was held
+        if not met and state.spoils(self._now()):
+            return await self._answer(caller, poll, state)  # one has begun while the request was held
         if any(fault.kind is FaultKind.EMPTY for fault in met):
-            role.ledger.spoiled(role.machine, "an empty answer")
+            state.ledger.spoiled(state.machine, "an empty answer")
             return answers.content(b"")
-        instead = role.telling.tell(seat.audience.document, met, now=self._now())
-        answer = self._ordinary.tell(seat, poll) if instead is None else self._tell(seat, poll, instead)
+        instead = state.shown.instead_of(member.group.document, met, now=self._now())
+        answer = (
+            self._ordinary.document(member, poll) if instead is None else self._altered(member, poll, instead)
+        )
         if answer.status == OK:
             known = VERSIONS[poll.version].types
-            shown = (instead or seat.audience.document).events
+            shown = (instead or member.group.document).events
             sent = {str(event.id): _named(event) for event in shown if event.type in known}
-            role.ledger.sent(role.machine, sent, now=self._now())
+            state.ledger.sent(state.machine, sent, now=self._now())
             if any(fault.kind is FaultKind.TEXT for fault in met):
                 answer = answers.relabelled(answer, PLAIN)
-        self._judge(role, seat.audience.document, met)
+        self._judge(state, member.group.document, met)
         return answer
 
-    def _judge(self, role: Role, document: Document, met: Sequence[Fault]) -> None:
+    def _judge(self, state: RehearsalState, document: Document, met: Sequence[Fault]) -> None:
         """Write down whether what was told is as it should be."""
         now = self._now()
         for fault in met:
             hides = any(fault.hides(event, now) for event in document.events)
             if fault.kind is FaultKind.TEXT:
-                role.ledger.spoiled(role.machine, PLAIN)
+                state.ledger.spoiled(state.machine, PLAIN)
                 return
             if hides or fault.kind is FaultKind.INCARNATION_RESTART:
-                role.ledger.spoiled(role.machine, MISLEADING[fault.kind])
+                state.ledger.spoiled(state.machine, MISLEADING[fault.kind])
                 return
-        role.ledger.sound(role.machine, now=now)
+        state.ledger.sound(state.machine, now=now)
 
-    def _tell(self, seat: Seat, poll: Poll, document: Document) -> Answer:
+    def _altered(self, member: BoardMachine, poll: Poll, document: Document) -> GuestAnswer:
         """Answer with another document than there is; only what it shows counts as sent."""
         etag = f"{document.incarnation}-rehearsal".encode()
         if poll.has(etag):
             return answers.not_modified(etag)
         shown = {event.id for event in document.events}
-        own = [event for event in seat.audience.naming(seat.machine.id) if event.id in shown]
-        self._board.tell_of(seat, poll.version, own, self._pulse.seconds)
+        own = [event for event in member.group.naming(member.machine.id) if event.id in shown]
+        self._board.note_events(member, poll.version, own, self._times.seconds)
         body = write_document(document, VERSIONS[poll.version])
         return answers.with_header(answers.content(body), b'ETag: "%b"\r\n' % etag)
 
     def _now(self) -> datetime:
-        self._pulse.beat()
-        return datetime.fromtimestamp(self._pulse.seconds, UTC)
+        self._times.beat()
+        return datetime.fromtimestamp(self._times.seconds, UTC)
 
 
 def _named(event: Event) -> str:

@@ -25,7 +25,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RequestFault:
     """What came cannot be read any further; the connection ends with the answer."""
 
     status: int

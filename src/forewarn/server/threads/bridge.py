@@ -13,7 +13,7 @@ from forewarn.core.model.slice import Sent
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import EventId, GroupName, MachineId, ProjectName
 from forewarn.guest.board.board import Board
-from forewarn.guest.rehearsal.registry import Playhouse
+from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.server.threads.jobs import Jobs
 
@@ -79,7 +79,7 @@ class BoardActivity:
 class RehearsalsOnLoop:
     """The rehearsals at the guest endpoint, as the worker's thread reaches them."""
 
-    def __init__(self, registry: Playhouse, loop: GuestLoop) -> None:
+    def __init__(self, registry: RehearsalRegistry, loop: GuestLoop) -> None:
         self._registry = registry
         self._loop = loop
 

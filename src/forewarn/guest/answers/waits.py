@@ -7,10 +7,10 @@ from typing import Protocol
 
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.core.words import GroupName
-from forewarn.guest.answers.time_cache import Pulse
-from forewarn.guest.board.board import Board, Seat
+from forewarn.guest.answers.time_cache import TimeCache
+from forewarn.guest.board.board import Board, BoardMachine
 from forewarn.guest.board.waiting import end
-from forewarn.guest.commands import Desk
+from forewarn.guest.commands import GuestCommands
 from forewarn.guest.requests.plan import Poll
 from forewarn.guest.settings import Limits
 
@@ -18,11 +18,11 @@ from forewarn.guest.settings import Limits
 SHORTEST_WAIT = 0.01
 
 
-class Gone(ForewarnError):
+class CallerGone(ForewarnError):
     """The machine that asked is no longer known, or no longer this caller."""
 
 
-class Caller(Protocol):
+class GuestCaller(Protocol):
     """Whoever sent a request, for as long as the answer takes."""
 
     address: str
@@ -30,85 +30,85 @@ class Caller(Protocol):
     waits_on: asyncio.Future[None] | None
 
     @property
-    def seat(self) -> Seat | None:
+    def member(self) -> BoardMachine | None:
         """Who that is at this moment."""
         ...
 
 
-class Patience:
+class Waits:
     """Waits on behalf of callers. Whoever has waited is asked anew who it is."""
 
-    def __init__(self, board: Board, desk: Desk, pulse: Pulse, limits: Limits) -> None:
+    def __init__(self, board: Board, commands: GuestCommands, times: TimeCache, limits: Limits) -> None:
         self._board = board
-        self._desk = desk
-        self._pulse = pulse
+        self._commands = commands
+        self._times = times
         self._limits = limits
         self._enabling: dict[GroupName, asyncio.Task[None]] = {}
 
-    async def enabled(self, caller: Caller) -> Seat:
-        """Return the caller's seat once the feature is on for its group."""
-        seat = seat_of(caller)
-        if seat.audience.enabled:
-            return seat
-        await self._enable(seat.audience.name)
-        seat = seat_of(caller)
-        if not seat.audience.enabled:
+    async def enabled(self, caller: GuestCaller) -> BoardMachine:
+        """Return the caller once the feature is on for its group."""
+        member = member_of(caller)
+        if member.group.enabled:
+            return member
+        await self._enable(member.group.name)
+        member = member_of(caller)
+        if not member.group.enabled:
             raise Unavailable("The group is not enabled yet")
-        return seat
+        return member
 
-    async def ready(self, caller: Caller) -> Seat:
-        """Return the caller's seat once its group is answered."""
-        seat = await self.enabled(caller)
-        while seat.audience.ready > self._service_seconds():
+    async def ready(self, caller: GuestCaller) -> BoardMachine:
+        """Return the caller once its group is answered."""
+        member = await self.enabled(caller)
+        while member.group.ready > self._service_seconds():
             if caller.leaving:
                 raise Unavailable("The group is not ready yet")
-            await self.wait(caller, seat, self._pulse.until(seat.audience.ready))
-            seat = await self.enabled(caller)
-        return seat
+            await self.wait(caller, member, self._times.until(member.group.ready))
+            member = await self.enabled(caller)
+        return member
 
-    async def change(self, caller: Caller, poll: Poll) -> tuple[Seat, Poll]:
+    async def change(self, caller: GuestCaller, poll: Poll) -> tuple[BoardMachine, Poll]:
         """Hold a poll until the document differs from the caller's, or its time is over."""
-        seat = await self.ready(caller)
+        member = await self.ready(caller)
         if poll.match_any:
             # It has the present document, and wants to hear of the next one.
-            poll = replace(poll, match=frozenset((self._board.etag(seat.audience),)), match_any=False)
-        if seat.held >= self._limits.held:
+            poll = replace(poll, match=frozenset((self._board.etag(member.group),)), match_any=False)
+        if member.held >= self._limits.held:
             raise Unavailable("Too many requests of this machine wait already")
-        holder = seat
+        holder = member
         holder.held += 1
         try:
-            return await self._hold(caller, seat, poll), poll
+            return await self._hold(caller, member, poll), poll
         finally:
             holder.held -= 1
 
-    async def _hold(self, caller: Caller, seat: Seat, poll: Poll) -> Seat:
+    async def _hold(self, caller: GuestCaller, member: BoardMachine, poll: Poll) -> BoardMachine:
         loop = asyncio.get_running_loop()
         ends = loop.time() + (poll.wait or 0)
-        while poll.has(self._board.etag(seat.audience)) and not caller.leaving and not self._spoiled(seat):
+        while poll.has(self._board.etag(member.group)) and not caller.leaving and not self._spoiled(member):
             left = ends - loop.time()
             if left <= 0:
                 break
-            await self.wait(caller, seat, min(left, self._until_spoiled(seat, left)))
-            seat = await self.ready(caller)
-        return seat
+            await self.wait(caller, member, min(left, self._until_spoiled(member, left)))
+            member = await self.ready(caller)
+        return member
 
-    def _spoiled(self, seat: Seat) -> bool:
+    def _spoiled(self, member: BoardMachine) -> bool:
         """Whether a rehearsal wants the request to meet a fault."""
-        return seat.role is not None and seat.role.spoils(self._now())
+        return member.rehearsal is not None and member.rehearsal.spoils(self._now())
 
-    def _until_spoiled(self, seat: Seat, otherwise: float) -> float:
+    def _until_spoiled(self, member: BoardMachine, otherwise: float) -> float:
         """Say how long it really takes until a fault may begin."""
-        moment = None if seat.role is None else seat.role.next_change(self._now())
-        seconds = None if moment is None else self._pulse.until(moment.timestamp())
+        moment = None if member.rehearsal is None else member.rehearsal.next_change(self._now())
+        seconds = None if moment is None else self._times.until(moment.timestamp())
         return otherwise if seconds is None else seconds
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._service_seconds(), UTC)
 
-    async def wait(self, caller: Caller, seat: Seat, seconds: float | None) -> None:
+    async def wait(self, caller: GuestCaller, member: BoardMachine, seconds: float | None) -> None:
         """Wait until something happens to the caller's group, the caller leaves, or time is over."""
-        group = seat.audience.name
-        future = self._board.waiting.add(group, seat)
+        group = member.group.name
+        future = self._board.waiting.add(group, member)
         timer = None
         if seconds is not None:
             timer = asyncio.get_running_loop().call_later(max(seconds, SHORTEST_WAIT), end, future)
@@ -118,8 +118,8 @@ class Patience:
         finally:
             caller.waits_on = None
             self._board.waiting.remove(group, future)
-            if caller.seat is seat:
-                self._board.note(seat, self._service_seconds())  # it was polling until now
+            if caller.member is member:
+                self._board.note(member, self._service_seconds())  # it was polling until now
             if timer is not None:
                 timer.cancel()
 
@@ -134,18 +134,18 @@ class Patience:
 
     async def _ask_to_enable(self, group: GroupName) -> None:
         try:
-            await self._desk.enable(group)
+            await self._commands.enable(group)
         finally:
             del self._enabling[group]
 
     def _service_seconds(self) -> float:
-        self._pulse.beat()
-        return self._pulse.seconds
+        self._times.beat()
+        return self._times.seconds
 
 
-def seat_of(caller: Caller) -> Seat:
-    """Return who a caller is; Gone if nobody any more."""
-    seat = caller.seat
-    if seat is None:
-        raise Gone
-    return seat
+def member_of(caller: GuestCaller) -> BoardMachine:
+    """Return which machine a caller is; CallerGone if it is none any more."""
+    member = caller.member
+    if member is None:
+        raise CallerGone
+    return member

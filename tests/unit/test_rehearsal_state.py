@@ -9,7 +9,7 @@ from forewarn.core.guests.document import document as document_of
 from forewarn.core.model.event import Event
 from forewarn.core.rehearsal.faults import Fault, FaultKind
 from forewarn.core.words import EventStatus, EventType
-from forewarn.guest.board.rehearsal_state import Role, Telling
+from forewarn.guest.board.rehearsal_state import RehearsalState, ShownDocuments
 from tests.unit import documents
 
 NOW = documents.NOT_BEFORE - timedelta(minutes=15)
@@ -27,8 +27,8 @@ def fault(kind: FaultKind, **more: Any) -> Fault:
     return Fault(kind=kind, **more)
 
 
-def role(*faults: Fault) -> Role:
-    playing = Role("web-0", Ledger())
+def role(*faults: Fault) -> RehearsalState:
+    playing = RehearsalState("web-0", Ledger())
     playing.faults = faults
     return playing
 
@@ -57,37 +57,37 @@ def test_a_fault_has_its_machines_and_its_time() -> None:
 
 
 def test_without_faults_a_document_is_told_as_it_is() -> None:
-    telling = Telling()
-    assert telling.tell(document(4, event()), [], now=NOW) is None
-    assert not telling.twisted
+    shown = ShownDocuments()
+    assert shown.instead_of(document(4, event()), [], now=NOW) is None
+    assert not shown.twisted
 
 
 def test_a_vanished_event_moves_the_incarnation_and_so_does_its_return() -> None:
-    telling, vanished = Telling(), fault(FaultKind.VANISHED)
-    telling.tell(document(4, event()), [], now=NOW)
-    assert telling.tell(document(4, event()), [vanished], now=NOW) == document(5)
-    assert telling.tell(document(4, event()), [vanished], now=NOW) == document(5)
-    assert telling.tell(document(4, event()), [], now=NOW) == document(6, event())
+    shown, vanished = ShownDocuments(), fault(FaultKind.VANISHED)
+    shown.instead_of(document(4, event()), [], now=NOW)
+    assert shown.instead_of(document(4, event()), [vanished], now=NOW) == document(5)
+    assert shown.instead_of(document(4, event()), [vanished], now=NOW) == document(5)
+    assert shown.instead_of(document(4, event()), [], now=NOW) == document(6, event())
 
 
 def test_an_event_born_started_is_not_shown_before() -> None:
-    telling, born = Telling(), fault(FaultKind.BORN_STARTED)
-    telling.tell(document(1), [born], now=NOW)
-    assert telling.tell(document(2, event()), [born], now=NOW) == document(1)
-    assert telling.tell(document(3, event("Started")), [born], now=NOW) == document(2, event("Started"))
+    shown, born = ShownDocuments(), fault(FaultKind.BORN_STARTED)
+    shown.instead_of(document(1), [born], now=NOW)
+    assert shown.instead_of(document(2, event()), [born], now=NOW) == document(1)
+    assert shown.instead_of(document(3, event("Started")), [born], now=NOW) == document(2, event("Started"))
 
 
 def test_a_short_notice_is_shown_when_little_of_it_is_left() -> None:
-    telling, short = Telling(), fault(FaultKind.SHORT_NOTICE, notice=timedelta(minutes=1))
-    telling.tell(document(1), [short], now=NOW)
-    assert telling.tell(document(2, event()), [short], now=NOW) == document(1)
+    shown, short = ShownDocuments(), fault(FaultKind.SHORT_NOTICE, notice=timedelta(minutes=1))
+    shown.instead_of(document(1), [short], now=NOW)
+    assert shown.instead_of(document(2, event()), [short], now=NOW) == document(1)
     later = NOW + timedelta(minutes=14)
-    assert telling.tell(document(2, event()), [short], now=later) == document(2, event())
+    assert shown.instead_of(document(2, event()), [short], now=later) == document(2, event())
 
 
 def test_an_incarnation_restarts_once_and_goes_on_from_there() -> None:
-    telling, restart = Telling(), fault(FaultKind.INCARNATION_RESTART)
-    telling.tell(document(7), [], now=NOW)
-    assert telling.tell(document(7), [restart], now=NOW) == document(1)
-    assert telling.tell(document(7), [restart], now=NOW) == document(1)
-    assert telling.tell(document(8, event()), [restart], now=NOW) == document(2, event())
+    shown, restart = ShownDocuments(), fault(FaultKind.INCARNATION_RESTART)
+    shown.instead_of(document(7), [], now=NOW)
+    assert shown.instead_of(document(7), [restart], now=NOW) == document(1)
+    assert shown.instead_of(document(7), [restart], now=NOW) == document(1)
+    assert shown.instead_of(document(8, event()), [restart], now=NOW) == document(2, event())
