@@ -13,7 +13,7 @@ import pytest
 from forewarn import Closed, Event, GuestClient, GuestError, NoEndpoint, Refused, Unavailable
 from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.settings import EndpointSettings
-from forewarn.sdk import replies
+from forewarn.sdk import answer_reading
 from forewarn.sdk.leases import Lease, LeaseSource
 from forewarn.sdk.surroundings import Surroundings
 from forewarn.sdk.transport import connection_reuse
@@ -271,7 +271,7 @@ def test_an_answer_without_end_is_not_read_to_its_end(connect: Connect) -> None:
 
 @BOTH
 def test_a_header_without_end_is_not_waited_for(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replies, "FIRST_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(answer_reading, "FIRST_ANSWER_SECONDS", 0.1)
     monkeypatch.setattr(connection_reuse, "CONNECT_SECONDS", 0.1)
     with (
         dripping() as url,

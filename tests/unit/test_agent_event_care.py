@@ -528,7 +528,7 @@ def test_an_approval_that_cannot_be_delivered_is_told_once_and_kept(
 
 
 def noted_pauses(monkeypatch: pytest.MonkeyPatch, *, longest: float) -> list[float]:
-    """Note how long errands pause, and let those pass that are shorter."""
+    """Note how long the care for events pauses, and let those pass that are shorter."""
     pauses: list[float] = []
     pause = EventCare._pause
 

@@ -26,7 +26,7 @@ def main(options: str) -> None:
         run(Options(**{**given, **paths, "log": log}))
     except ForewarnError as error:
         first, *rest = str(error).splitlines() or [""]
-        print(f"forewarn: {first}", *rest, sep="\n", file=sys.stderr)  # noqa: T201 - the program's own voice
+        print(f"forewarn: {first}", *rest, sep="\n", file=sys.stderr)  # noqa: T201 - the program's own message
         sys.exit(2 if isinstance(error, Invalid) else 1)
 
 

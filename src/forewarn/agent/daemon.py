@@ -10,7 +10,7 @@ from typing import Any
 
 from forewarn.agent.agent_log import AgentLog, start_logging
 from forewarn.agent.care.agent_context import AgentContext
-from forewarn.agent.care.endpoints import Endpoints
+from forewarn.agent.care.current_endpoint import CurrentEndpoint
 from forewarn.agent.care.launch import file_stem
 from forewarn.agent.care.watcher import EventWatcher
 from forewarn.agent.journal.journal_file import DryRunJournal, Journal, lock_of, machine_of, read
@@ -23,10 +23,10 @@ from forewarn.agent.setup.options import Options
 from forewarn.agent.setup.summary import problems
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Conflict, Invalid
+from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.errors import GuestError
 from forewarn.sdk.instances import Instance
 from forewarn.sdk.platform import system
-from forewarn.sdk.replies import backoff
 
 STATUS_SECONDS = 30.0
 # For the endpoint to name this machine, before a journal is believed to be of it.
@@ -66,10 +66,10 @@ class AgentDaemon:
         self._log = log
         self._clock = SystemClock()
         self._systemd = Systemd(os.environ, pid=os.getpid())
-        self._endpoints = Endpoints(config.agent.endpoint, speed=options.speed)
+        self._endpoint = CurrentEndpoint(config.agent.endpoint, speed=options.speed)
         self._state = AgentState(
             config=config,
-            endpoints=self._endpoints,
+            endpoint=self._endpoint,
             now=self._clock.now,
             began=self._clock.now(),
             dry=options.dry_run,
@@ -93,7 +93,7 @@ class AgentDaemon:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-                await self._endpoints.close()
+                await self._endpoint.close()
                 self._state.journal.close()
             for task in done:
                 task.result()
@@ -130,7 +130,7 @@ class AgentDaemon:
             self._log.info(
                 "watching",
                 machine=watcher.machine,
-                endpoint=self._endpoints.url,
+                endpoint=self._endpoint.url,
                 open=len(self._state.journal.tracked_events),
             )
             await watcher.run()
@@ -176,7 +176,7 @@ class AgentDaemon:
             config=self._state.config,
             machine=instance.name,
             journal=self._state.journal,
-            endpoint=self._endpoints,
+            endpoint=self._endpoint,
             runs=runs,
             log=self._log,
             now=self._clock.now,
@@ -184,12 +184,12 @@ class AgentDaemon:
             dry=self._options.dry_run,
             speed=self._options.speed,
         )
-        watcher = self._state.watcher = EventWatcher(context, self._endpoints)
+        watcher = self._state.watcher = EventWatcher(context, self._endpoint)
         return watcher
 
     async def _identity(self) -> Instance:
         """Find the endpoint, and ask it for this machine's identity; a name in the config can do for it."""
-        await self._endpoints.find(trouble=self._waits)
+        await self._endpoint.find(trouble=self._waits)
         name, failures = self._state.config.agent.machine, 0
         while True:
             try:
@@ -204,11 +204,11 @@ class AgentDaemon:
 
     async def _instance(self, name: str | None) -> Instance:
         try:
-            return await self._endpoints.instance()
+            return await self._endpoint.instance()
         except GuestError as error:
             if name is None:
                 raise
-            await self._endpoints.check()
+            await self._endpoint.check()
             self._log.warn(f"this machine's id is not known, the journal is not bound to it: {error}")
             return Instance(name=name)
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TypeAlias, TypeVar
 
+from forewarn.sdk.answer_reading import ANSWER_SECONDS, NewDocument, backoff, check, patience, read_poll
 from forewarn.sdk.documents import NEWEST_VERSION, Document
 from forewarn.sdk.errors import Unavailable
 from forewarn.sdk.instances import Instance, parse_instance
-from forewarn.sdk.replies import ANSWER_SECONDS, NewDocument, backoff, check, patience, read_poll
 from forewarn.sdk.server_time import ServerTime
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
 from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply

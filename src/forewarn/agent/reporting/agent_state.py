@@ -7,7 +7,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
-from forewarn.agent.care.endpoints import Endpoints
+from forewarn.agent.care.current_endpoint import CurrentEndpoint
 from forewarn.agent.care.watcher import EventWatcher
 from forewarn.agent.journal.journal_file import DryRunJournal, Journal
 from forewarn.agent.journal.tracked_events import TrackedEvent
@@ -24,7 +24,7 @@ class AgentState:
     """The state of a running agent, which the daemon keeps up to date."""
 
     config: Config
-    endpoints: Endpoints
+    endpoint: CurrentEndpoint
     now: Callable[[], datetime]
     began: datetime
     dry: bool
@@ -81,7 +81,7 @@ class AgentState:
         now = self.now()
         return {
             "machine": None if self.watcher is None else self.watcher.machine,
-            "endpoint": self.endpoints.url,
+            "endpoint": self.endpoint.url,
             "trouble": self._trouble(),
             "draining": bool(self._draining()),
             "dry_run": self.dry,
@@ -89,7 +89,7 @@ class AgentState:
             "since": self.began.isoformat(),
             "for_seconds": round((now - self.began).total_seconds(), 1),
             "events": status.of_events(
-                self.journal.tracked_events, now=now, seconds_left=self.endpoints.seconds_left
+                self.journal.tracked_events, now=now, seconds_left=self.endpoint.seconds_left
             ),
         }
 

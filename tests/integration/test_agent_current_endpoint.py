@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from forewarn.agent.care import endpoints
-from forewarn.agent.care.endpoints import Endpoints
+from forewarn.agent.care import current_endpoint
+from forewarn.agent.care.current_endpoint import CurrentEndpoint
 from forewarn.sdk.documents import Document
 from forewarn.sdk.errors import Refused
 from tests.process import PATIENCE
@@ -27,7 +27,7 @@ async def first(documents: AsyncIterator[Document]) -> int:
 def test_an_endpoint_that_refuses_is_given_up_for_another() -> None:
     async def main() -> None:
         with scripted(told(1), answer(403)) as one, scripted(AWAY, told(2)) as other:
-            known = Endpoints([one.url, other.url])
+            known = CurrentEndpoint([one.url, other.url])
             with pytest.raises(Refused):
                 await first(known.watch())
             assert await first(known.watch()) == 2
@@ -40,12 +40,12 @@ def test_an_endpoint_that_refuses_is_given_up_for_another() -> None:
 def test_an_endpoint_that_was_found_and_falls_silent_is_looked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(endpoints, "SWITCH_SECONDS", 0.02)
+    monkeypatch.setattr(current_endpoint, "SWITCH_SECONDS", 0.02)
 
     async def main() -> None:
         with scripted(told(1), b"") as one, scripted(told(2)) as other:
             monkeypatch.setenv("FOREWARN_ENDPOINT", one.url)
-            known = Endpoints([])
+            known = CurrentEndpoint([])
             documents = known.watch()
             assert await first(documents) == 1
             monkeypatch.setenv("FOREWARN_ENDPOINT", other.url)
@@ -58,7 +58,7 @@ def test_an_endpoint_that_was_found_and_falls_silent_is_looked_for_again(
 def test_the_only_endpoint_is_not_given_up() -> None:
     async def main() -> None:
         with scripted(answer(403), told(3)) as only:
-            known = Endpoints([only.url])
+            known = CurrentEndpoint([only.url])
             with pytest.raises(Refused):
                 await first(known.watch())
             assert await first(known.watch()) == 3

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.sdk import replies
+from forewarn.sdk import answer_reading
+from forewarn.sdk.answer_reading import NewDocument, Unchanged, backoff, patience, read_poll
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Refused, Unavailable, Unreadable
-from forewarn.sdk.replies import NewDocument, Unchanged, backoff, patience, read_poll
 from forewarn.sdk.server_time import ServerTime, read_date
 from forewarn.sdk.transport.messages import HttpAnswer
 
@@ -83,7 +83,7 @@ def test_a_404_that_will_stay_one_is_refused(body: bytes, said: str) -> None:
     [
         ("1", 1.0),
         (" 7 ", 7.0),
-        ("3600", replies.LONGEST_RETRY_AFTER_SECONDS),
+        ("3600", answer_reading.LONGEST_RETRY_AFTER_SECONDS),
         ("soon", None),
         (NOON_HEADER, None),
     ],
@@ -124,7 +124,7 @@ def test_waiting_grows_with_failures_and_ends_growing() -> None:
 
 def test_the_first_answer_may_take_two_minutes_and_so_may_one_after_a_day() -> None:
     assert patience(None, now=5.0) > 120
-    assert patience(5.0, now=6.0) == replies.ANSWER_SECONDS
+    assert patience(5.0, now=6.0) == answer_reading.ANSWER_SECONDS
     assert patience(5.0, now=24 * 3600.0) > 120
 
 

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from forewarn.agent.care.agent_context import OnEndpointTrouble
 from forewarn.clock import monotonic
+from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.async_client import AsyncGuestClient
 from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.errors import GuestError, Unavailable
 from forewarn.sdk.instances import Instance
-from forewarn.sdk.replies import backoff
 
 # One that has been silent so long is abandoned for another, of several or as discovery finds by now.
 SWITCH_SECONDS = 30.0
@@ -17,7 +17,7 @@ SWITCH_SECONDS = 30.0
 ONE_TRY = 0.0
 
 
-class Endpoints:
+class CurrentEndpoint:
     """The endpoint, of those that there may be, that the agent talks to."""
 
     def __init__(
