@@ -16,7 +16,7 @@ from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import Priority
-from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import read_body, read_page, write_body
 from tests.harness import Service, fleet, group, machine
 
@@ -103,12 +103,12 @@ class Api:
             return await client.request(method, path, **more)
 
 
-def check_answer(kind: type[Answer], body: dict[str, Any]) -> None:
+def check_answer(kind: type[ApiAnswer], body: dict[str, Any]) -> None:
     """Assert that a body has exactly the keys of an answer, with values of their types."""
     assert write_body(read_body(kind, body)) == body
 
 
-def check_page(kind: type[Answer], body: dict[str, Any]) -> None:
+def check_page(kind: type[ApiAnswer], body: dict[str, Any]) -> None:
     """Assert the same of a page of answers."""
     assert write_body(read_page(kind, body)) == body
 

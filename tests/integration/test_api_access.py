@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from forewarn.api.app import PARTS
 from forewarn.api.authentication import Authenticator
-from forewarn.api.routing import Endpoint, Endpoints
+from forewarn.api.routing import ApiRoute, ApiRouter
 from forewarn.core.access import Grant, Right, Role
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.webhook import Webhook
@@ -266,20 +266,20 @@ def test_every_endpoint_is_in_the_table(app: FastAPI) -> None:
 def test_every_endpoint_is_guarded(app: FastAPI) -> None:
     routes = [route for part in PARTS for route in part.router.routes]
     guarded = {
-        (method, route.path) for route in routes if isinstance(route, Endpoint) for method in route.methods
+        (method, route.path) for route in routes if isinstance(route, ApiRoute) for method in route.methods
     }
     assert {each for each in endpoints(app) if each[1].startswith("/v1/")} <= guarded
 
 
 def test_what_nobody_thought_of_is_not_for_a_projects_people() -> None:
-    router = Endpoints("new")
+    router = ApiRouter("new")
 
     async def answer() -> StatusAnswer:
         return StatusAnswer(status="new")
 
     router.call("GET /v1/new", "Show it")(answer)
     router.call("DELETE /v1/new", "Remove it")(answer)
-    rights = [route.right for route in router.routes if isinstance(route, Endpoint)]
+    rights = [route.right for route in router.routes if isinstance(route, ApiRoute)]
     assert rights == [Right.SURVEY, Right.RUN]
 
 

@@ -25,7 +25,7 @@ from forewarn.api.endpoints import (
     webhook_endpoints,
 )
 from forewarn.api.openapi import DocumentedApp
-from forewarn.api.routing import Endpoint
+from forewarn.api.routing import ApiRoute
 from forewarn.api.services import ApiSettings, Services
 
 ABOUT = """An open Scheduled Events service for any fleet of virtual machines.
@@ -45,7 +45,7 @@ PARTS = (
     *(history_endpoints, stream_endpoints, webhook_endpoints, fleet_endpoints, clock_endpoints),
     *(token_endpoints, probe_endpoints),
 )
-ENDPOINTS = tuple(route for part in PARTS for route in part.router.routes if isinstance(route, Endpoint))
+ENDPOINTS = tuple(route for part in PARTS for route in part.router.routes if isinstance(route, ApiRoute))
 
 
 def create_app(services: Services, settings: ApiSettings | None = None) -> DocumentedApp:

@@ -56,7 +56,7 @@ class Authenticator:
             self._keyring = await self._run(self._tokens.keyring)
             self._loaded_at = self._monotonic()
         except Unavailable:
-            # What was known must do: whoever watches wants to see how the store is.
+            # What was known must do: operators want to see how the store is.
             pass
 
 

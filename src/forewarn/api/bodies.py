@@ -80,7 +80,7 @@ class HostOrderBody(OperatorOrderBody):
     """Who does the work, and how long they may be silent."""
 
     driver: Literal["simulated", "external"] | None = Field(
-        None, description="external: somebody else does it, and reports."
+        None, description="external: it is done outside, and reported."
     )
     heartbeat_seconds: Heartbeat = None
     rehearsal: Name | None = Field(
@@ -146,7 +146,7 @@ class HoldBody(Body):
 class TokenBody(Body):
     """Who is to be let in, and as what."""
 
-    name: Name = Field(description="What records call whoever uses it.")
+    name: Name = Field(description="What records call its user.")
     role: Role = Field(strict=False)
     project: ProjectField | None = Field(None, description="A user's, or all that a viewer may see.")
     expires_seconds: float | None = Field(
@@ -171,7 +171,7 @@ class RolloutBody(OrderBody):
         0, ge=0, le=86400 * 30, description="From the end of a wave to the next announcement."
     )
     driver: Literal["simulated", "external"] = Field(
-        "simulated", description="external: somebody else does the work of each order, and reports."
+        "simulated", description="external: the work of each order is done outside, and reported."
     )
     heartbeat_seconds: Heartbeat = None
     deadline: Deadline = None
@@ -193,7 +193,7 @@ class RolloutBody(OrderBody):
 
 
 class ResumeBody(Body):
-    """What whoever asks has seen of the rollout."""
+    """What the caller has seen of the rollout."""
 
     version: int | None = Field(
         default=None, ge=1, le=LARGEST, description="The version that was seen; 409 if it has changed since."
@@ -201,7 +201,7 @@ class ResumeBody(Body):
 
 
 class PauseBody(ResumeBody):
-    """Why, and what whoever asks has seen of the rollout."""
+    """Why, and what the caller has seen of the rollout."""
 
     reason: Line = Field(default="", description="Why, for the records.")
 
@@ -228,7 +228,7 @@ class FaultBody(Body):
 class RehearsalBody(Body):
     """What is played, by whose guests, and what these meet."""
 
-    id: Name = Field(description="Made by whoever rehearses, and given again each time.")
+    id: Name = Field(description="Made by the caller, and given again each time.")
     scenario: Name
     machines: list[Name] = Field(min_length=1, max_length=1000, description="Whose guests have a part.")
     faults: list[FaultBody] = Field(default_factory=list, max_length=100)

@@ -33,7 +33,7 @@ RETRY_LIMIT = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ErrorKind:
     """How one kind of error is answered."""
 
     status: int
@@ -41,14 +41,14 @@ class Kind:
     headers: Mapping[str, str] | None = None
 
 
-KINDS: Mapping[type[ForewarnError], Kind] = {
-    Invalid: Kind(status=400, code="Invalid"),
-    Anonymous: Kind(status=401, code="Unauthorized", headers={"WWW-Authenticate": "Bearer"}),
-    Refused: Kind(status=403, code="Forbidden"),
-    NotFound: Kind(status=404, code="NotFound"),
-    Conflict: Kind(status=409, code="Conflict"),
-    LimitReached: Kind(status=429, code="LimitReached", headers={"Retry-After": str(RETRY_LIMIT)}),
-    Unavailable: Kind(status=503, code="Unavailable", headers={"Retry-After": str(RETRY_UNAVAILABLE)}),
+KINDS: Mapping[type[ForewarnError], ErrorKind] = {
+    Invalid: ErrorKind(status=400, code="Invalid"),
+    Anonymous: ErrorKind(status=401, code="Unauthorized", headers={"WWW-Authenticate": "Bearer"}),
+    Refused: ErrorKind(status=403, code="Forbidden"),
+    NotFound: ErrorKind(status=404, code="NotFound"),
+    Conflict: ErrorKind(status=409, code="Conflict"),
+    LimitReached: ErrorKind(status=429, code="LimitReached", headers={"Retry-After": str(RETRY_LIMIT)}),
+    Unavailable: ErrorKind(status=503, code="Unavailable", headers={"Retry-After": str(RETRY_UNAVAILABLE)}),
 }
 
 CODES = {
@@ -107,7 +107,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http)
 
 
-def _refusal(kind: Kind) -> Any:
+def _refusal(kind: ErrorKind) -> Any:
     async def handler(request: Request, error: ForewarnError) -> JSONResponse:
         if kind.code == "Unavailable":
             log.warning("%s %s could not be saved: %s", request.method, request.url.path, error)

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from forewarn.core.errors import Invalid
 from forewarn.core.words import GroupName, HostName, MachineName, ProjectName
 from forewarn.wire.fields import NAME, NAME_RULE, is_name
-from forewarn.wire.times import EXPECTED_TIME, read_time
+from forewarn.wire.rfc3339 import EXPECTED_TIME, read_time
 
 # What a column can hold.
 LARGEST = 2**63 - 1

@@ -67,7 +67,7 @@ class OnlySameOrigin:
 
 
 class OnlyKnownCallers:
-    """Refuses requests of nobody: says who asks before anything is looked at."""
+    """Refuses requests without a good token, before anything else is looked at."""
 
     def __init__(self, app: ASGIApp, *, authenticator: Authenticator) -> None:
         self._app = app
@@ -123,8 +123,8 @@ class BodyAsJson:
         return f"the body is larger than {self._limit} bytes"
 
 
-class NoSurprises:
-    """Answers what nobody expected as any other error, and logs it once."""
+class UnexpectedErrors:
+    """Answers an unexpected exception as any other error, and logs it once."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -154,7 +154,7 @@ class NoSurprises:
 def guards(*, names: Collection[str], authenticator: Authenticator, body_bytes: int) -> list[Middleware]:
     """List all guards, the outermost first."""
     return [
-        Middleware(NoSurprises),
+        Middleware(UnexpectedErrors),
         Middleware(OnlyKnownHosts, names=names),
         Middleware(OnlySameOrigin),
         Middleware(OnlyKnownCallers, authenticator=authenticator),

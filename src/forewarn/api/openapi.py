@@ -10,12 +10,12 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from forewarn.api.routing import Endpoint, WithStatus
-from forewarn.wire.answers.answer import Answer, Page
+from forewarn.api.routing import ApiRoute, WithStatus
+from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import key_of_page
 from forewarn.wire.answers.service_answers import ErrorAnswer
 
-# A component has the name of its class without "Answer", but for these, which programs know by another.
+# A component has the name of its class without "ApiAnswer", but for these, which programs know by another.
 COMPONENTS = {
     "MachineNotice": "Told",
     "OneHostWithMachines": "OneHost",
@@ -27,7 +27,7 @@ COMPONENTS = {
 class DocumentedApp(FastAPI):
     """An app whose document says what its endpoints answer with."""
 
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[ApiRoute, ...] = ()
 
     def openapi(self) -> dict[str, Any]:
         """Return the document."""
@@ -46,11 +46,11 @@ class _Answers:
     """The schemas of all answers that the document refers to."""
 
     def __init__(self) -> None:
-        self._kinds: set[type[Answer]] = set()
+        self._kinds: set[type[ApiAnswer]] = set()
         self._bodies: dict[str, JsonSchemaValue] = {}
 
-    def promise(self, document: dict[str, Any], endpoint: Endpoint) -> None:
-        """Say in the document what an endpoint answers with, if that is JSON."""
+    def promise(self, document: dict[str, Any], endpoint: ApiRoute) -> None:
+        """Write into the document what an endpoint answers with, if that is JSON."""
         if not endpoint.successes or not endpoint.include_in_schema:
             return
         schema = self.add(endpoint.answer)
@@ -64,7 +64,7 @@ class _Answers:
         if get_origin(answer) is WithStatus:
             (answer,) = get_args(answer)
         paged = get_origin(answer) is Page
-        kind: type[Answer] = get_args(answer)[0] if paged else answer
+        kind: type[ApiAnswer] = get_args(answer)[0] if paged else answer
         self._kinds.add(kind)
         item = _component(kind.__name__)
         if paged:

@@ -12,10 +12,10 @@ from fastapi.routing import APIRoute
 
 from forewarn.api.errors import documented
 from forewarn.core.access import Right, check
-from forewarn.wire.answers.answer import Answer, Page
+from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body
 
-Body: TypeAlias = Answer | Page[Answer]
+Body: TypeAlias = ApiAnswer | Page[ApiAnswer]
 Handler: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 H = TypeVar("H", bound=Handler)
 B = TypeVar("B", bound=Body)
@@ -29,7 +29,7 @@ class WithStatus(Generic[B]):
     status: int
 
 
-class Endpoint(APIRoute):
+class ApiRoute(APIRoute):
     """A route that refuses callers who have no right to it, before anything of their body is read."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Endpoint(APIRoute):
         return guarded
 
 
-class Endpoints(APIRouter):
+class ApiRouter(APIRouter):
     """The endpoints about one thing."""
 
     def __init__(self, tag: str) -> None:
@@ -80,14 +80,14 @@ class Endpoints(APIRouter):
         """Let a function answer a call, `GET /v1/machines`: what it returns is sent with this status.
 
         A call that names no right is not for the people of a project: it may show, or do, more than is
-        theirs. `errors` are the statuses it may refuse with; `more` is as `Endpoint` and FastAPI have it.
+        theirs. `errors` are the statuses it may refuse with; `more` is as `ApiRoute` and FastAPI have it.
         """
         method, path = call.split()
         default = Right.SURVEY if method == "GET" else Right.RUN
 
         def declare(handler: H) -> H:
             self.routes.append(
-                Endpoint(
+                ApiRoute(
                     path,
                     handler,
                     right=right or default,

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a request, in the words of whoever sent it."""
+"""What pydantic finds wrong with a request, in the words of the API."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,19 +22,19 @@ _TYPES = {
     "string_type": "a text",
     "list_type": "a list",
 }
-# More words than that are not read through: whoever has made a slip is asked about the one that is close.
+# A longer list than that is not read through: the message names the word that is close.
 _MANY = 10
 
 
 def explain(error: Mapping[str, Any]) -> str:
-    """Say in words what pydantic found wrong."""
-    place, *path = error["loc"]
-    field = _field(path) or f"the {place}"
+    """Return the message for an error of pydantic."""
+    part, *path = error["loc"]
+    field = _field(path) or f"the {part}"
     match error["type"]:
         case "json_invalid":
             return f"the body is not JSON: {error['ctx']['error']} at character {error['loc'][-1]}"
         case "extra_forbidden":
-            return f"{field}: there is no such {'key in the body' if place == 'body' else 'query parameter'}"
+            return f"{field}: there is no such {'key in the body' if part == 'body' else 'query parameter'}"
         case "missing":
             return f"{field}: this is missing"
         case _:
@@ -42,7 +42,7 @@ def explain(error: Mapping[str, Any]) -> str:
 
 
 def _wrong(error: Mapping[str, Any], *, in_words: Callable[[object], str]) -> str:
-    """Say what was expected, and what came instead."""
+    """Return what was expected, and what came instead."""
     kind, got = error["type"], error.get("input")
     if kind in _LIMITS:
         key, words = _LIMITS[kind]
@@ -72,7 +72,7 @@ def _field(path: Sequence[str | int]) -> str:
 
 
 def _choice(known: Sequence[str], got: object) -> str:
-    """Say which words may stand there, or which of many may have been meant."""
+    """Return which words may stand there or, of many, which may have been meant."""
     meant = closest(got, known) if isinstance(got, str) and len(known) > _MANY else None
     if meant is not None:
         return f"there is no {shown(got)}; did you mean {meant}?"

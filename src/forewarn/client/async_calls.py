@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 import httpx
 
 from forewarn.client.replies import PAGE, Reply, given, read_reply, reply_of, reply_of_page, unreachable
-from forewarn.wire.answers.answer import Answer, Page
+from forewarn.wire.answers.answer import ApiAnswer, Page
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=ApiAnswer)
 
 
 class AsyncOperatorClient:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import httpx
 
     from forewarn.client.async_calls import AsyncOperatorClient
-    from forewarn.wire.answers.answer import Answer, Page
+    from forewarn.wire.answers.answer import ApiAnswer, Page
 
-A = TypeVar("A", bound="Answer")
+A = TypeVar("A", bound="ApiAnswer")
 Json = dict[str, Any]
 
 # An order is answered in milliseconds; a clock that is turned by a year may take a while.

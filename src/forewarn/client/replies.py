@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from forewarn.wire.answers.answer import Answer, Page
+    from forewarn.wire.answers.answer import ApiAnswer, Page
 
 V_co = TypeVar("V_co", covariant=True)
-A = TypeVar("A", bound="Answer")
+A = TypeVar("A", bound="ApiAnswer")
 
 FIRST_ERROR = 400
 FORBIDDEN, NOT_FOUND, UNAVAILABLE = 403, 404, 503

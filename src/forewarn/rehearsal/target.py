@@ -15,7 +15,7 @@ from forewarn.control.rehearsals.ledger import Account, Ledger, Sighting
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.rehearsal.scenario import OrderStep, Scenario
-from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.coding import ANSWERS
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,
@@ -31,7 +31,7 @@ from forewarn.wire.answers.rehearsal_answers import (
 )
 from forewarn.wire.answers.service_answers import ClockAnswer
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=ApiAnswer)
 
 MANUAL = "manual"
 FIRST_FAULT = 500  # of the server's own: another time it may answer

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 # Hosts are few on an endpoint with one address; a hostile client's inventions soon make room again.
 @lru_cache(maxsize=256)
 def is_expected(host: str, names: Collection[str]) -> bool:
-    """Say whether a Host header can be meant for this service; the names are in lower case.
+    """Return whether a Host header can be meant for this service; the names are in lower case.
 
     A web page whose name has been pointed at the service's address sends that name: only what no
     attacker can own is let through.

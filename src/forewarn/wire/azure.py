@@ -151,7 +151,7 @@ def http_date(moment: datetime) -> str:
 
 
 def is_version_date(text: str) -> bool:
-    """Say whether an api-version is at least a date, offered or not."""
+    """Return whether an api-version is at least a date, offered or not."""
     if len(text) != len("2017-03-01") or text[4] != "-" or text[7] != "-":
         return False
     digits = text[:4] + text[5:7] + text[8:]
@@ -172,10 +172,10 @@ def read_start_requests(body: bytes) -> tuple[EventId, ...]:
 
 
 def read_defer_requests(body: bytes) -> dict[EventId, int]:
-    """Read which events a guest wants put off, and by how many seconds each; beyond Azure's contract."""
+    """Read which events a guest defers, and by how many seconds each; beyond Azure's contract."""
     wanted = {}
-    for place, item in enumerate(_items(body, "DeferRequests")):
-        where = f"DeferRequests[{place}]"
+    for index, item in enumerate(_items(body, "DeferRequests")):
+        where = f"DeferRequests[{index}]"
         event = _event_id(item, where)
         seconds = item.get("Seconds") if isinstance(item, dict) else None
         if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 < seconds <= MOST_SECONDS:
@@ -232,7 +232,7 @@ def _event_id(item: object, where: str) -> EventId:
     return EventId(value.upper())
 
 
-# A month; whoever asks for more does not mean it.
+# A month; more is a slip of the finger.
 MOST_SECONDS = 30 * 86400
 
 

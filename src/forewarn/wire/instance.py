@@ -1,4 +1,4 @@
-"""Instance metadata: what existing clients ask to learn their own name and place."""
+"""Instance metadata: what existing clients ask for to learn their own name and location."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -12,7 +12,7 @@ OLDEST_VERSION = "2017-04-02"
 
 
 class InstanceMetadata(StrEnum):
-    """How much of itself a machine is told."""
+    """How much of itself a machine is shown."""
 
     FULL = "full"
     NAME = "name"  # for fleets whose software should not take them for Azure
@@ -57,12 +57,12 @@ def field_named(name: str) -> str | None:
 
 
 def compute_field(machine: Machine, kind: GroupKind, field: str) -> Value:
-    """Tell one thing of a machine, as Azure's `compute` names it."""
+    """Return one thing of a machine, as Azure's `compute` names it."""
     return COMPUTE[field](machine, kind)
 
 
 def compute(machine: Machine, kind: GroupKind, *, detail: InstanceMetadata) -> dict[str, Value]:
-    """Tell all that may be told of a machine."""
+    """Return all that may be shown of a machine."""
     names = COMPUTE if detail is InstanceMetadata.FULL else ("name",)
     return {name: compute_field(machine, kind, name) for name in names}
 

@@ -15,19 +15,19 @@ RECONNECT = 1000
 
 
 def opening(number: int) -> bytes:
-    """Say from which number on records follow."""
+    """Write from which number on records follow."""
     return f"retry: {RECONNECT}\nid: {number}\n: records after {number} follow\n\n".encode()
 
 
 def missing(after: int, up_to: int) -> bytes:
-    """Say that records which the reader has not seen are no longer kept; it goes on with those that are."""
+    """Write that records which the reader has not seen are no longer kept; those that are follow."""
     why = f"records after {after} and up to {up_to} may be missing: the history is not kept so long"
     data = json.dumps({"after": after, "up_to": up_to, "reason": why}, separators=(",", ":"))
     return f"event: records-missing\ndata: {data}\n\n".encode()
 
 
 def heartbeat(number: int) -> bytes:
-    """Say that nothing has happened up to a number."""
+    """Write that nothing has happened up to a number."""
     return f": nothing up to {number}\nid: {number}\n\n".encode()
 
 

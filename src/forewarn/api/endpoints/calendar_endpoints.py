@@ -6,15 +6,15 @@ from fastapi import Query
 from fastapi.responses import Response
 
 from forewarn.api.queries import CalendarQuery
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import KnownCaller, Service
 from forewarn.core.access import Right
-from forewarn.wire import calendar
+from forewarn.wire import icalendar
 
-router = Endpoints("events")
+router = ApiRouter("events")
 
 
-class Calendar(Response):
+class CalendarResponse(Response):
     """An iCalendar file."""
 
     media_type = "text/calendar"
@@ -25,13 +25,13 @@ class Calendar(Response):
     "Subscribe to coming events",
     right=Right.SEE,
     errors=(404,),
-    response_class=Calendar,
+    response_class=CalendarResponse,
 )
 async def show_calendar(
     query: Annotated[CalendarQuery, Query()], service: Service, caller: KnownCaller
-) -> Calendar:
+) -> CalendarResponse:
     """Write the current events of a project, or all that the caller may see, as an iCalendar feed."""
     coming = await service.run(lambda: service.narrowed(query.project).views.coming())
     whose = query.project or caller.project
     name = "forewarn" if whose is None else f"forewarn: {whose}"
-    return Calendar(calendar.calendar(name, ((each.event, each.put_off) for each in coming)))
+    return CalendarResponse(icalendar.calendar(name, ((each.event, each.put_off) for each in coming)))

@@ -1,12 +1,12 @@
 """Service time: read it and, with a manual clock, turn it."""
 
 from forewarn.api.bodies import AdvanceBody
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Caller, Service
 from forewarn.core.access import Right
 from forewarn.wire.answers.service_answers import ClockAnswer
 
-router = Endpoints("clock")
+router = ApiRouter("clock")
 
 
 @router.call("GET /v1/clock", "Tell the time", right=Right.SEE)

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import Query
 
 from forewarn.api.queries import EventInPath, ListQuery
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Caller, Service
 from forewarn.core.access import Right
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer
 
-router = Endpoints("events")
+router = ApiRouter("events")
 
 
 @router.call("GET /v1/events", "List current events", right=Right.SEE, errors=(404,))

@@ -6,13 +6,13 @@ from fastapi import Body, Query
 from pydantic import WithJsonSchema
 
 from forewarn.api.queries import FleetQuery
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Caller, Service
 from forewarn.wire import fleet
 from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer, FleetAnswer
 from forewarn.wire.fields import object_schema
 
-router = Endpoints("fleet")
+router = ApiRouter("fleet")
 
 Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(object_schema(fleet.FLEET))]
 

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import Query
 
 from forewarn.api.queries import GroupInPath, ListQuery
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Service
 from forewarn.core.access import Right
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import GroupAnswer
 
-router = Endpoints("groups")
+router = ApiRouter("groups")
 
 
 @router.call("GET /v1/groups", "List groups", right=Right.SEE, errors=(404,))

@@ -7,14 +7,14 @@ from fastapi import Query
 
 from forewarn.api.field_types import LARGEST
 from forewarn.api.queries import HistoryQuery, event_id, order_id
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Service
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.access import Right
 from forewarn.core.errors import ForewarnError, Invalid
 from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer
 
-router = Endpoints("history")
+router = ApiRouter("history")
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def _filter(query: HistoryQuery) -> HistoryFilter:
         since=query.since,
         below=after if query.above is None else None,
         above=max(query.above, after or 0) if query.above is not None else None,
-        limit=query.limit + 1,  # one more tells whether there is a next page
+        limit=query.limit + 1,  # one more shows whether there is a next page
     )
 
 

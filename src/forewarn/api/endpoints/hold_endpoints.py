@@ -2,13 +2,13 @@
 
 from forewarn.api.bodies import HoldBody
 from forewarn.api.queries import HoldInPath
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Caller, Service
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.service_answers import HoldAnswer
 
-router = Endpoints("holds")
+router = ApiRouter("holds")
 
 
 @router.call("GET /v1/holds", "List holds")

@@ -6,7 +6,7 @@ from fastapi import Query
 
 from forewarn.api.bodies import HostOrderBody, MaintenanceBody
 from forewarn.api.queries import HostInPath, PageQuery
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Caller, Service
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, Work
@@ -14,7 +14,7 @@ from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
-router = Endpoints("hosts")
+router = ApiRouter("hosts")
 
 
 @router.call("GET /v1/hosts", "List hosts")

@@ -7,7 +7,7 @@ from pydantic import WithJsonSchema
 
 from forewarn.api.bodies import MachineOrderBody
 from forewarn.api.queries import MachineInPath, MachinesQuery, ProjectQuery
-from forewarn.api.routing import Endpoints, WithStatus
+from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import Caller, Service, Services
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
@@ -22,7 +22,7 @@ from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer, OrderOnMachineAnswer
 from forewarn.wire.fields import object_schema
 
-router = Endpoints("machines")
+router = ApiRouter("machines")
 
 Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(object_schema(fleet.MACHINE))]
 Project = Annotated[ProjectQuery, Query()]
@@ -60,7 +60,7 @@ async def put_machine(
 ) -> WithStatus[MachineAnswer]:
     """Add a machine, or change one: what the body leaves out stays as it is.
 
-    Another `host` says that somebody has moved it there; another `name` renames it.
+    Another `host` means that it has been moved there; another `name` renames it.
     """
     declared = fleet.read_machine(body, name=name, present=None)
     project = query.project

@@ -10,7 +10,7 @@ from fastapi import Query
 
 from forewarn.api.bodies import FailureBody
 from forewarn.api.queries import OrderInPath, OrdersQuery
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Caller, Service
 from forewarn.control.orders.order_commands import OrderCommands, Placed
 from forewarn.core.access import Right
@@ -24,7 +24,7 @@ from forewarn.wire.answers.order_answers import (
     OrderWithEventsAnswer,
 )
 
-router = Endpoints("orders")
+router = ApiRouter("orders")
 
 
 @router.call("GET /v1/orders", "List orders", right=Right.SEE, errors=(404,))
@@ -86,7 +86,7 @@ _add_verb(
     "retry",
     "Carry out the failed steps again",
     "Carry out the failed steps of an order once more. With an external driver they do not begin by "
-    "themselves: whoever does the work reports.",
+    "themselves: a report says that they are done.",
     lambda orders, order, by: orders.retry_order(order, by=by),
     right=Right.USE,
     status=202,

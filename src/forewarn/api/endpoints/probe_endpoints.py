@@ -9,13 +9,13 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import OpenService, Service
 from forewarn.control.push.webhooks import WebhookView
 from forewarn.core.errors import Unavailable
 from forewarn.wire.answers.service_answers import StatusAnswer
 
-router = Endpoints("probes")
+router = ApiRouter("probes")
 
 
 class Counted(NamedTuple):
@@ -61,7 +61,7 @@ async def metrics(request: Request, service: Service) -> Response:
             )
         )
     except Unavailable:
-        # Whoever watches must see the rest all the same, and that this is missing.
+        # The rest must be seen all the same, and that this is missing.
         counted = None
     meter: Meter = request.app.state.meter
     return Response(meter.text(counted), media_type=CONTENT_TYPE_LATEST)

@@ -6,7 +6,7 @@ from fastapi import Query
 
 from forewarn.api.bodies import RehearsalBody
 from forewarn.api.queries import ProjectInPath, RehearsalQuery
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Caller, Service
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.rehearsals import RehearsalView
@@ -20,7 +20,7 @@ from forewarn.wire.answers.rehearsal_answers import (
     SeenEventAnswer,
 )
 
-router = Endpoints("rehearsals")
+router = ApiRouter("rehearsals")
 
 PATH = "/v1/projects/{name}/rehearsal"
 

@@ -6,13 +6,13 @@ from fastapi import Query
 
 from forewarn.api.bodies import PauseBody, ResumeBody, RolloutBody
 from forewarn.api.queries import RolloutInPath, RolloutQuery, RolloutsQuery
-from forewarn.api.routing import Endpoints, WithStatus
+from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import Caller, Service
 from forewarn.control.rollouts.rollouts import RolloutView
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 
-router = Endpoints("rollouts")
+router = ApiRouter("rollouts")
 
 
 @router.call(

@@ -13,7 +13,7 @@ from starlette.types import Message, Send
 from forewarn.api.authentication import Authenticator
 from forewarn.api.field_types import LARGEST
 from forewarn.api.queries import StreamQuery
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ApiSettings, Run, Service, Services
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.ports.records import Following, RecordFilter
@@ -24,7 +24,7 @@ from forewarn.wire import sse
 
 log = logging.getLogger(__name__)
 
-router = Endpoints("history")
+router = ApiRouter("history")
 
 PAGE = 200
 
@@ -101,7 +101,7 @@ def _asker(request: Request) -> Callable[[], Awaitable[bool]]:
 
 
 async def _start(query: StreamQuery, last_event_id: str | None, service: Services) -> int:
-    """Say after which number to begin."""
+    """Return the number after which to begin."""
     newest = await service.run(service.records.newest)
     given = _number(last_event_id) if last_event_id else query.last_event_id
     number = query.since if given is None else given
@@ -146,7 +146,7 @@ class _Reader:
             up_to = await self._run(lambda: self._records.missing(number)) if number else None
             if up_to is not None:
                 yield sse.missing(number, up_to)
-            # The reader comes again, and is told then that the store is away.
+            # The reader connects again, and learns then that the store is away.
             with suppress(Unavailable):
                 async with aclosing(self._follow(number)) as blocks:
                     async for block in blocks:

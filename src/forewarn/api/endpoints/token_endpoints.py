@@ -6,13 +6,13 @@ from fastapi import Query, Request
 
 from forewarn.api.bodies import TokenBody
 from forewarn.api.queries import PageQuery, TokenInPath
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Caller, Service
 from forewarn.core.access import Right
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
-router = Endpoints("tokens")
+router = ApiRouter("tokens")
 
 
 @router.call("GET /v1/tokens", "List tokens", right=Right.RUN)

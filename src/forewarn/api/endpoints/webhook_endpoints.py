@@ -9,7 +9,7 @@ from fastapi import Query
 
 from forewarn.api.bodies import WebhookBody
 from forewarn.api.queries import ListQuery, WebhookInPath
-from forewarn.api.routing import Endpoints
+from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Caller, Service, Services
 from forewarn.control.push.webhooks import WebhookView
 from forewarn.core.access import Right
@@ -17,7 +17,7 @@ from forewarn.core.model.webhook import WebhookId
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.webhook_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
 
-router = Endpoints("webhooks")
+router = ApiRouter("webhooks")
 
 
 @router.call("GET /v1/webhooks", "List webhooks", right=Right.USE, errors=(404,))

@@ -6,12 +6,12 @@ from datetime import timedelta
 from types import NoneType
 from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 
-A_co = TypeVar("A_co", bound="Answer", covariant=True)
-T = TypeVar("T", bound="Answer")
+A_co = TypeVar("A_co", bound="ApiAnswer", covariant=True)
+T = TypeVar("T", bound="ApiAnswer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ApiAnswer:
     """A JSON object of the operator API, which always has all its keys; what is not known is null."""
 
     # The key that it is sent under, `{"machine": {…}}`, when it is the whole answer; None: it is sent bare.

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, TypeVar
 
-from forewarn.wire.answers.answer import Answer, Page
+from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.codec import Codec
-from forewarn.wire.times import read_time, write_time
+from forewarn.wire.rfc3339 import read_time, write_time
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=ApiAnswer)
 
 ANSWERS = Codec(
     {datetime: (write_time, read_time), date: (date.isoformat, date.fromisoformat)},
@@ -17,7 +17,7 @@ ANSWERS = Codec(
 )
 
 
-def write_body(answer: Answer | Page[Answer]) -> dict[str, Any]:
+def write_body(answer: ApiAnswer | Page[ApiAnswer]) -> dict[str, Any]:
     """Return the whole body that sends an answer."""
     if isinstance(answer, Page):
         items = [ANSWERS.write(item) for item in answer.items]
@@ -37,6 +37,6 @@ def read_page(kind: type[A], body: Mapping[str, Any]) -> Page[A]:
     return Page(kind=kind, items=items, next=body["next"])
 
 
-def key_of_page(kind: type[Answer]) -> str:
+def key_of_page(kind: type[ApiAnswer]) -> str:
     """Return the key of a list of answers: `machines`."""
     return f"{kind.NOUN}s"

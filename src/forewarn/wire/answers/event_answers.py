@@ -18,11 +18,11 @@ from forewarn.core.words import (
     GroupName,
     Source,
 )
-from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.answer import ApiAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalAnswer(Answer):
+class ApprovalAnswer(ApiAnswer):
     """Who let an event start early."""
 
     by: str
@@ -32,7 +32,7 @@ class ApprovalAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeferralAnswer(Answer):
+class DeferralAnswer(ApiAnswer):
     """Who deferred an event, when, and by how much; null what was not kept yet when it happened."""
 
     by: str
@@ -43,7 +43,7 @@ class DeferralAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventAnswer(Answer):
+class EventAnswer(ApiAnswer):
     """What is announced to guests; `not_before` stays known after the start."""
 
     NOUN: ClassVar = "event"
@@ -86,7 +86,7 @@ class EventAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineNoticeAnswer(Answer):
+class MachineNoticeAnswer(ApiAnswer):
     """When a machine of an event was first sent it, and how long before the start."""
 
     machine: str
@@ -113,7 +113,7 @@ class NotedEventAnswer(EventAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoticeAnswer(Answer):
+class NoticeAnswer(ApiAnswer):
     """What notice all machines of some events got."""
 
     least_seconds: float | None

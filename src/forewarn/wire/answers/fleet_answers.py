@@ -10,7 +10,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine, MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupKind, HostState, MachineState
-from forewarn.wire.answers.answer import Answer, leading
+from forewarn.wire.answers.answer import ApiAnswer, leading
 from forewarn.wire.fleet import write_policy
 from forewarn.wire.projects import PROJECT
 
@@ -19,7 +19,7 @@ from forewarn.wire.projects import PROJECT
     *("vm_id", "name", "project", "group", "host"), *("update_domain", "fault_domain", "priority", "state")
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineAnswer(MachineTraits, Answer):
+class MachineAnswer(MachineTraits, ApiAnswer):
     """A machine, and what its guests have made known."""
 
     NOUN: ClassVar = "machine"
@@ -41,7 +41,7 @@ class MachineAnswer(MachineTraits, Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupAnswer(Answer):
+class GroupAnswer(ApiAnswer):
     """A group of machines, which events are delivered to."""
 
     NOUN: ClassVar = "group"
@@ -62,7 +62,7 @@ class GroupAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostAnswer(Answer):
+class HostAnswer(ApiAnswer):
     """What carries machines."""
 
     NOUN: ClassVar = "host"
@@ -86,7 +86,7 @@ class HostWithMachinesAnswer(HostAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowAnswer(Answer):
+class WindowAnswer(ApiAnswer):
     """When maintenance may disturb a project."""
 
     days: tuple[str, ...]
@@ -95,7 +95,7 @@ class WindowAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectAnswer(Answer):
+class ProjectAnswer(ApiAnswer):
     """A tenant, and what it has declared."""
 
     NOUN: ClassVar = "project"
@@ -119,7 +119,7 @@ class ProjectAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetAnswer(Answer):
+class FleetAnswer(ApiAnswer):
     """A fleet, as it would be declared."""
 
     fleet: Mapping[str, Any]

@@ -8,12 +8,12 @@ from typing import ClassVar, Self
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.words import Action, OrderState, Source, StageState, StepState, Work
-from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer, NoticeAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingAnswer(Answer):
+class WaitingAnswer(ApiAnswer):
     """What waits, and for what reason."""
 
     what: str
@@ -21,7 +21,7 @@ class WaitingAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepAnswer(Answer):
+class StepAnswer(ApiAnswer):
     """One machine's share of a stage."""
 
     machine: str
@@ -39,7 +39,7 @@ class StepAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageAnswer(Answer):
+class StageAnswer(ApiAnswer):
     """A part of an order with at most one update domain of any group."""
 
     state: StageState
@@ -53,7 +53,7 @@ class StageAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderAnswer(Answer):
+class OrderAnswer(ApiAnswer):
     """What is going to be done, by whom and why."""
 
     NOUN: ClassVar = "order"
@@ -104,7 +104,7 @@ class NotedOrderAnswer(OrderAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderOnMachineAnswer(Answer):
+class OrderOnMachineAnswer(ApiAnswer):
     """An order, the event that announces it, or the reason why there is none."""
 
     order: OrderAnswer
@@ -113,7 +113,7 @@ class OrderOnMachineAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderWithEventsAnswer(Answer):
+class OrderWithEventsAnswer(ApiAnswer):
     """An order and its events."""
 
     order: OrderAnswer
@@ -126,7 +126,7 @@ class OrderWithEventsAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotedOrderWithEventsAnswer(Answer):
+class NotedOrderWithEventsAnswer(ApiAnswer):
     """An order and its events, and what notice was given of them."""
 
     order: NotedOrderAnswer

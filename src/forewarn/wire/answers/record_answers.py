@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Self
 
 from forewarn.core.model.record import Record
-from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import listed_group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordAnswer(Answer):
+class RecordAnswer(ApiAnswer):
     """A line of the history."""
 
     number: int
@@ -34,7 +34,7 @@ class RecordAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordsAnswer(Answer):
+class RecordsAnswer(ApiAnswer):
     """Records, newest first.
 
     `missing_up_to` is the number up to which records after `above` may have been removed; null if none were.

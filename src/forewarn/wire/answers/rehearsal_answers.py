@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from forewarn.core.rehearsal.faults import Fault, FaultKind
-from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.answer import ApiAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultFields(Answer):
+class FaultFields(ApiAnswer):
     """What guests meet instead of the answer that is due, as a rehearsal asks for it."""
 
     number: int
@@ -35,7 +35,7 @@ class FaultAnswer(FaultFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenEventAnswer(Answer):
+class SeenEventAnswer(ApiAnswer):
     """When a guest was first sent an event, and what the event was then."""
 
     event: str
@@ -44,7 +44,7 @@ class SeenEventAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovedEventAnswer(Answer):
+class ApprovedEventAnswer(ApiAnswer):
     """When a guest approved an event."""
 
     event: str
@@ -52,7 +52,7 @@ class ApprovedEventAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsingGuestAnswer(Answer):
+class RehearsingGuestAnswer(ApiAnswer):
     """What the guest of a machine has done in a rehearsal so far."""
 
     machine: str
@@ -68,7 +68,7 @@ class RehearsingGuestAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsalAnswer(Answer):
+class RehearsalAnswer(ApiAnswer):
     """A scenario that is being played in a project."""
 
     NOUN: ClassVar = "rehearsal"
@@ -82,7 +82,7 @@ class RehearsalAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndedRehearsalAnswer(Answer):
+class EndedRehearsalAnswer(ApiAnswer):
     """What was played, and the orders that were cancelled with it."""
 
     rehearsal: RehearsalAnswer

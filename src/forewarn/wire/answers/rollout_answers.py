@@ -10,13 +10,13 @@ from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.core.words import Work
-from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import NoticeAnswer
 from forewarn.wire.answers.order_answers import WaitingAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedStageAnswer(Answer):
+class ExpectedStageAnswer(ApiAnswer):
     """When a stage of a wave is to be expected."""
 
     announce_at: datetime
@@ -25,7 +25,7 @@ class ExpectedStageAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaveAnswer(Answer):
+class WaveAnswer(ApiAnswer):
     """Hosts that are done together: when that was and, of a plan or on demand, when it is to be expected."""
 
     hosts: tuple[str, ...]
@@ -48,7 +48,7 @@ class WaveAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutAnswer(Answer):
+class RolloutAnswer(ApiAnswer):
     """Host orders in waves; a plan has no id."""
 
     NOUN: ClassVar = "rollout"

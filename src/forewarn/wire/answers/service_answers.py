@@ -6,11 +6,11 @@ from typing import ClassVar, Self
 
 from forewarn.core.admission.holds import reach
 from forewarn.core.model.hold import Hold
-from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.answer import ApiAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClockAnswer(Answer):
+class ClockAnswer(ApiAnswer):
     """Service time."""
 
     kind: str
@@ -19,14 +19,14 @@ class ClockAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusAnswer(Answer):
+class StatusAnswer(ApiAnswer):
     """A probe's answer."""
 
     status: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HoldAnswer(Answer):
+class HoldAnswer(ApiAnswer):
     """Where nothing new is announced or started, and in words what that reaches."""
 
     NOUN: ClassVar = "hold"
@@ -46,7 +46,7 @@ class HoldAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorAnswer(Answer):
+class ErrorAnswer(ApiAnswer):
     """What went wrong with a request that was refused."""
 
     NOUN: ClassVar = "error"

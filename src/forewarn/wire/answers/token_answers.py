@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import ClassVar
 
 from forewarn.core.access import Role
-from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.answer import ApiAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenAnswer(Answer):
+class TokenAnswer(ApiAnswer):
     """A token, without its secret."""
 
     NOUN: ClassVar = "token"
@@ -24,7 +24,7 @@ class TokenAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevokedTokenAnswer(Answer):
+class RevokedTokenAnswer(ApiAnswer):
     """A token that is no longer good, and what that leaves behind."""
 
     token: TokenAnswer
@@ -32,7 +32,7 @@ class RevokedTokenAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewTokenAnswer(Answer):
+class NewTokenAnswer(ApiAnswer):
     """A token, and its secret, which is shown this once."""
 
     token: TokenAnswer

@@ -6,11 +6,11 @@ from typing import ClassVar, Self
 
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import Kind
-from forewarn.wire.answers.answer import Answer
+from forewarn.wire.answers.answer import ApiAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookAnswer(Answer):
+class WebhookAnswer(ApiAnswer):
     """An address that records are pushed to, and how that goes."""
 
     NOUN: ClassVar = "webhook"
@@ -41,7 +41,7 @@ class WebhookAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewWebhookAnswer(Answer):
+class NewWebhookAnswer(ApiAnswer):
     """A webhook, and the secret that is shown once."""
 
     webhook: WebhookAnswer
@@ -49,7 +49,7 @@ class NewWebhookAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialAnswer(Answer):
+class TrialAnswer(ApiAnswer):
     """What came of a call."""
 
     delivered: bool

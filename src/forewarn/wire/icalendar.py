@@ -16,7 +16,7 @@ LONGEST_LINE = 75
 
 
 def calendar(name: str, events: Iterable[tuple[Event, Sequence[datetime]]]) -> bytes:
-    """Write a calendar with one entry for each event; beside each, when it was put off."""
+    """Write a calendar with one entry for each event; with each come the times of its deferrals."""
     lines = [
         "BEGIN:VCALENDAR",
         "VERSION:2.0",
@@ -25,7 +25,7 @@ def calendar(name: str, events: Iterable[tuple[Event, Sequence[datetime]]]) -> b
         f"NAME:{escaped(name)}",
         f"X-WR-CALNAME:{escaped(name)}",
         f"REFRESH-INTERVAL;VALUE=DURATION:{REFRESH}",
-        *(line for event, put_off in events for line in _entry(event, put_off)),
+        *(line for event, deferred_at in events for line in _entry(event, deferred_at)),
         "END:VCALENDAR",
     ]
     return b"".join(folded(line) + b"\r\n" for line in lines)
@@ -50,24 +50,24 @@ def folded(line: str) -> bytes:
     return b"\r\n".join([*pieces, piece])
 
 
-def _entry(event: Event, put_off: Sequence[datetime]) -> Iterator[str]:
+def _entry(event: Event, deferred_at: Sequence[datetime]) -> Iterator[str]:
     started = event.status is EventStatus.STARTED
     names = ", ".join(resource_names(event))
     yield "BEGIN:VEVENT"
     yield f"UID:{event.id}"
     # A calendar that knows the entry takes it anew only if these say that it has changed.
-    changed_at = _moment(event.started_at or max((event.announced_at, *put_off)))
+    changed_at = _moment(event.started_at or max((event.announced_at, *deferred_at)))
     yield f"DTSTAMP:{changed_at}"
     yield f"LAST-MODIFIED:{changed_at}"
-    yield f"SEQUENCE:{len(put_off) + int(started)}"
+    yield f"SEQUENCE:{len(deferred_at) + int(started)}"
     yield f"DTSTART:{_moment(event.started_at or event.not_before)}"
-    # Where nobody knows how long it takes, it is a moment.
+    # An event of unknown length is a moment.
     if event.duration_seconds >= 0:
         yield f"DURATION:PT{event.duration_seconds}S"
     yield f"SUMMARY:{escaped(f'{event.type.value} of {names}')}"
     yield f"DESCRIPTION:{escaped(_description(event))}"
     yield f"CATEGORIES:{event.type.value}"
-    # It may still be called off until it has started.
+    # It may still be cancelled until it has started.
     yield f"STATUS:{'CONFIRMED' if started else 'TENTATIVE'}"
     yield "TRANSP:TRANSPARENT"
     yield "END:VEVENT"

@@ -1,5 +1,6 @@
-"""What operators are shown: times, and what is null."""
+"""Answers of the operator API: their keys, their times, what is null, and how they are read back."""
 
+import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -10,6 +11,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
+from forewarn.core.rehearsal.faults import Fault, FaultKind
 from forewarn.core.words import (
     Action,
     EventId,
@@ -21,16 +23,19 @@ from forewarn.core.words import (
     MachineId,
     MachineName,
     OrderId,
+    Priority,
     ProjectName,
     Source,
     Work,
 )
-from forewarn.wire.answers.coding import ANSWERS
+from forewarn.wire.answers.answer import Page
+from forewarn.wire.answers.coding import ANSWERS, read_body, read_page, write_body
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.record_answers import RecordAnswer
-from forewarn.wire.times import read_time, write_time
+from forewarn.wire.answers.rehearsal_answers import FaultAnswer
+from forewarn.wire.rfc3339 import read_time, write_time
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ALONE = GroupName("standalone/9a1dd13f-2236-44f4-8626-0c374daa3f1b")
@@ -123,3 +128,59 @@ def test_a_record_says_nothing_of_what_it_is_not_about() -> None:
         "at": "2026-01-05T12:00:00Z",
         "kind": "clock-jumped",
     }
+
+
+MACHINE = {
+    "vm_id": "9a1dd13f-2236-44f4-8626-0c374daa3f1b",
+    "name": "web-0",
+    "project": "default",
+    "group": "web",
+    "host": "host-1",
+    "update_domain": 2,
+    "fault_domain": 1,
+    "priority": "spot",
+    "state": "running",
+    "network": "",
+    "address": "10.0.0.7",
+    "port": None,
+    "tags": {"tier": "front"},
+    "location": "",
+    "zone": "",
+    "size": "",
+    "os": "",
+    "enabled": True,
+    "last_seen": "2026-01-05T12:00:00.25Z",
+}
+
+
+def test_an_answer_is_read_and_written_with_its_keys_in_their_order() -> None:
+    machine = read_body(MachineAnswer, {"machine": MACHINE})
+    assert (machine.priority, machine.last_seen) == (Priority.SPOT, NOON + timedelta(milliseconds=250))
+    assert json.dumps(write_body(machine)) == json.dumps({"machine": MACHINE})
+
+
+def test_a_page_has_the_plural_of_what_it_lists_and_a_cursor() -> None:
+    body = {"machines": [MACHINE], "next": "abc"}
+    page = read_page(MachineAnswer, body)
+    assert [machine.name for machine in page.items] == ["web-0"]
+    assert write_body(page) == body
+    assert write_body(Page(kind=MachineAnswer, items=[])) == {"machines": [], "next": None}
+
+
+def test_what_only_a_later_version_knows_is_passed_over() -> None:
+    later = MACHINE | {"colour": "red", "state": "dreaming"}
+    assert read_body(MachineAnswer, {"machine": later}).state == "dreaming"
+
+
+def test_an_answer_that_lacks_a_key_is_refused() -> None:
+    lacking = {key: value for key, value in MACHINE.items() if key != "enabled"}
+    with pytest.raises(KeyError):
+        read_body(MachineAnswer, {"machine": lacking})
+
+
+def test_an_answer_is_made_of_attributes_of_the_same_name_spans_in_seconds() -> None:
+    fault = Fault(kind=FaultKind.SLOW, delay=timedelta(minutes=2), notice=timedelta(seconds=1.5))
+    made = FaultAnswer.of(fault, now=NOON)
+    assert (made.delay_seconds, made.notice_seconds, made.on) == (120.0, 1.5, True)
+    with pytest.raises(AttributeError):
+        RecordAnswer.like(fault)

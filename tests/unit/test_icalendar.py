@@ -18,7 +18,7 @@ from forewarn.core.words import (
     OrderId,
     Source,
 )
-from forewarn.wire.calendar import LONGEST_LINE, calendar, escaped, folded
+from forewarn.wire.icalendar import LONGEST_LINE, calendar, escaped, folded
 
 GOLDEN = Path(__file__).parent / "golden" / "calendar.ics"
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

@@ -1,0 +1,65 @@
+"""The client of the operator API against answers that are made up."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from forewarn.client.async_calls import AsyncOperatorClient
+from forewarn.client.replies import RequestRefused, ServerUnreachable
+from forewarn.wire.answers.fleet_answers import HostAnswer
+from forewarn.wire.answers.service_answers import ClockAnswer
+
+CLOCK = {"kind": "manual", "now": "2026-01-05T12:00:00Z", "speed": 0.0}
+
+
+def client(*answers: tuple[int, object]) -> AsyncOperatorClient:
+    """A client whose calls are answered with these, one after the other."""
+    left = list(answers)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        status, said = left.pop(0)
+        return httpx.Response(status, content=said if isinstance(said, bytes) else json.dumps(said))
+
+    return AsyncOperatorClient(
+        httpx.AsyncClient(base_url="http://here", transport=httpx.MockTransport(answer))
+    )
+
+
+def clock(*answers: tuple[int, object]) -> Any:
+    return asyncio.run(client(*answers).get("/v1/clock", ClockAnswer))
+
+
+def test_a_reply_is_a_value_and_what_was_sent() -> None:
+    sent = CLOCK | {"leap_seconds": 27}
+    reply = clock((200, sent))
+    assert (reply.value.kind, reply.value.now.year) == ("manual", 2026)
+    assert reply.json == sent
+
+
+def test_a_refusal_has_the_servers_message_and_status() -> None:
+    with pytest.raises(RequestRefused, match="no such thing") as refused:
+        clock((404, {"error": {"code": "NotFound", "message": "no such thing"}}))
+    assert refused.value.status == 404
+
+
+@pytest.mark.parametrize("answer", [(200, b"<html>"), (500, {"detail": "oops"}), (404, b"[]")])
+def test_what_does_not_talk_like_a_server_is_none(answer: tuple[int, object]) -> None:
+    with pytest.raises(ServerUnreachable, match="is no forewarn server"):
+        clock(answer)
+
+
+def test_an_answer_that_lacks_a_key_is_of_a_version_that_is_not_understood() -> None:
+    reply = clock((200, {"kind": "manual"}))
+    with pytest.raises(ServerUnreachable, match="at http://here is of a version"):
+        _ = reply.value
+
+
+def test_a_list_is_read_page_by_page() -> None:
+    hosts = [{"name": f"host-{n}", "state": "ok"} for n in range(3)]
+    pages = [(200, {"hosts": hosts[:2], "next": "two"}), (200, {"hosts": hosts[2:], "next": None})]
+    reply = asyncio.run(client(*pages).all(HostAnswer))
+    assert [host.name for host in reply.value.items] == ["host-0", "host-1", "host-2"]
+    assert reply.json == {"hosts": hosts, "next": None}
