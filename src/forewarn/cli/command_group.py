@@ -12,8 +12,11 @@ class _Command(TyperCommand):
         return _plain(super().get_params(ctx))
 
 
-class _Group(TyperGroup):
+class Group(TyperGroup):
+    """A group, as Typer makes one of a CommandGroup."""
+
     def get_params(self, ctx: Any) -> Any:
+        """Return its options."""
         return _plain(super().get_params(ctx))
 
 
@@ -21,7 +24,7 @@ class CommandGroup(typer.Typer):
     """CommandGroup of one kind."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(cls=_Group, **settings)
+        super().__init__(**{"cls": Group, **settings})
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Add a command."""

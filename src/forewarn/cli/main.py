@@ -1,6 +1,7 @@
 """The `forewarn` command: nouns and verbs, put together.
 
-What a command needs beyond Typer is imported when it runs, so that help and completion answer at once.
+Each is imported when it is called, and what it needs beyond Typer when it runs, so that help and completion
+answer at once.
 """
 
 import os
@@ -11,27 +12,7 @@ import typer
 
 from forewarn.cli import session
 from forewarn.cli.command_group import CommandGroup
-from forewarn.cli.gate import gate_commands
-from forewarn.cli.guest_side import agent_commands, guest_commands
-from forewarn.cli.nouns import (
-    clock_commands,
-    event_commands,
-    fleet_commands,
-    group_commands,
-    history_commands,
-    hold_commands,
-    host_commands,
-    machine_commands,
-    order_commands,
-    probe_commands,
-    project_commands,
-    rehearse_commands,
-    rollout_commands,
-    serve_commands,
-    token_commands,
-    watch_commands,
-    webhook_commands,
-)
+from forewarn.cli.lazy_group import LazyCommand, lazy_group
 from forewarn.cli.session import Json, Project, Server, Token
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
@@ -39,43 +20,79 @@ EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached.
 
 SERVER_PANEL = "The server itself"
 
+
+def _noun(name: str, help_: str, *, room: str = "nouns") -> LazyCommand:
+    return LazyCommand(f"forewarn.cli.{room}.{name}_commands:app", help_)
+
+
+def _verb(name: str, function: str, help_: str, *, panel: str | None = None) -> LazyCommand:
+    return LazyCommand(f"forewarn.cli.nouns.{name}_commands:{function}", help_, panel)
+
+
+def _of_the_server(name: str, function: str, help_: str) -> LazyCommand:
+    return _verb(name, function, help_, panel=SERVER_PANEL)
+
+
+COMMANDS = {
+    "watch": _verb(
+        "watch",
+        "watch",
+        "Watch machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it.",
+    ),
+    "rehearse": _verb(
+        "rehearse",
+        "rehearse",
+        "Rehearse what a fleet may do to its guests, and report what they made of it.",
+    ),
+    "hold": _verb(
+        "hold",
+        "hold",
+        "Announce and start nothing new: anywhere, in a project (--project) or on a host.",
+    ),
+    "release": _verb(
+        "hold",
+        "release",
+        "Lift a hold, by its id or by what it holds (--project, --host); what waited for it goes on.",
+    ),
+    "holds": _verb("hold", "holds", "List what is held, and why."),
+    "calendar": _verb(
+        "probe", "calendar", "Print coming events as a calendar; --project prints those of a project."
+    ),
+    "health": _of_the_server(
+        "probe", "health", "Say whether the server works, and whether it can save anything."
+    ),
+    "metrics": _of_the_server("probe", "metrics", "Print the metrics, as Prometheus reads them."),
+    "serve": _of_the_server("serve", "serve", "Run the service."),
+    "backup": _of_the_server("serve", "backup", "Copy the store to a file, also while a server runs on it."),
+    "machine": _noun("machine", "Show machines, and order something to be done to one."),
+    "host": _noun("host", "Show hosts, maintain them, and say how they are."),
+    "group": _noun("group", "Show whom events are delivered to."),
+    "project": _noun("project", "Show the tenants, and when maintenance may disturb them."),
+    "order": _noun("order", "Show what is going to be done; cancel, retry or abandon it."),
+    "rollout": _noun("rollout", "Roll maintenance over hosts in waves; pause, resume or abort it."),
+    "event": _noun("event", "Show what guests are being told; approve or cancel it."),
+    "fleet": _noun("fleet", "Show the fleet as a file, or make it what a file says."),
+    "webhook": _noun("webhook", "Push records to an address as they happen; see what is stuck."),
+    "clock": _noun("clock", "Show service time; turn it, if the clock is a manual one."),
+    "gate": _noun("gate", "Announce, wait for the guests, then run your own command.", room="gate"),
+    "guest": _noun("guest", "Inside a machine: what it is told, and approving it.", room="guest_side"),
+    "token": _noun("token", "Say who may do what: make, list and revoke tokens."),
+    "agent": _noun(
+        "agent",
+        "The agent in a machine: it gets ready for events, approves them, and comes back.",
+        room="guest_side",
+    ),
+    "history": _noun("history", "Show what happened, newest first; `export` writes all of it."),
+}
+
 app = CommandGroup(
+    cls=lazy_group(COMMANDS),
     help=ABOUT,
     epilog=EXIT_CODES,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-for _noun, _part in {
-    "machine": machine_commands,
-    "host": host_commands,
-    "group": group_commands,
-    "project": project_commands,
-    "order": order_commands,
-    "rollout": rollout_commands,
-    "event": event_commands,
-    "fleet": fleet_commands,
-    "webhook": webhook_commands,
-    "clock": clock_commands,
-    "gate": gate_commands,
-    "guest": guest_commands,
-    "token": token_commands,
-    "agent": agent_commands,
-}.items():
-    app.add_typer(_part.app, name=_noun)
-
-app.command("watch")(watch_commands.watch)
-app.add_typer(history_commands.app, name="history")
-app.command("rehearse")(rehearse_commands.rehearse)
-app.command("hold")(hold_commands.hold)
-app.command("release")(hold_commands.release)
-app.command("holds")(hold_commands.holds)
-app.command("calendar")(probe_commands.calendar)
-app.command("health", rich_help_panel=SERVER_PANEL)(probe_commands.health)
-app.command("metrics", rich_help_panel=SERVER_PANEL)(probe_commands.metrics)
-app.command("serve", rich_help_panel=SERVER_PANEL)(serve_commands.serve)
-app.command("backup", rich_help_panel=SERVER_PANEL)(serve_commands.backup)
 
 
 def _show_version(wanted: bool) -> None:
