@@ -7,19 +7,21 @@ import subprocess
 import sys
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import text
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect, text
 
 from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.core.model.group import GroupPolicy
 from forewarn.store import tables
 from forewarn.store.opening.database import database_of, engines_of
 from forewarn.store.opening.lock import hold
-from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, newest_revision
+from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate, revision, revisions
 from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import everything, machine, save_fleet
 
@@ -46,12 +48,40 @@ def test_what_was_saved_is_there_when_it_is_opened_again(store_at_url: SqlStore,
     again.close()
 
 
-def test_migrations_lead_to_what_the_tables_say(store_at_url: SqlStore, url: str) -> None:
+def test_migrations_lead_to_what_a_new_store_is_made_with(url: str) -> None:
     engines = engines_of(database_of(url))
-    with engines.reading.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-        assert compare_metadata(context, tables.metadata) == []
+    with engines.writing.connect() as connection:
+        with connection.begin() as made:
+            migrate(connection, name=url)
+            at_once = described(connection)
+            made.rollback()
+        with connection.begin():
+            command.upgrade(alembic_config(connection), "head")
+            context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+            assert compare_metadata(context, tables.metadata) == []
+            assert described(connection) == at_once
     engines.dispose()
+
+
+def described(connection: Connection) -> dict[str, Any]:
+    """All that a database says of its tables; in which order their columns stand is of no matter."""
+    about = inspect(connection)
+    found: dict[str, Any] = {
+        table: {
+            "columns": {each["name"]: str(each) for each in about.get_columns(table)},
+            "key": about.get_pk_constraint(table),
+            "unique": {each["name"]: each["column_names"] for each in about.get_unique_constraints(table)},
+            "indexes": {each["name"]: _index(each) for each in about.get_indexes(table)},
+        }
+        for table in about.get_table_names()
+    }
+    found["version"] = revision(connection)
+    return found
+
+
+def _index(each: Any) -> str:
+    options = {name: str(value) for name, value in each.get("dialect_options", {}).items()}
+    return str({**each, "dialect_options": options})
 
 
 def test_an_older_schema_is_brought_up_to_date(url: str) -> None:
@@ -112,7 +142,12 @@ def test_somebody_elses_database_is_left_alone(url: str) -> None:
 
 
 def test_the_newest_schema_is_known() -> None:
-    assert newest_revision() == "0010"
+    assert revisions()[-1] == "0010"
+
+
+def test_files_of_migrations_are_named_by_their_revisions() -> None:
+    script = ScriptDirectory.from_config(alembic_config(None))  # type: ignore[arg-type]
+    assert [each.revision for each in reversed(list(script.walk_revisions()))] == revisions()
 
 
 @pytest.mark.parametrize(

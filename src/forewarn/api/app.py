@@ -68,7 +68,6 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Docum
     app.state.services = services
     app.state.settings = settings
     app.state.authenticator = authenticator
-    app.state.meter = probe_endpoints.Meter(services.guest_counters)
     errors.install(app)
     for part in PARTS:
         app.include_router(part.router)

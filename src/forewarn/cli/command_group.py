@@ -6,10 +6,16 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
+from forewarn.cli import help_drawing
+
 
 class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         return _plain(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        help_drawing.load()
+        super().format_help(ctx, formatter)
 
 
 class Group(TyperGroup):
@@ -18,6 +24,11 @@ class Group(TyperGroup):
     def get_params(self, ctx: Any) -> Any:
         """Return its options."""
         return _plain(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Draw its help."""
+        help_drawing.load()
+        super().format_help(ctx, formatter)
 
 
 class CommandGroup(typer.Typer):

@@ -4,6 +4,7 @@ Each is imported when it is called, and what it needs beyond Typer when it runs,
 answer at once.
 """
 
+import gc
 import os
 import sys
 from typing import Annotated
@@ -118,6 +119,7 @@ def start(
     json: Json = None,
 ) -> None:
     """An open Scheduled Events service for any fleet of virtual machines."""
+    gc.enable()  # it is off while a program starts
     session.keep_options(ctx, server=server, token=token, project=project, json=json)
 
 

@@ -1,6 +1,7 @@
 """The server program: start, serve until told to stop, stop."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -118,6 +119,7 @@ async def _serve(opened: OpenedService, places: _Places, held: Lock) -> None:
     _greet(opened, parts, operators=f"{scheme}://{addresses.shown(*bound.getsockname()[:2])}")
     if places.tls is None and not addresses.is_loopback(places.operators[0]):
         say(IN_THE_CLEAR)
+    _look_for_garbage()
     losing = asyncio.create_task(_watch(held, stopping))
     await stopping.wait()
     say("Stopping …")
@@ -131,6 +133,12 @@ async def _serve(opened: OpenedService, places: _Places, held: Lock) -> None:
     if losing.done():
         losing.result()
     losing.cancel()
+
+
+def _look_for_garbage() -> None:
+    """Look for garbage again, but not among what a start leaves for good: that would keep guests waiting."""
+    gc.freeze()
+    gc.enable()
 
 
 async def _watch(held: Lock, stopping: asyncio.Event) -> None:

@@ -4,6 +4,7 @@ import secrets
 import uuid
 from base64 import b64encode
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
 
@@ -35,7 +36,6 @@ from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings
 from forewarn.server.health import Health
-from forewarn.server.push.delivery import Delivery
 from forewarn.server.push.lookup import PublicOnly
 from forewarn.server.push.pusher import Pusher
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
@@ -44,6 +44,9 @@ from forewarn.server.threads.worker import Worker
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
 from forewarn.wire.instance import InstanceMetadata
+
+if TYPE_CHECKING:
+    from forewarn.server.push.delivery import Delivery
 
 
 def new_id() -> str:
@@ -210,7 +213,10 @@ def tokens_of(store: SqlStore, clock: Clock, settings: Settings) -> Tokens:
 def _pusher(shared: Shared, jobs: Jobs, *, lineage: str) -> Pusher:
     wall = SystemClock()
 
-    def delivery() -> Delivery:
+    def delivery() -> "Delivery":
+        # What it calls with is loaded when there is somebody to call.
+        from forewarn.server.push.delivery import Delivery
+
         guard = PublicOnly() if shared.webhooks.only_public else None
         return Delivery(lineage=lineage, wall=wall.now, new_id=new_id, guard=guard)
 

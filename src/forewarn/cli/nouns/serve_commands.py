@@ -1,5 +1,6 @@
 """`forewarn serve` and `forewarn backup`: the server itself."""
 
+import gc
 from importlib import import_module
 from types import ModuleType
 from typing import Annotated
@@ -52,6 +53,7 @@ def serve(
     """Run the service."""
     from forewarn.core.errors import ForewarnError
 
+    gc.disable()  # until it answers
     program = installed("serve")
     try:
         program.serve(

@@ -9,14 +9,17 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.signal import Signal, waking
 from forewarn.core.errors import LimitReached, Unavailable
 from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.server.push.delivery import Delivery
 from forewarn.server.push.webhook_sender import STORE_RETRY, Pace, PushContext, Run, WebhookSender
+
+if TYPE_CHECKING:
+    from forewarn.server.push.delivery import Delivery
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +34,7 @@ class Pusher:
         *,
         changed: Signal,
         run: Run,
-        delivery: Callable[[], Delivery],
+        delivery: "Callable[[], Delivery]",
         pace: Pace | None = None,
     ) -> None:
         """Take a maker of the delivery: it belongs to the loop that is made here."""

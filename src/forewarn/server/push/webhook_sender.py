@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from forewarn.clock import monotonic
 from forewarn.control.following.followed_records import FollowedRecords
@@ -15,7 +15,9 @@ from forewarn.control.signal import waking
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
 from forewarn.core.model.webhook import Webhook
-from forewarn.server.push.delivery import Delivery
+
+if TYPE_CHECKING:
+    from forewarn.server.push.delivery import Delivery
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +58,7 @@ class PushContext:
     state: DeliveryState
     records: FollowedRecords
     run: Run
-    delivery: Delivery
+    delivery: "Delivery"
     pace: Pace
 
 

@@ -1,44 +1,60 @@
-"""The schema of a database: made if there is none, brought up to date if it is older, refused if newer."""
+"""The schema of a database: made if there is none, brought up to date if it is older, refused if newer.
+
+Alembic is loaded only to bring an older one up to date: that takes longer than to load the rest of the store.
+"""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, text
 
 from forewarn.core.errors import Conflict, Invalid
+from forewarn.store import tables
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 # Its own name, so that another program's Alembic in the same database is not mistaken for ours.
 VERSION_TABLE = "forewarn_schema"
 _MIGRATIONS = Path(__file__).parent.parent / "migrations"
 _MIGRATION_LOCK = 0x666F7265_77610001  # any constant will do that no other program is likely to use
 
+# As Alembic makes it.
+_version = Table(
+    VERSION_TABLE,
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),
+)
+
 
 def migrate(connection: Connection, *, name: str) -> None:
     """Bring the schema up to date, within the connection's transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-    config = alembic_config(connection)
-    script = ScriptDirectory.from_config(config)
-    current, newest = revision(connection), script.get_current_head()
-    if current == newest:
+    current, known = revision(connection), revisions()
+    if current == known[-1]:
         return
     if current is None:
-        _refuse_a_stranger(connection, name)
-    elif not _known(script, current):
+        found = inspect(connection).get_table_names()
+        if not found:
+            _make(connection)
+            return
+        if VERSION_TABLE not in found:
+            raise Invalid(f"{name} holds something else (table {min(found)}): use another --database")
+    elif current not in known:
         raise Conflict(
-            f"{name} was written by a newer forewarn (schema {current}, this one knows up to {newest}): "
+            f"{name} was written by a newer forewarn (schema {current}, this one knows up to {known[-1]}): "
             f"upgrade forewarn, or restore a backup"
         )
-    command.upgrade(config, "head")
+    from alembic import command
+
+    command.upgrade(alembic_config(connection), "head")
 
 
 def check_schema(connection: Connection, *, name: str) -> None:
     """Refuse a schema that is not this forewarn's; for those who may not change it."""
-    found, expected = revision(connection), newest_revision()
+    found, expected = revision(connection), revisions()[-1]
     if found != expected:
         raise Conflict(
             f"{name} has schema {found or 'none'}, this forewarn knows {expected}: "
@@ -46,34 +62,31 @@ def check_schema(connection: Connection, *, name: str) -> None:
         )
 
 
-def newest_revision() -> str | None:
-    """Name the newest schema that this forewarn knows."""
-    return ScriptDirectory(str(_MIGRATIONS)).get_current_head()
+def revisions() -> list[str]:
+    """Return the names of all schemas that this forewarn knows, the newest last: files are named by them."""
+    files = (_MIGRATIONS / "versions").glob("[0-9]*.py")
+    return sorted(file.name.partition("_")[0] for file in files)
 
 
 def revision(connection: Connection) -> str | None:
-    """Name the schema that a database has; None if it has none yet."""
-    return MigrationContext.configure(
-        connection, opts={"version_table": VERSION_TABLE}
-    ).get_current_revision()
+    """Return the name of the schema that a database has; None if it has none yet."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    return connection.execute(_version.select()).scalar()
 
 
-def alembic_config(connection: Connection) -> Config:
-    """Say where the migrations are, and on which connection they run."""
+def alembic_config(connection: Connection) -> "Config":
+    """Return where the migrations are, and on which connection they run."""
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
 
 
-def _known(script: ScriptDirectory, name: str) -> bool:
-    try:
-        return script.get_revision(name) is not None
-    except CommandError:
-        return False
-
-
-def _refuse_a_stranger(connection: Connection, name: str) -> None:
-    found = set(inspect(connection).get_table_names())
-    if found and VERSION_TABLE not in found:
-        raise Invalid(f"{name} holds something else (table {min(found)}): use another --database")
+def _make(connection: Connection) -> None:
+    """Make in an empty database what all migrations would lead to."""
+    tables.metadata.create_all(connection, checkfirst=False)
+    _version.create(connection)
+    connection.execute(_version.insert(), {"version_num": revisions()[-1]})

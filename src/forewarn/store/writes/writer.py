@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any, TypeVar
 
 from sqlalchemy import Column, Table, delete
-from sqlalchemy.dialects import postgresql, sqlite
 
 from forewarn.store.reads.reader import Reader, chunks
 from forewarn.store.rows.mapping import Columns, Mapped
 
 Value = TypeVar("Value")
-
-_INSERT = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
 class Writer(Reader):
@@ -37,9 +35,14 @@ class Writer(Reader):
             self._connection.execute(delete(column.table).where(column.in_(chunk)))
 
 
+def _insert(dialect: str, table: Table) -> Any:
+    # SQLAlchemy loads the dialect that is used; the other would only be waited for.
+    return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)
+
+
 @cache
 def _upsert(dialect: str, table: Table, *, keep: tuple[str, ...]) -> Any:
-    statement: Any = _INSERT[dialect](table)
+    statement = _insert(dialect, table)
     keys, others = _columns(table)
     replaced = [name for name in others if name not in keep]
     if not replaced:
@@ -51,7 +54,7 @@ def _upsert(dialect: str, table: Table, *, keep: tuple[str, ...]) -> Any:
 
 @cache
 def _adding(dialect: str, table: Table) -> Any:
-    statement: Any = _INSERT[dialect](table)
+    statement = _insert(dialect, table)
     keys, others = _columns(table)
     return statement.on_conflict_do_update(
         index_elements=keys, set_={name: table.c[name] + statement.excluded[name] for name in others}

@@ -1,0 +1,78 @@
+"""The metrics, in the text format of Prometheus."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
+from prometheus_client.exposition import generate_latest
+
+from forewarn.control.push.webhooks import WebhookView
+
+__all__ = ["CONTENT_TYPE", "Counted", "Meter"]
+
+
+class Counted(NamedTuple):
+    """What the store counts: what there is by its state, and what has happened."""
+
+    present: Mapping[str, Mapping[str, int]]
+    tallies: Mapping[str, int]
+    webhooks: Sequence[WebhookView]
+
+
+class Meter:
+    """Writes metrics from a registry of its own, so that nothing else in the process shows up."""
+
+    def __init__(self, guest_counters: Callable[[], Mapping[str, float]]) -> None:
+        self._guest_counters = guest_counters
+        self._counted: Counted | None = None
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        PlatformCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
+        self._registry.register(self)
+
+    def text(self, counted: Counted | None) -> bytes:
+        """Write all metrics; no counts means that the store could not be read."""
+        self._counted = counted
+        return generate_latest(self._registry)
+
+    def describe(self) -> Iterator[Metric]:
+        """Name nothing beforehand: what there is depends on the fleet."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Give what is to be written."""
+        readable = GaugeMetricFamily("forewarn_store_readable", "Whether the store can be read.")
+        readable.add_metric([], 0.0 if self._counted is None else 1.0)
+        yield readable
+        counted = self._counted or Counted({}, {}, ())
+        for what, by_state in counted.present.items():
+            gauge = GaugeMetricFamily(f"forewarn_{what}", f"How many {what} there are.", labels=["state"])
+            for state, count in by_state.items():
+                gauge.add_metric([state], count)
+            yield gauge
+        for kind, count in counted.tallies.items():
+            said = f"Machines told of by records of the kind {kind}."
+            yield CounterMetricFamily(f"forewarn_{kind.replace('-', '_')}", said, value=count)
+        yield from _of_webhooks(counted.webhooks)
+        for name, value in self._guest_counters().items():
+            said = f"Guest endpoint: {name.replace('_', ' ')}."
+            yield CounterMetricFamily(f"forewarn_guest_{name}", said, value=value)
+
+
+def _of_webhooks(views: Sequence[WebhookView]) -> Iterator[Metric]:
+    labels = ["webhook", "project"]
+    behind = GaugeMetricFamily(
+        "forewarn_webhook_behind", "Records that a webhook has not been sent yet.", labels=labels
+    )
+    failures = GaugeMetricFamily(
+        "forewarn_webhook_failures", "Tries in vain since a webhook last took a record.", labels=labels
+    )
+    for view in views:
+        names = [view.webhook.id, view.webhook.project or ""]
+        behind.add_metric(names, view.behind)
+        failures.add_metric(names, view.webhook.failures)
+    yield behind
+    yield failures

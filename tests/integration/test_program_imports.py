@@ -1,0 +1,50 @@
+"""What a start loads: most of its time goes into that, and people wait for it."""
+
+from pathlib import Path
+
+import pytest
+
+from forewarn.cli.main import COMMANDS
+from tests.process import Program, run, sample_fleet
+
+# Has Python say what it imports.
+TELLING = {"PYTHONPROFILEIMPORTTIME": "1"}
+
+
+def loaded(said: str) -> set[str]:
+    """All modules that a program has loaded, and the packages that they are in."""
+    names = {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
+    return names | {name.partition(".")[0] for name in names}
+
+
+def test_help_loads_no_command_and_nothing_that_it_does_not_show(tmp_path: Path) -> None:
+    shown = run(tmp_path, "--help", environment=TELLING)
+    assert "The server itself" in shown.stdout
+    names = loaded(shown.stderr)
+    assert {"typer", "rich.panel"} <= names
+    assert not names & {"httpx", "pydantic", "sqlalchemy", "asyncio", "rich.markdown", "rich.traceback"}
+    assert not [name for name in names if name.startswith(("forewarn.core", "forewarn.cli.nouns"))]
+
+
+@pytest.mark.parametrize("before", ["no store", "a store"])
+def test_a_server_loads_nothing_that_its_store_does_not_need(tmp_path: Path, before: str) -> None:
+    fleet = sample_fleet(tmp_path)
+    with Program(tmp_path, "--fleet", fleet, "--database", "sqlite:///own.db") as program:
+        program.stop()
+    if before == "no store":
+        (tmp_path / "own.db").unlink()
+    with Program(
+        tmp_path, "--fleet", fleet, "--database", "sqlite:///own.db", environment=TELLING
+    ) as program:
+        program.stop()
+        names = loaded(program.err.text)
+    assert {"sqlalchemy.dialects.sqlite", "starlette"} <= names
+    # Migrations, calls of webhooks, metrics, another database.
+    assert not names & {"alembic", "httpx", "prometheus_client", "psycopg"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_listed_as_it_describes_itself(name: str) -> None:
+    listed, command = COMMANDS[name], COMMANDS[name].load(name)
+    assert command.get_short_help_str(limit=1000) == listed.help
+    assert getattr(command, "rich_help_panel", None) == listed.panel or listed.panel is None
