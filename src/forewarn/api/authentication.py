@@ -4,7 +4,7 @@ from base64 import b64decode
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from forewarn.api.services import Run
+from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.tokens import Tokens
 from forewarn.core.access import Caller, Keyring
@@ -21,7 +21,7 @@ class Authenticator:
         self,
         tokens: Tokens,
         *,
-        run: Run,
+        run: RunUseCase,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = monotonic,
     ) -> None:

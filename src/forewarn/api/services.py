@@ -16,7 +16,7 @@ from forewarn.core.model.webhook import Webhook, WebhookId
 T = TypeVar("T")
 
 
-class Run(Protocol):
+class RunUseCase(Protocol):
     """Runs a use case on the one thread that runs all of them."""
 
     async def __call__(self, job: Callable[[], T], /) -> T:
@@ -93,7 +93,7 @@ class ApiParts:
 
     shared: Shared
     fleet: FleetUseCases
-    run: Run
+    run: RunUseCase
     pushing: Pushing
     timekeeper: TurnedTime
     probes: Probes

@@ -14,7 +14,7 @@ from forewarn.api.authentication import Authenticator
 from forewarn.api.field_types import LARGEST
 from forewarn.api.queries import StreamQuery
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import ApiSettings, Run, Service, Services
+from forewarn.api.services import ApiSettings, RunUseCase, Service, Services
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.ports.records import Following, RecordFilter
 from forewarn.control.signal import waking
@@ -127,7 +127,7 @@ class _Reader:
         records: FollowedRecords,
         wanted: RecordFilter,
         *,
-        run: Run,
+        run: RunUseCase,
         heartbeat: float,
         is_welcome: Callable[[], Awaitable[bool]],
     ) -> None:

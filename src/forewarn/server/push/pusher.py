@@ -11,12 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from forewarn.api.services import RunUseCase
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.signal import Signal, waking
 from forewarn.core.errors import LimitReached, Unavailable
 from forewarn.core.model.webhook import Webhook, WebhookId
-from forewarn.server.push.webhook_sender import STORE_RETRY, Pace, PushContext, Run, WebhookSender
+from forewarn.server.push.webhook_sender import STORE_RETRY, Pace, PushContext, WebhookSender
 
 if TYPE_CHECKING:
     from forewarn.server.push.delivery import Delivery
@@ -33,7 +34,7 @@ class Pusher:
         records: FollowedRecords,
         *,
         changed: Signal,
-        run: Run,
+        run: RunUseCase,
         delivery: "Callable[[], Delivery]",
         pace: Pace | None = None,
     ) -> None:

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.push.delivery_state import DeliveryState
@@ -26,14 +26,6 @@ T = TypeVar("T")
 PAGE = 100
 # After a fault of the store.
 STORE_RETRY = 1.0
-
-
-class Run(Protocol):
-    """Runs a use case on the worker."""
-
-    async def __call__(self, job: Callable[[], T], /) -> T:
-        """Return the job's answer; its errors come through."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +49,7 @@ class PushContext:
 
     state: DeliveryState
     records: FollowedRecords
-    run: Run
+    run: RunUseCase
     delivery: "Delivery"
     pace: Pace
 
