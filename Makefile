@@ -11,7 +11,7 @@ CLOCK ?= system
 GUEST ?=
 OPERATOR ?=
 
-.PHONY: run setup test check bench reference test-system format clean
+.PHONY: run setup test test-long check bench reference test-system format clean
 
 run: $(VENV)/.server
 	$(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) \
@@ -21,6 +21,10 @@ setup: $(VENV)/.dev
 
 test: $(VENV)/.dev
 	$(BIN)/pytest tests/unit tests/contract tests/integration -n 3 --dist worksteal
+
+# The same, with far more random examples, histories and kills: CONTRIBUTING.md tells how many.
+test-long: $(VENV)/.dev
+	FOREWARN_TEST_LONG=1 $(BIN)/pytest tests/unit tests/contract tests/integration -n 3 --dist worksteal
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench

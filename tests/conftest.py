@@ -17,10 +17,11 @@ import pytest
 from hypothesis import settings
 
 from tests import process, stores
+from tests.counts import tries
 from tests.process import until
 
 # How long an example takes says more about the computer than about the code.
-settings.register_profile("forewarn", deadline=None)
+settings.register_profile("forewarn", deadline=None, max_examples=tries(50, long=1000))
 settings.load_profile("forewarn")
 
 stores.quicken()

@@ -21,6 +21,7 @@ from forewarn.core.model.waiting import Waiting
 from forewarn.store.sql import SqlStore
 from forewarn.store.writes.transaction import SqlTransaction
 from tests.contract.samples import NOW
+from tests.counts import tries
 
 # PostgreSQL keeps no NUL in a text, and surrogates are no text at all.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
@@ -101,7 +102,11 @@ class UndoneError(Exception):
     """Ends an example's transaction, so that each begins with an empty store."""
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=tries(15, long=300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(changes=changes)
 def test_what_is_saved_is_read_back_as_it_was(store: SqlStore, changes: Changes) -> None:
     with suppress(UndoneError), store.write() as tx:

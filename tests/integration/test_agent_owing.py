@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from forewarn.agent.handling import Again, Outcome, Ready, Side, Task
 from forewarn.agent.setup.handler import Handler
 from tests.agents import AgentHarness, event, settled
+from tests.counts import tries
 
 IDS = ("A", "B", "C")
 THINGS = ("app", "db")
@@ -141,7 +142,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(30, long=1000), deadline=None)
 @given(running=st.sets(st.sampled_from(THINGS)), flaky=st.booleans(), steps=STEPS)
 def test_in_the_end_everything_runs_that_should_and_nothing_else(
     running: set[str], flaky: bool, steps: list[tuple[str, ...]]

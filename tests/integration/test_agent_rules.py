@@ -25,6 +25,7 @@ from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 from tests.agents import MACHINE, NOW, AgentHarness, Doing, event, settled
+from tests.counts import tries
 
 IDS = ("A", "B", "C")
 
@@ -209,7 +210,7 @@ def made(
     return handlers
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(30, long=1000), deadline=None)
 @given(
     handlers=HANDLERS, steps=STEPS, approve=st.sampled_from(ApprovePolicy), approver=st.sampled_from(Approver)
 )

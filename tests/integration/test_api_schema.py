@@ -27,13 +27,14 @@ from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.clock import ManualClock
 from forewarn.core import access
 from forewarn.core.words import Action, ProjectName
+from tests.counts import tries
 from tests.harness import START, TEST, Service
 from tests.served import app_of
 from tests.stores import sqlite_url
 from tests.tenants import GRANTS, ROLES, A, B, bearer, let_in, two_projects
 
 # Requests for each operation, of those that the document allows and of those that it does not.
-EXAMPLES = 10
+EXAMPLES = tries(4, long=50)
 BASE = "http://127.0.0.1:8170"
 NOBODY = "602D9444-D2CD-49C7-8624-8643E7171297"
 # More than there will ever be: the stream of a number that has come does not end.

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from forewarn.guest.http.parser import HEAD_TOO_LARGE, RequestParser
 from forewarn.guest.settings import Limits
+from tests.counts import tries
 from tests.integration.guest_face import EVENTS, Client, Face, machine, request, serving, with_limits
 
 H2C = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")
@@ -71,7 +72,11 @@ def neighbour(face: Face) -> Iterator[Client]:
         yield client
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=tries(150, long=5000),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(pieces=conversation(), half_close=st.booleans())
 def test_nothing_a_client_sends_breaks_anything(
     face: Face, neighbour: Client, pieces: list[bytes], half_close: bool
@@ -98,7 +103,7 @@ def assert_no_fault(client: Client) -> None:
     assert b"HTTP/1.1 5" not in received, received
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=tries(150, long=5000), deadline=None)
 @given(pieces=conversation())
 def test_a_request_is_read_the_same_however_it_is_cut(pieces: list[bytes]) -> None:
     cut, whole = RequestParser(Limits()), RequestParser(Limits())

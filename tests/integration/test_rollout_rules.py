@@ -1,6 +1,5 @@
 """The rules over random histories with rollouts and holds; every transaction is held against them."""
 
-import os
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,6 +12,7 @@ from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.rollouts import planning, progress
 from forewarn.core.words import HostName, Work
+from tests.counts import tries
 from tests.integration.test_rules import HOSTS, WAITS, Histories
 
 
@@ -92,7 +92,7 @@ class Rolling(Histories):
 
 TestRolling = Rolling.TestCase
 TestRolling.settings = settings(
-    max_examples=int(os.environ.get("FOREWARN_TEST_HISTORIES", "20")),
+    max_examples=tries(8, long=1000),
     stateful_step_count=30,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -30,6 +30,7 @@ from forewarn.core.words import (
     Priority,
     Work,
 )
+from tests.counts import tries
 from tests.harness import START, Service, fleet, group, machine
 from tests.stores import sqlite_url
 
@@ -736,7 +737,7 @@ def healthy(service: Service, name: str) -> int:
     )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(5, long=100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     where=st.lists(places, min_size=2, max_size=10),
     needs=st.integers(0, 4),

@@ -3,7 +3,6 @@
 Every transaction is held against `core/checks.py`, which shares no code with what it checks.
 """
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +38,7 @@ from forewarn.core.words import (
     Work,
 )
 from forewarn.store.sql import SqlStore
+from tests.counts import tries
 from tests.harness import START, Service, fleet, group, machine
 from tests.stores import sqlite_url
 
@@ -366,7 +366,7 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(
-    max_examples=int(os.environ.get("FOREWARN_TEST_HISTORIES", "20")),
+    max_examples=tries(8, long=1000),
     stateful_step_count=30,
     deadline=None,
     # Shrinking a history takes minutes; the steps that led there are printed all the same.
