@@ -1,6 +1,5 @@
 """Linux, and systems like it."""
 
-import asyncio
 import contextlib
 import fcntl
 import os
@@ -12,9 +11,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from forewarn.sdk.leases import Lease, LeaseSource, parse_dhclient, parse_networkd
+
+if TYPE_CHECKING:
+    import asyncio
 
 LEASE_FILES: Mapping[str, Callable[[str], tuple[Lease, ...]]] = {
     "var/lib/dhcp/dhclient*.leases": parse_dhclient,  # Debian, old Ubuntu
@@ -99,6 +101,8 @@ def _started_by_ps(pid: int) -> str | None:
 
 def on_signal(name: str, act: Callable[[], None]) -> None:
     """Do something in this loop when a signal comes."""
+    import asyncio  # not for a client that blocks
+
     asyncio.get_running_loop().add_signal_handler(signal.Signals[name], act)
 
 
@@ -192,8 +196,10 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-async def connect_locally(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect_locally(path: str) -> "tuple[asyncio.StreamReader, asyncio.StreamWriter]":
     """Open a socket that is a file."""
+    import asyncio
+
     return await asyncio.open_unix_connection(path)
 
 

@@ -1,6 +1,5 @@
 """Windows, from its documentation: this was not run there."""
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -8,9 +7,12 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from forewarn.sdk.leases import LeaseSource, parse_registry
+
+if TYPE_CHECKING:
+    import asyncio
 
 REGISTRY_KEY = r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces"
 REGISTRY_VALUE = "DhcpInterfaceOptions"
@@ -78,6 +80,8 @@ def process_started(pid: int) -> str | None:
 
 def on_signal(name: str, act: Callable[[], None]) -> None:
     """Do something in this loop when a signal comes; there are few, and loops cannot take them."""
+    import asyncio  # not for a client that blocks
+
     number = getattr(signal, name, None)
     if number is not None:
         loop = asyncio.get_running_loop()
@@ -131,7 +135,7 @@ def sync_folder(folder: Path) -> None:
     """Do nothing: the system sees to it that a new name lasts."""
 
 
-async def connect_locally(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect_locally(path: str) -> "tuple[asyncio.StreamReader, asyncio.StreamWriter]":
     """Refuse to open a socket that is a file."""
     raise OSError(0, "this system has no such sockets: use HOST:PORT")
 
