@@ -30,7 +30,7 @@ class Clock(Protocol):
 
     @property
     def speed(self) -> float:
-        """Seconds of service time for each second of the world; 0 if it only moves when told."""
+        """Seconds of service time for each second of the world; 0 if it is turned by hand."""
         ...
 
     def now(self) -> datetime:
@@ -82,7 +82,7 @@ class SystemClock:
         return datetime.fromtimestamp(self.seconds(), UTC)
 
     def jump(self) -> timedelta | None:
-        """Say how far time has jumped forward against the monotonic clock since last asked, if it has.
+        """Return how far time has jumped forward against the monotonic clock since last asked, if it has.
 
         A system's clock that is put right after having been behind takes nothing from anybody: time has
         gone on meanwhile.
@@ -133,7 +133,7 @@ class ScaledClock:
 
 
 class ManualClock:
-    """Time that moves only when told.
+    """Time that moves only when it is turned.
 
     It starts on a whole second: NotBefore is rounded up to one, and fifteen minutes by hand should reach it.
     """

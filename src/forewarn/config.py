@@ -17,7 +17,7 @@ from forewarn.core.spelling import closest, hint
 from forewarn.core.words import Action
 
 PREFIX = "FOREWARN_"
-# Of the command and the tests, and what handlers and gated commands are told.
+# Of the command and the tests, and what handlers and gated commands are given.
 OTHERS = tuple(
     f"{PREFIX}{name}"
     for name in (

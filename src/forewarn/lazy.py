@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used: whoever uses one need not load them all."""
+"""Names of a package that are imported when they are first used: one does not load them all."""
 
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module

@@ -24,7 +24,7 @@ class RunUseCase(Protocol):
         ...
 
 
-class ServiceTime(Protocol):
+class ClockReading(Protocol):
     """The clock, as callers read it."""
 
     @property
@@ -42,7 +42,7 @@ class ServiceTime(Protocol):
         ...
 
 
-class TurnedTime(ServiceTime, Protocol):
+class TurnedTime(ClockReading, Protocol):
     """The clock, as operators turn it."""
 
     def advance(self, seconds: float, *, by: str) -> None:
@@ -110,7 +110,7 @@ class Services(CallerUseCases):
         self.pushing = parts.pushing
         self.probes = parts.probes
         self.guest_counters = parts.guest_counters
-        self.clock: ServiceTime = parts.timekeeper
+        self.clock: ClockReading = parts.timekeeper
 
     def scoped(self, scope: Scope) -> "Services":
         """Return the services of a caller."""

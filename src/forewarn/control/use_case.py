@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from forewarn.control.ports.clock import Clock
+from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedTransaction, Store
 from forewarn.core.draft import Draft
@@ -19,7 +19,7 @@ class Context:
     """What every use case works with."""
 
     store: Store
-    clock: Clock
+    clock: ServiceClock
     policy: Policy
     new_id: Callable[[], str]
 

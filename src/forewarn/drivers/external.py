@@ -1,4 +1,4 @@
-"""A driver that does nothing: somebody else does the work, and says through the API how it goes.
+"""A driver that does nothing: others do the work, and report through the API how it goes.
 
 Whoever begins must report within the limit that the work is done, has failed or goes on. Silence for longer
 is a failure, shown like any other, never forgotten. Silence is counted in real time: those who work outside
@@ -44,7 +44,7 @@ class ExternalDriver:
         return Running(task.now + (task.heartbeat or self._silence))
 
     def check(self, task: Task) -> Checked:
-        """Say whether somebody has reported in time; one that was never let begin has not begun."""
+        """Return whether there was a report in time; a step that was never let begin has not begun."""
         if task.step.look_at == task.step.begun_at:
             return NotBegun()
         if task.order not in self._words:  # begun by a server that is gone
@@ -63,7 +63,7 @@ class ExternalDriver:
         self._words[order] = _Word(self._monotonic(), (limit or self._silence).total_seconds())
 
     def overdue(self) -> Mapping[OrderId, str]:
-        """Say which orders nobody has reported of in time, also while service time stands still."""
+        """Return the orders without a report in time, also while service time stands still."""
         now = self._monotonic()
         late = {order: word for order, word in self._words.items() if now >= word.at + word.limit}
         return {order: _silent(word) for order, word in late.items()}

@@ -1,6 +1,6 @@
 """A driver that only pretends: each step takes its time and succeeds.
 
-It keeps nothing, needs no thread and no sleep, and goes by the time it is told, so that a virtual clock runs
+It keeps nothing, needs no thread and no sleep, and goes by the time it is given, so that a virtual clock runs
 a whole history in milliseconds, the same way every time.
 """
 
@@ -27,7 +27,7 @@ class SimulatedDriver:
         return self._answer(task)
 
     def check(self, task: Task) -> Checked:
-        """Say whether the time is over."""
+        """Return whether the time is over."""
         return self._answer(task)
 
     def _answer(self, task: Task) -> Done | Running:

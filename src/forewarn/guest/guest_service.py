@@ -211,7 +211,7 @@ class GuestService:
         except CallerGone:
             return self.errors.not_found()
         except (Invalid, NotFound) as error:
-            # A machine that was removed meanwhile is no longer told anything.
+            # A machine that was removed meanwhile learns no more.
             return self.errors.not_found() if caller.member is None else self.errors.invalid(str(error))
         except ForewarnError as error:
             return self.errors.unavailable(str(error))

@@ -42,7 +42,7 @@ class GuestServer:
 
     @property
     def addresses(self) -> Sequence[tuple[str, int]]:
-        """Where it listens for everybody; a port given as 0 has become a real one."""
+        """Where it listens for all machines; a port given as 0 has become a real one."""
         return self._listeners.addresses
 
     async def start(self, listen: Sequence[Listen]) -> None:
@@ -59,7 +59,7 @@ class GuestServer:
         return await self._listeners.open_door(machine, port, name=name)
 
     def rehearse(self, ledger: Ledger) -> GuestRehearsal:
-        """Begin a rehearsal, in which nobody has a part yet."""
+        """Begin a rehearsal without machines."""
         return GuestRehearsal(self._board, ledger)
 
     def time_moved(self) -> None:
@@ -72,6 +72,6 @@ class GuestServer:
         return {"polls": service.polls, "approvals": service.approvals, "errors": service.errors.count}
 
     async def stop(self) -> None:
-        """Accept nobody, give the answers that are due, and close."""
+        """Accept no more connections, give the answers that are due, and close."""
         self._listeners.close()
         await self._connections.finish(within=self._limits.stop_seconds)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from forewarn.clock import monotonic
-from forewarn.control.ports.clock import Clock
+from forewarn.control.ports.clock import ServiceClock
 
 # How often something is looked at that nothing announces; real seconds.
 LOOK_EVERY = 0.05
@@ -23,7 +23,7 @@ async def until(condition: Callable[[], bool], *, within: float | None = None) -
 class ScenarioClock:
     """Service time, counted from the start of a scenario; before that it stands at nothing."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: ServiceClock) -> None:
         self._clock = clock
         self.began: datetime | None = None
 

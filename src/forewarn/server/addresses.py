@@ -14,13 +14,13 @@ CHANGE_OPERATOR = "choose another with --operator, FOREWARN_OPERATOR_LISTEN or [
 
 def guest_address(text: str) -> Listen:
     """Read where to listen for guests; a network's name may stand before an @."""
-    network, _, place = text.rpartition("@")
-    host, port = _split(place, text)
+    network, _, address = text.rpartition("@")
+    host, port = _split(address, text)
     return Listen(host=host, port=port, network=network)
 
 
 def operator_address(text: str, *, guarded: Callable[[], bool] = lambda: False) -> tuple[str, int]:
-    """Read where to listen for operators: this machine alone, unless everybody is asked who they are."""
+    """Read where to listen for operators: this machine alone, unless every call needs a token."""
     host, port = _split(text, text)
     if not is_loopback(host) and not guarded():
         raise Invalid(
@@ -32,7 +32,7 @@ def operator_address(text: str, *, guarded: Callable[[], bool] = lambda: False) 
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Take an address before anything else is started, so that a mistake is told at once."""
+    """Take an address before anything else is started, so that a mistake is shown at once."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     taken = socket.socket(family, socket.SOCK_STREAM)
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -51,8 +51,8 @@ def shown(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _split(place: str, text: str) -> tuple[str, int]:
-    host, colon, port = place.rpartition(":")
+def _split(address: str, text: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < PORTS):
         raise Invalid(f"address {text!r}: expected HOST:PORT, as 127.0.0.1:8169 or [::1]:8169")
@@ -60,7 +60,7 @@ def _split(place: str, text: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine reaches an address."""
+    """Return whether only this machine reaches an address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

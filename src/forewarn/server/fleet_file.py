@@ -39,7 +39,7 @@ def _text(path: str) -> str:
 
 
 def _show(changes: tuple[str, ...], path: str, say: Callable[[str], None]) -> None:
-    """Show the difference; additions are only counted if they are many, for they harm nobody."""
+    """Show the difference; additions are only counted if they are many, for they do no harm."""
     say(f"Applying {path}:")
     added = [line for line in changes if line.startswith("+")]
     if len(added) > SHOWN:

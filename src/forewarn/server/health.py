@@ -4,18 +4,18 @@ from forewarn.server.threads.worker import Worker
 
 
 class Health:
-    """Says whether the service works, and whether it takes requests."""
+    """Whether the service works, and whether it takes requests."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self.leaving = False  # set when it has been told to stop
+        self.leaving = False  # set when it is to stop
 
     def unhealthy(self) -> str | None:
-        """Say why the service does not work, so that it should be restarted."""
+        """Return why the service does not work, so that it should be restarted."""
         return None if self._worker.alive else "the worker has ended"
 
     def unready(self) -> str | None:
-        """Say why requests should go elsewhere for now."""
+        """Return why requests should go elsewhere for now."""
         if self.leaving:
             return "stopping"
         return self._worker.trouble

@@ -20,7 +20,7 @@ from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.coding import write_body
 from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
-# More than anybody reads; a list on the store is answered whole.
+# More than a person reads; a list on the store is answered whole.
 ALL = 1_000_000
 
 
@@ -102,7 +102,7 @@ def _opened(settings: Settings) -> SqlStore:
 
 
 def _who() -> str:
-    """Name whoever types this, for the records."""
+    """Name the person at the terminal, for the records."""
     try:
         return f"{getpass.getuser()} (on the store)"
     except (KeyError, OSError):

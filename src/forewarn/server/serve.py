@@ -1,4 +1,4 @@
-"""The server program: start, serve until told to stop, stop."""
+"""The server program: start, serve until a signal, stop."""
 
 import asyncio
 import gc

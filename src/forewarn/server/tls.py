@@ -23,7 +23,7 @@ def tls_of(settings: OperatorSettings) -> Tls | None:
     if certificate is None or key is None:
         raise Invalid("[operator] certificate and key: expected both or neither")
     try:
-        # A key with a passphrase would have OpenSSL ask at the terminal, where nobody may be.
+        # A key with a passphrase would have OpenSSL ask at the terminal, where no person may be.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except OSError as error:  # what ssl raises is one too
         reason = error.strerror if type(error) is not ssl.SSLError and error.strerror else error

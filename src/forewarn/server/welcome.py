@@ -13,7 +13,7 @@ PATH = f"/metadata/scheduledevents?api-version={VERSIONS[-1].name}"
 
 
 def addresses(*, guests: Sequence[str], operators: str, players: Sequence[Machine], about: str) -> list[str]:
-    """Say where everything is; players are the machines with a port of their own."""
+    """Write where everything is; players are the machines with a port of their own."""
     own = [player.port for player in players]
     more = f"; {len(own)} machines have ports of their own, {own[0]} to {own[-1]}" if own else ""
     return [
@@ -26,7 +26,7 @@ def addresses(*, guests: Sequence[str], operators: str, players: Sequence[Machin
 def things_to_try(
     players: Sequence[Machine], *, command: str, operators: str, clock: str, empty: bool
 ) -> list[str]:
-    """Say in a few lines what to try: with a machine that has a port of its own, or to declare a fleet."""
+    """Write in a few lines what to try: with a machine that has a port of its own, or to declare a fleet."""
     elsewhere = "" if operators == f"http://{DEFAULT_OPERATOR}" else f" --server {operators}"
     forewarn = f"{shlex.quote(command)}{elsewhere}"
     if empty:

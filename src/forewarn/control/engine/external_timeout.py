@@ -10,7 +10,7 @@ from forewarn.core.orders import reports
 from forewarn.core.policy import EXTERNAL
 from forewarn.core.words import OrderId, StepState
 
-# The author of the record: nobody else reported anything.
+# The author of the record: there was no report.
 FOREWARN = "forewarn"
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 
-class Clock(Protocol):
+class ServiceClock(Protocol):
     """Service time: the only time the rules know."""
 
     def now(self) -> datetime:

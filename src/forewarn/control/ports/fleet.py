@@ -11,7 +11,7 @@ from forewarn.core.model.project import Project
 from forewarn.core.words import GroupName, HostName, MachineId, ProjectName
 
 
-class FleetReads(Protocol):
+class FleetQueries(Protocol):
     """Reads projects, groups, hosts and machines of a scope."""
 
     def machine(self, name: str, *, project: ProjectName | None = None) -> Machine:

@@ -49,7 +49,7 @@ class Following:
     more: bool  # whether there may be more at once
 
 
-class RecordReads(Protocol):
+class RecordQueries(Protocol):
     """Reads the records of a scope."""
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from forewarn.control.ports.fleet import FleetReads
-from forewarn.control.ports.records import RecordReads
+from forewarn.control.ports.fleet import FleetQueries
+from forewarn.control.ports.records import RecordQueries
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.unscoped import DueReads, RolloutReads, TokenReads
-from forewarn.control.ports.webhooks import WebhookReads
-from forewarn.control.ports.work import OrderReads
+from forewarn.control.ports.unscoped import DueQueries, RolloutQueries, TokenQueries
+from forewarn.control.ports.webhooks import WebhookQueries
+from forewarn.control.ports.work import OrderQueries
 from forewarn.core.access import Token
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Event
@@ -46,7 +46,7 @@ class Delta:
     removed_machines: tuple[MachineId, ...] = ()
 
 
-class ScopedSnapshot(FleetReads, OrderReads, RecordReads, WebhookReads, Protocol):
+class ScopedSnapshot(FleetQueries, OrderQueries, RecordQueries, WebhookQueries, Protocol):
     """What a scope sees, read in one transaction; what the rules load is whole all the same."""
 
     def around(
@@ -94,7 +94,7 @@ class ScopedTransaction(ScopedSnapshot, Protocol):
         ...
 
 
-class Snapshot(ScopedSnapshot, DueReads, RolloutReads, TokenReads, Protocol):
+class Snapshot(ScopedSnapshot, DueQueries, RolloutQueries, TokenQueries, Protocol):
     """All that is kept, read in one transaction."""
 
     def everything(self) -> Slice:

@@ -13,7 +13,7 @@ from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import HostName, MachineId, MachineName, OrderId
 
 
-class DueReads(Protocol):
+class DueQueries(Protocol):
     """Reads what the engine goes by."""
 
     def due_orders(self, now: datetime, *, limit: int) -> Sequence[OrderId]:
@@ -53,7 +53,7 @@ class DueReads(Protocol):
         ...
 
 
-class RolloutReads(Protocol):
+class RolloutQueries(Protocol):
     """Reads rollouts, and what is decided about them by."""
 
     def rollout(self, rollout: str) -> Rollout | None:
@@ -96,7 +96,7 @@ class RolloutReads(Protocol):
         ...
 
 
-class TokenReads(Protocol):
+class TokenQueries(Protocol):
     """Reads tokens."""
 
     def tokens(self, *, after: str | None, limit: int) -> tuple[Sequence[Token], str | None]:

@@ -7,8 +7,8 @@ from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import ProjectName
 
 
-class WebhookReads(Protocol):
-    """Reads the webhooks that a project's people keep; those of everybody for the whole fleet."""
+class WebhookQueries(Protocol):
+    """Reads the webhooks that a project's people keep; all of them for the whole fleet."""
 
     def webhook(self, webhook: WebhookId) -> Webhook | None:
         """Find a webhook; ids in any case."""

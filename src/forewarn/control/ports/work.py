@@ -10,7 +10,7 @@ from forewarn.core.model.slice import Sent
 from forewarn.core.words import EventId, OrderId, OrderState, ProjectName
 
 
-class OrderReads(Protocol):
+class OrderQueries(Protocol):
     """Reads orders and events of a scope."""
 
     def order(self, order: OrderId) -> Order | None:

@@ -46,7 +46,7 @@ class TimeCache:
         return real
 
     def until(self, seconds: float) -> float | None:
-        """Say how long it really takes until a moment of service time; None: until somebody says so."""
+        """Return the real seconds until a moment of service time; None: until the clock is turned."""
         return None if self.is_manual else max(0.0, seconds - self._clock.seconds()) / self._clock.speed
 
     def renew(self, real: float) -> None:

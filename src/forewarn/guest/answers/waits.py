@@ -23,7 +23,7 @@ class CallerGone(ForewarnError):
 
 
 class GuestCaller(Protocol):
-    """Whoever sent a request, for as long as the answer takes."""
+    """The sender of a request, for as long as the answer takes."""
 
     address: str
     leaving: bool  # it has no time left: the connection or the service is about to end
@@ -36,7 +36,7 @@ class GuestCaller(Protocol):
 
 
 class Waits:
-    """Waits on behalf of callers. Whoever has waited is asked anew who it is."""
+    """Waits on behalf of callers; after a wait it is looked up anew which machine each is."""
 
     def __init__(self, board: Board, commands: GuestCommands, times: TimeCache, limits: Limits) -> None:
         self._board = board
@@ -97,7 +97,7 @@ class Waits:
         return member.rehearsal is not None and member.rehearsal.spoils(self._now())
 
     def _until_spoiled(self, member: BoardMachine, otherwise: float) -> float:
-        """Say how long it really takes until a fault may begin."""
+        """Return how many real seconds it takes until a fault may begin."""
         moment = None if member.rehearsal is None else member.rehearsal.next_change(self._now())
         seconds = None if moment is None else self._times.until(moment.timestamp())
         return otherwise if seconds is None else seconds

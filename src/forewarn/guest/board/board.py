@@ -1,4 +1,4 @@
-"""The board: what every machine would be told, ready to send.
+"""The board: what every machine would be sent, ready to send.
 
 It changes on the guest loop only, by deltas, and answers from memory.
 """
@@ -29,7 +29,7 @@ NO_TAGS: Mapping[str, str] = MappingProxyType({})
 NO_RESTS: tuple[None, ...] = (None,) * len(VERSIONS)
 # What a group's document is until something happens to it: one value for all of them.
 NOTHING_YET = Document(incarnation=1, kind=GroupKind.STANDALONE, born=0, events=())
-# What there is to be told of while no event is listed; incarnations begin with 1.
+# The news of a document without events; incarnations begin with 1.
 NO_NEWS = 0
 JSON = b"Content-Type: application/json; charset=utf-8\r\n"
 
@@ -45,7 +45,7 @@ class BoardGroup:
         self.document = NOTHING_YET
         self.etag = b""
         self.rests: tuple[bytes | None, ...] = NO_RESTS  # answers by version, after their opening
-        self.news = NO_NEWS  # which state of the events there is to be told of
+        self.news = NO_NEWS  # which state of the events machines are to be sent
         self._named: dict[MachineId, list[Event]] | None = None
 
     @property
@@ -202,7 +202,7 @@ class Board:
         if machine.port is not None:
             _drop(self.ports, machine.port, member)
 
-    # What is told.
+    # What is sent.
 
     def rest(self, group: BoardGroup, version: int) -> bytes:
         """Return all of an answer after its opening: headers of its own and the document."""
@@ -249,13 +249,13 @@ class Board:
         self.polled[member.group] = seconds
 
     def last_seen(self, machine: MachineId) -> datetime | None:
-        """Say when a machine polled last, if that has not been handed over yet. Any thread may ask."""
+        """Return when a machine polled last, if that has not been handed over yet. Any thread may ask."""
         member = self._members.get(machine)
         at = None if member is None else self.seen.get(member)
         return None if at is None else _moment(at)
 
     def unsaved(self) -> bool:
-        """Say whether somebody has polled since the last `take`, or waits. Any thread may ask."""
+        """Return whether a machine has polled since the last `take`, or waits. Any thread may ask."""
         return bool(self.polled or self.waiting)
 
     def take(self, now: datetime) -> tuple[dict[GroupName, datetime], dict[MachineId, datetime]]:

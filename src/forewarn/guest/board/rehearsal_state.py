@@ -1,6 +1,6 @@
-"""The part that a machine plays in a rehearsal: the faults its guest meets, and what that was told.
+"""A machine's state in a rehearsal: the faults its guest meets, and the documents it was sent.
 
-Whoever is given no part is answered as ever.
+A machine without one is answered as ever.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ class RehearsalState:
         self._calls: Counter[int] = Counter()
 
     def spoils(self, now: datetime) -> bool:
-        """Say whether a request would meet a fault."""
+        """Return whether a request would meet a fault."""
         return any(self._meets(fault, now) for fault in self.faults)
 
     def meet(self, now: datetime) -> list[Fault]:
@@ -41,7 +41,7 @@ class RehearsalState:
         return next((each for each in self.faults if each.number == fault.number), None)
 
     def next_change(self, now: datetime) -> datetime | None:
-        """Say when a fault begins or ends next."""
+        """Return when a fault begins or ends next."""
         moments = (moment for fault in self.faults for moment in (fault.since, fault.until))
         return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
@@ -51,7 +51,7 @@ class RehearsalState:
 
 
 class ShownDocuments:
-    """What one machine has been told so far, where that is less than is so.
+    """The documents that one machine has been sent, where they leave something out.
 
     Once a document was twisted the incarnations are numbered here, so that they differ whenever the
     events do: that is what clients look at.

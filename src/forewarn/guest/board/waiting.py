@@ -10,7 +10,7 @@ Who = TypeVar("Who")
 
 
 class Waiters(Generic[Who]):
-    """Who waits, by group. Whoever is woken looks again; nothing is promised about what it finds."""
+    """The requests that wait, by group. One that is woken looks again, and may wait on."""
 
     def __init__(self) -> None:
         self._waiters: dict[GroupName, dict[asyncio.Future[None], Who]] = {}
@@ -22,7 +22,7 @@ class Waiters(Generic[Who]):
         return bool(self._waiters)
 
     def members(self) -> Iterator[Who]:
-        """Name everybody who waits."""
+        """List the machines whose requests wait."""
         for waiters in self._waiters.values():
             yield from waiters.values()
 
@@ -41,13 +41,13 @@ class Waiters(Generic[Who]):
                 del self._waiters[group]
 
     def wake(self, groups: Iterable[GroupName]) -> None:
-        """Let everybody who waits in these groups look again."""
+        """Let the requests that wait in these groups look again."""
         for group in groups:
             for future in self._waiters.get(group, ()):
                 end(future)
 
     def wake_all(self) -> None:
-        """Let everybody look again."""
+        """Let all requests look again."""
         self.wake(tuple(self._waiters))
 
 

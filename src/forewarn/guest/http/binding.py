@@ -1,4 +1,4 @@
-"""Taking addresses: whoever cannot have one is told why, and where to choose another."""
+"""Binding addresses: a refusal says why, and where to choose another."""
 
 import errno
 import socket
@@ -20,7 +20,7 @@ def bind(host: str, port: int, *, what: str, change: str) -> Iterator[socket.soc
 
 
 def not_opened(what: str, error: OSError, *, change: str) -> str:
-    """Say why an address cannot be had, and where another is chosen."""
+    """Write why an address cannot be had, and where another is chosen."""
     return f"{what} {_reason(error)}: {change}"
 
 

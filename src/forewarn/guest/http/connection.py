@@ -117,14 +117,14 @@ class Connection(asyncio.Protocol):
         self._read(data)
 
     def eof_received(self) -> bool:
-        """Answer what has been asked, but hold nothing any longer: most likely nobody is there."""
+        """Answer what has been asked, but hold nothing any longer: most likely the client is gone."""
         if self._ending or not self._owes:
             return False
         self._hurry()
         return True
 
     def pause_writing(self) -> None:
-        """Read no more from somebody who does not read either, and answer no more for now."""
+        """Read no more from a client that does not read either, and answer no more for now."""
         self._writable = False
         if not self._transport.is_closing():
             self._transport.pause_reading()
@@ -195,7 +195,7 @@ class Connection(asyncio.Protocol):
     # Reading and answering.
 
     def _charge(self, member: BoardMachine | None) -> None:
-        """Count this connection to whoever the caller is now."""
+        """Count this connection to the machine that the caller is now."""
         payer = member or self._service.board.strangers
         if payer is not self._payer:
             self._payer.connections -= 1
@@ -279,7 +279,7 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def _end_with(self, fault: RequestFault) -> None:
-        """Say what is wrong, and give the client time to read it before the connection breaks."""
+        """Answer what is wrong, and give the client time to read it before the connection breaks."""
         self._write(self._service.errors.fault(fault), CLOSE)
         self._ending = True
         self._transport.write_eof()

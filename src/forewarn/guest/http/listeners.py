@@ -1,4 +1,4 @@
-"""The sockets guests call: some for everybody, and one for each machine that has a port of its own."""
+"""The sockets guests call: some for all machines, and one for each machine that has a port of its own."""
 
 import asyncio
 import logging
@@ -51,8 +51,8 @@ class Listeners:
         """Open everything; Conflict names what cannot be opened."""
         self._open = True
         try:
-            for place in listen:
-                await self._open_shared(place)
+            for address in listen:
+                await self._open_shared(address)
             for port in self._missing():
                 await self._open_own(port)
         except Conflict:
@@ -83,7 +83,7 @@ class Listeners:
         return f"http://{LOOPBACK}:{port}"
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Accept no more connections."""
         self._open = False
         for server in (*self._shared, *self._own.values()):
             server.close()
@@ -100,9 +100,9 @@ class Listeners:
             self._failed.add(port)
             log.warning("%s", error)
 
-    async def _open_shared(self, place: Listen) -> None:
-        members = self._board.network(place.network)
-        for bound in bind(place.host, place.port, what=f"guest address {place}", change=CHANGE_ADDRESS):
+    async def _open_shared(self, address: Listen) -> None:
+        members = self._board.network(address.network)
+        for bound in bind(address.host, address.port, what=f"guest address {address}", change=CHANGE_ADDRESS):
             self.addresses.append(bound.getsockname()[:2])
             self._shared.append(await _serve(bound, lambda: Connection(self._connections, members)))
 

@@ -143,7 +143,7 @@ class FaultyAnswers:
         return answer
 
     def _judge(self, state: RehearsalState, document: Document, met: Sequence[Fault]) -> None:
-        """Write down whether what was told is as it should be."""
+        """Record whether what was sent is as it should be."""
         now = self._now()
         for fault in met:
             hides = any(fault.hides(event, now) for event in document.events)

@@ -18,7 +18,7 @@ class Refusal:
 class Poll:
     """The document is asked for."""
 
-    version: int  # the place of its version among all
+    version: int  # the index of its version
     match: frozenset[bytes] = frozenset()  # the entity tags that the caller has, without quotes
     match_any: bool = False  # it has some document, whichever
     wait: int | None = None  # hold the answer for so many seconds while the document is that one
@@ -38,7 +38,7 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Defer:
-    """Events are to be put off."""
+    """Events are to be deferred."""
 
     body: bytes
 

@@ -1,4 +1,4 @@
-"""One request as it came over the wire, before anybody has asked what it means."""
+"""One request as it came over the wire, before its meaning is known."""
 
 from dataclasses import dataclass, field
 

@@ -46,7 +46,7 @@ Handler: TypeAlias = Callable[[Request, Query, EndpointSettings], Plan]
 
 
 def plan_of(request: Request, settings: EndpointSettings) -> Plan:
-    """Say what a request asks for, or why it is refused."""
+    """Return what a request asks for, or why it is refused."""
     authority, path, query = _split(request.target.decode("latin-1"))
     if not _is_addressed_here(request, authority, settings):
         return BAD_HOST

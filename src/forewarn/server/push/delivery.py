@@ -16,12 +16,12 @@ from forewarn.wire import cloudevents
 
 # Real seconds for a whole call. A receiver that has more to do should answer first.
 TIMEOUT = 10.0
-# What is read of an answer, so that the connection can be used again; nobody looks at it.
+# What is read of an answer, so that the connection can be used again.
 MOST_READ = 64 * 1024
 LONGEST_ERROR = 300
 # Of a name that leads to several addresses.
 MOST_ADDRESSES = 4
-# One message for a name that is not known and one that is not public: nobody learns the names of the inside.
+# One message for a name that is not known and one that is not public: names of the inside are not given away.
 NOT_PUBLIC = f"its address is not known, or not public; {WHO_ALLOWS}"
 
 

@@ -1,4 +1,4 @@
-"""Looking up where a name leads, for calls that somebody else has chosen the address of."""
+"""Looking up where a name leads, for calls to addresses that a project's people have chosen."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ from forewarn.core.push.targets import is_public
 
 # Gives the addresses of a name, as the system would try them; OSError, or nothing, if there are none.
 Lookup: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-# The same, for whoever can wait.
+# The same, blocking.
 Ask: TypeAlias = Callable[[str, int], Sequence[str] | OSError]
 
 # More than the webhooks of one project, so that one whose name servers never answer holds up itself alone.
@@ -50,11 +50,11 @@ class SystemLookup:
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         """Look a name up."""
-        place = host, port
-        if place not in self._under_way:
-            self._under_way[place] = asyncio.create_task(self._on_a_thread(host, port))
-            self._under_way[place].add_done_callback(lambda _: self._under_way.pop(place))
-        answer = await asyncio.shield(self._under_way[place])
+        target = host, port
+        if target not in self._under_way:
+            self._under_way[target] = asyncio.create_task(self._on_a_thread(host, port))
+            self._under_way[target].add_done_callback(lambda _: self._under_way.pop(target))
+        answer = await asyncio.shield(self._under_way[target])
         if isinstance(answer, OSError):
             raise answer
         return answer
@@ -69,7 +69,7 @@ class SystemLookup:
 
         def look_up() -> None:
             answer = self._ask(host, port)
-            with suppress(RuntimeError):  # nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(settle, answer)
 
         async with self._free:

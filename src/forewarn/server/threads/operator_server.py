@@ -46,7 +46,7 @@ class OperatorServer:
 
 
 class _Server(uvicorn.Server):
-    """Says when it has started."""
+    """A server that signals when it has started."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
