@@ -15,7 +15,7 @@ from forewarn.core.model.rollout import RolloutTerms
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import EXTERNAL
 from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
-from forewarn.core.words import Kind, Work
+from forewarn.core.words import DriverName, Kind, Work
 
 
 class _Dataclass(Protocol):
@@ -79,9 +79,7 @@ ExpectedSeconds = Annotated[
 class HostOrderBody(OperatorOrderBody):
     """Who does the work, and how long they may be silent."""
 
-    driver: Literal["simulated", "external"] | None = Field(
-        None, description="external: it is done outside, and reported."
-    )
+    driver: DriverName | None = Field(None, description="external: it is done outside, and reported.")
     heartbeat_seconds: Heartbeat = None
     rehearsal: Name | None = Field(
         None,
@@ -170,7 +168,7 @@ class RolloutBody(OrderBody):
     gap_seconds: float = Field(
         0, ge=0, le=86400 * 30, description="From the end of a wave to the next announcement."
     )
-    driver: Literal["simulated", "external"] = Field(
+    driver: DriverName = Field(
         "simulated", description="external: the work of each order is done outside, and reported."
     )
     heartbeat_seconds: Heartbeat = None

@@ -1,7 +1,7 @@
 """The words: ids, and the choices that things are made of."""
 
 from enum import StrEnum
-from typing import NewType
+from typing import Literal, NewType, TypeAlias
 
 ProjectName = NewType("ProjectName", str)
 GroupName = NewType("GroupName", str)
@@ -208,3 +208,7 @@ class Kind(StrEnum):
     NOTICE_NEVER = "notice-never"  # machines that were not sent an event before it started
     TOKEN_CREATED = "token-created"  # noqa: S105 - no password
     TOKEN_REVOKED = "token-revoked"  # noqa: S105 - no password
+
+
+# All drivers: each is a module of `forewarn.drivers`, which makes it.
+DriverName: TypeAlias = Literal["simulated", "external"]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from forewarn.config import Settings
 from forewarn.control.ports.driver import (
     Begun,
     Checked,
@@ -27,6 +28,11 @@ class _Word:
 
     at: float
     limit: float
+
+
+def make(settings: Settings, *, monotonic: Callable[[], float]) -> "ExternalDriver":
+    """Make the driver as it is set."""
+    return ExternalDriver(settings.times.external_silence, monotonic=monotonic)
 
 
 class ExternalDriver:

@@ -4,9 +4,10 @@ It keeps nothing, needs no thread and no sleep, and goes by the time it is given
 a whole history in milliseconds, the same way every time.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 
-from forewarn.config import SimulatedTimes
+from forewarn.config import Settings, SimulatedTimes
 from forewarn.control.ports.driver import (
     Begun,
     Checked,
@@ -14,6 +15,11 @@ from forewarn.control.ports.driver import (
     Running,
     Task,
 )
+
+
+def make(settings: Settings, *, monotonic: Callable[[], float]) -> "SimulatedDriver":
+    """Make the driver as it is set."""
+    return SimulatedDriver(settings.simulated)
 
 
 class SimulatedDriver:

@@ -8,6 +8,7 @@ import typer
 from forewarn.cli.options.body_options import with_body
 from forewarn.cli.options.completion import names
 from forewarn.cli.options.shared_options import Deadline, Heartbeat, Reason, Takes, seconds, seconds_or_none
+from forewarn.core.words import DriverName
 
 Hosts = Annotated[
     list[str] | None,
@@ -32,7 +33,7 @@ RequirePoll = Annotated[
     bool, typer.Option("--require-poll", help="A machine that polled before must have polled again.")
 ]
 Driver = Annotated[
-    Literal["simulated", "external"],
+    DriverName,
     typer.Option(help="external: your own runbook does the work of each order, and reports."),
 ]
 
