@@ -11,8 +11,8 @@ from bench.processes import Failed
 from bench.report import Findings, Row
 from bench.service import Serving, serving
 from bench.workplace import Workplace
-from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.project import Project
+from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.words import DEFAULT_PROJECT
 
 RACKS = 200

@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.main import app
 from forewarn.client.calls import OperatorClient
-from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.project import Project
+from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, ProjectName
 from tests.harness import Service, fleet, machine
 from tests.process import FOREWARN, Output, ending, started, until

@@ -21,12 +21,12 @@ from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.ports.store import Transaction
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
 from forewarn.core.errors import ForewarnError
-from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.model.project import Project
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import (
     DEFAULT_PROJECT,

@@ -13,12 +13,12 @@ import pytest
 from forewarn.control.orders.order_commands import Placed
 from forewarn.control.rollouts.rollouts import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid
-from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.project import Project
 from forewarn.core.model.rollout import RolloutState, RolloutTerms
+from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import DEFAULT_PROJECT, Action, EventStatus, Kind, ProjectName, Work
 from tests.harness import START, Service, fleet, group, machine

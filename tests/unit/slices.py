@@ -8,7 +8,6 @@ from typing import Any
 
 from forewarn.core.draft import Draft
 from forewarn.core.model.budget import Budget
-from forewarn.core.model.calendar import ALWAYS, Calendar
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.host import Host
@@ -18,6 +17,7 @@ from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
 from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
+from forewarn.core.model.windows import ALWAYS, Calendar
 from forewarn.core.orders import lifecycle, reports, requests
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy

@@ -10,8 +10,8 @@ from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing
 from forewarn.core.errors import Invalid
 from forewarn.core.model.budget import Budget
-from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.footprint import Footprint
+from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.words import GroupName, MachineId, MachineName, ProjectName
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

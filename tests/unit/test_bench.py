@@ -11,7 +11,7 @@ from bench.computer import Computer
 from bench.report import Findings, Report, Row
 from rich.console import Console
 
-from forewarn.core.fleet import declaring
+from forewarn.core.fleet import applying
 
 COMPUTER = Computer(
     processor="Abacus", cores=2, memory_gib=4.0, kernel="Linux 6.1", python="3.11.7", load=0.1
@@ -77,7 +77,7 @@ def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_fleets_of_any_size_are_valid() -> None:
     for count in (0, 1, 7):
         declared = fleets.racks(count)
-        declaring.validate(declared)
+        applying.validate(declared)
         assert len(declared.machines) == count * fleets.RACK
 
 

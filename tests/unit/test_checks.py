@@ -10,10 +10,10 @@ import pytest
 
 from forewarn.core import checks
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
-from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.slice import Slice
+from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.words import (
     DEFAULT_PROJECT,
     EventStatus,

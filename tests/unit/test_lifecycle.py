@@ -6,9 +6,9 @@ from datetime import time, timedelta
 import pytest
 
 from forewarn.core.errors import Conflict
-from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order
+from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.orders import lifecycle
 from forewarn.core.words import (
     Action,

@@ -4,9 +4,9 @@ from datetime import time, timedelta
 
 import pytest
 
-from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
+from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.orders import reasons
 from forewarn.core.words import DEFAULT_PROJECT, Action, ApprovalRule, HostName, OrderState, ProjectName
 from tests.unit.slices import HOUR, MINUTE, NOON, Fleet, machine

@@ -5,8 +5,8 @@ from datetime import time, timedelta
 import pytest
 
 from forewarn.core.errors import Conflict, Invalid, LimitReached
-from forewarn.core.model.calendar import Calendar, Window
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.words import (
     Action,
     HostName,

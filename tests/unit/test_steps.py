@@ -152,7 +152,7 @@ def test_a_machine_whose_recovery_is_abandoned_is_down_on_no_host() -> None:
 
 
 def test_another_order_that_works_on_a_machine_is_found() -> None:
-    fleet = Fleet(machine("web-0"))
+    fleet = Fleet(machine("web-0"), machine("web-1"))
     order = started(fleet)
     other = fleet.order("web-0", Action.FREEZE)
     assert steps.running_elsewhere(fleet.draft, MachineId("web-0"), other) == order

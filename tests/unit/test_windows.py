@@ -11,7 +11,7 @@ from hypothesis import given
 from forewarn.core.admission.outlook import FOR_EVER, Outlook
 from forewarn.core.admission.timing import Timing
 from forewarn.core.errors import Invalid
-from forewarn.core.model.calendar import ALWAYS, Calendar, Window
+from forewarn.core.model.windows import ALWAYS, Calendar, Window
 from forewarn.core.words import ProjectName
 
 QUARTER = timedelta(minutes=15)

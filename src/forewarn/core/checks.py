@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from forewarn.core.model.calendar import Calendar
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
+from forewarn.core.model.windows import Calendar
 from forewarn.core.policy import CAN_WAIT, Policy
 from forewarn.core.words import (
     Action,

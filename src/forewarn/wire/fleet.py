@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.core.errors import Invalid
-from forewarn.core.fleet import declaring
+from forewarn.core.fleet import applying
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.words import DEFAULT_PROJECT, ApprovalRule, GroupKind, HostName, Priority
@@ -122,7 +122,7 @@ def read_fleet(declared: object) -> FleetSpec:
             for index, table in enumerate(given.get("machines", ()))
         ),
     )
-    declaring.validate(spec)
+    applying.validate(spec)
     return spec
 
 

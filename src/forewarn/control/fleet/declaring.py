@@ -10,7 +10,7 @@ from forewarn.control.ports.store import Snapshot
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.errors import Invalid, NotFound
-from forewarn.core.fleet import declaring, machines
+from forewarn.core.fleet import applying, machines
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_span
@@ -67,10 +67,10 @@ class FleetCommands(FleetUseCase):
         if dry_run:
             with self._store.read() as snapshot:
                 draft = self._draft(snapshot.everything())
-                return (*declaring.apply(draft, spec, by=by), *left_behind(snapshot, draft).lines())
+                return (*applying.apply(draft, spec, by=by), *left_behind(snapshot, draft).lines())
         with self._store.write() as tx:
             with self._saving(tx, tx.everything()) as draft:
-                changes = declaring.apply(draft, spec, by=by)
+                changes = applying.apply(draft, spec, by=by)
                 leaving = left_behind(tx, draft)
                 changes = (*changes, *leaving.lines())
                 let_go(tx, draft, leaving, by=by)

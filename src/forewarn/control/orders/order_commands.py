@@ -37,7 +37,7 @@ class Placed:
         if self.events:
             return None
         if order.waiting:
-            return "; ".join(f"{each.what}: {each.reason}" for each in order.waiting)
+            return "; ".join(map(str, order.waiting))
         if order.action is Action.START:
             return NEVER_ANNOUNCED
         return NOT_ENABLED if order.action in ONLY_IF_ENABLED else order.why or None

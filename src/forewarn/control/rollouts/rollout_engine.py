@@ -16,7 +16,13 @@ from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.orders import interventions, lifecycle, requests
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import forecast, health, planning, progress, steering
+from forewarn.core.rollouts import (
+    forecast,
+    machine_health,
+    planning,
+    progress,
+    steering,
+)
 from forewarn.core.rollouts.progress import Orders
 from forewarn.core.words import Action, HostName, Kind, OrderId
 
@@ -74,7 +80,7 @@ class RolloutEngine(FleetUseCase):
             return ()
         worked_on = [step.machine for order in orders_.values() for step in order.steps]
         seen = {**tx.last_seen(worked_on), **self._activity.fresh(worked_on)}
-        return health.silent(mine, orders_.values(), seen)
+        return machine_health.silent(mine, orders_.values(), seen)
 
     def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
         """Withdraw what is announced and not started, and wait for a person."""
@@ -182,7 +188,7 @@ def _what_is_wrong(
     found = (
         *progress.trouble(mine, orders_),
         *progress.stuck(mine, orders_),
-        *health.unwell(mine, orders_.values(), quiet, now=now, policy=policy).values(),
+        *machine_health.unwell(mine, orders_.values(), quiet, now=now, policy=policy).values(),
     )
     return f"{found[0]}" if found else ""
 

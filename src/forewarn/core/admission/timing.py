@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from forewarn.core.admission.outlook import FOR_EVER, Outlook
 from forewarn.core.errors import Invalid
-from forewarn.core.model.calendar import Calendar, Opening
 from forewarn.core.model.project import Project
 from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.windows import Calendar, Opening
 from forewarn.core.moments import format_span, format_time, whole_second
 from forewarn.core.words import ProjectName
 

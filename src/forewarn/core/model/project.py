@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from forewarn.core.model.calendar import ALWAYS, Calendar
+from forewarn.core.model.windows import ALWAYS, Calendar
 from forewarn.core.words import ProjectName
 
 

@@ -10,7 +10,7 @@ from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.policy import EVENT_TYPES, Policy
-from forewarn.core.rollouts import health
+from forewarn.core.rollouts import machine_health
 from forewarn.core.words import HostName, HostState, ProjectName
 
 # Whom work on a host disturbs, and how much notice they get.
@@ -24,7 +24,7 @@ class Candidates:
         self._rollout = rollout
         self._survey = survey
         self._policy = policy
-        self.work = health.expected_work(rollout, policy)
+        self.work = machine_health.expected_work(rollout, policy)
         self._timings: dict[Key, Timing] = {}
         self._by_host: dict[HostName, Timing] = {}
 

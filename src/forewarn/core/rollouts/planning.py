@@ -14,7 +14,7 @@ from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import health, waves
+from forewarn.core.rollouts import machine_health, waves
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.progress import Orders, Quiet, unfinished
 from forewarn.core.words import GroupName, HostName, OrderId
@@ -44,7 +44,7 @@ def rest(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime, 
     if any(wave.state is WaveState.CHECKING for wave in under_way):
         return replace(rollout, due_at=now + LOOK_FOR_POLLS)
     if under_way:
-        look_at = health.look_at(rollout, orders.values(), quiet, now=now, policy=policy)
+        look_at = machine_health.look_at(rollout, orders.values(), quiet, now=now, policy=policy)
         return replace(rollout, due_at=look_at)
     resting = resting_until(rollout)
     if resting is None or resting <= now:

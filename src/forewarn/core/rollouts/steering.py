@@ -8,7 +8,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import LastChange, Rollout, RolloutState, Wave, WaveState
 from forewarn.core.moments import format_time
 from forewarn.core.policy import Policy
-from forewarn.core.rollouts import health
+from forewarn.core.rollouts import machine_health
 from forewarn.core.rollouts.progress import Orders, Quiet, as_paused, trouble, wave_now
 from forewarn.core.words import HostName, OrderState
 
@@ -60,7 +60,7 @@ def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetim
         if _order_of(rollout, HostName(problem.what), orders).open:
             raise Conflict(f"{problem}")
     abandoned = tuple(HostName(problem.what) for problem in trouble(rollout, orders))
-    excused = tuple(health.unwell(rollout, orders.values(), quiet, now=now, policy=policy))
+    excused = tuple(machine_health.unwell(rollout, orders.values(), quiet, now=now, policy=policy))
     return replace(
         rollout,
         state=RolloutState.RUNNING,
