@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, Pool, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from forewarn.store.opening.database import database_of, engines_of
+from forewarn.store.opening.database import create_engines, parse_database
 from forewarn.store.opening.schema import migrate
 
 # What a power cut would take is of no interest, but to the tests that ask for the fixture `with_fsync`.
@@ -40,8 +40,8 @@ def _migrated_sqlite() -> bytes:
 
 def make_tables(url: str) -> None:
     """Migrate an empty database; what opens it finds a store that has no lineage yet, as in a new one."""
-    database = database_of(url)
-    engines = engines_of(database)
+    database = parse_database(url)
+    engines = create_engines(database)
     with engines.writing.begin() as connection:
         migrate(connection, name=database.name)
     engines.dispose()

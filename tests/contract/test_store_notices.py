@@ -33,7 +33,7 @@ def test_ids_are_taken_in_any_case(store: SqlStore) -> None:
         assert snapshot.notices([event_id(1).lower()]) == {event_id(1): {ONE: NOW}}  # type: ignore[list-item]
 
 
-def test_when_events_were_put_off_is_found_by_their_records(store: SqlStore) -> None:
+def test_when_events_were_deferred_is_found_by_their_records(store: SqlStore) -> None:
     moved = (
         record(1, kind=Kind.EVENT_DEFERRED, event=event_id(1)),
         record(2, kind=Kind.EVENT_STARTED, event=event_id(1)),
@@ -42,7 +42,7 @@ def test_when_events_were_put_off_is_found_by_their_records(store: SqlStore) -> 
     )
     save(store, records=moved)
     with store.read() as snapshot:
-        assert snapshot.put_off([event_id(1), event_id(3)]) == {event_id(1): [NOW, LATER]}
+        assert snapshot.deferrals([event_id(1), event_id(3)]) == {event_id(1): [NOW, LATER]}
 
 
 def test_nothing_sent_saves_nothing(store: SqlStore) -> None:

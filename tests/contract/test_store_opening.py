@@ -19,7 +19,7 @@ from sqlalchemy import Connection, inspect, text
 from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.core.model.group import GroupPolicy
 from forewarn.store import tables
-from forewarn.store.opening.database import database_of, engines_of
+from forewarn.store.opening.database import create_engines, parse_database
 from forewarn.store.opening.lock import hold
 from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate, revision, revisions
 from forewarn.store.sql import SqlStore, open_store
@@ -32,7 +32,7 @@ def never() -> str:
 
 def run(url: str, *statements: str) -> None:
     """Change a database behind the store's back."""
-    engines = engines_of(database_of(url))
+    engines = create_engines(parse_database(url))
     with engines.writing.begin() as connection:
         for statement in statements:
             connection.execute(text(statement))
@@ -49,7 +49,7 @@ def test_what_was_saved_is_there_when_it_is_opened_again(store_at_url: SqlStore,
 
 
 def test_migrations_lead_to_what_a_new_store_is_made_with(url: str) -> None:
-    engines = engines_of(database_of(url))
+    engines = create_engines(parse_database(url))
     with engines.writing.connect() as connection:
         with connection.begin() as made:
             migrate(connection, name=url)
@@ -93,7 +93,7 @@ def test_an_older_schema_is_brought_up_to_date(url: str) -> None:
 
 
 def test_a_store_of_the_first_schema_keeps_what_it_has(url: str) -> None:
-    engines = engines_of(database_of(url))
+    engines = create_engines(parse_database(url))
     with engines.writing.begin() as connection:
         command.upgrade(alembic_config(connection), "0001")
         connection.execute(text("INSERT INTO projects (name) VALUES ('team')"))

@@ -185,7 +185,7 @@ def test_a_guest_may_put_an_event_off_once_and_the_whole_stage_with_it(service: 
     assert [event.not_before for event in (*service.events("web-0"), *service.events("db"))] == [later, later]
     assert service.incarnation("web-0") == before + 1
     # So that calendars move both.
-    assert [each.put_off for each in service.views.coming()] == [(START,), (START,)]
+    assert [each.deferrals for each in service.views.coming()] == [(START,), (START,)]
     with pytest.raises(Conflict, match="put off already by web-2"):
         service.fleet.guests.defer(service.machine("web-0").id, {told.id: 60})
     with pytest.raises(Conflict, match="cannot be put off"):

@@ -54,7 +54,7 @@ class ComingEvent:
     """An event that is announced, and when it was deferred."""
 
     event: Event
-    put_off: tuple[datetime, ...]
+    deferrals: tuple[datetime, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +148,8 @@ class Views(ScopedUseCase):
         """List all events that are announced, and when each was deferred."""
         with self._store.read() as snapshot:
             events = snapshot.listed_events()
-            put_off = snapshot.put_off([event.id for event in events])
-        return [ComingEvent(event=event, put_off=tuple(put_off.get(event.id, ()))) for event in events]
+            deferrals = snapshot.deferrals([event.id for event in events])
+        return [ComingEvent(event=event, deferrals=tuple(deferrals.get(event.id, ()))) for event in events]
 
     def event(self, event: EventId) -> EventView:
         """Show one event, listed or over."""

@@ -13,7 +13,7 @@ from forewarn.core.errors import Conflict, NotFound
 from forewarn.server.serve import settings_of
 from forewarn.server.wiring import new_id, tokens_of
 from forewarn.store.opening import lock
-from forewarn.store.opening.database import database_of
+from forewarn.store.opening.database import parse_database
 from forewarn.store.opening.probing import is_store
 from forewarn.store.sql import SqlStore, open_store
 from forewarn.wire.answers.answer import Page
@@ -73,7 +73,7 @@ def _missing(database: str) -> NotFound:
 
 def _named(database: str) -> str:
     """Name a database so that a slip can be seen: a file with all its folders."""
-    known = database_of(database)
+    known = parse_database(database)
     return known.name if known.file is None else str(known.file)
 
 

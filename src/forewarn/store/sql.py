@@ -13,8 +13,8 @@ from forewarn.store import tables
 from forewarn.store.opening.database import (
     Database,
     Engines,
-    database_of,
-    engines_of,
+    create_engines,
+    parse_database,
 )
 from forewarn.store.opening.schema import check_schema, migrate
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
@@ -57,7 +57,7 @@ class SqlStore:
             yield ProjectTransaction(connection, project=project)
 
     def close(self) -> None:
-        """Close every connection; whatever was saved stays saved."""
+        """Close every connection."""
         self._engines.dispose()
 
     def prepare(self, *, new_id: Callable[[], str]) -> None:
@@ -103,11 +103,11 @@ class ProjectStore:
 def open_store(url: str, *, new_id: Callable[[], str], as_it_is: bool = False) -> SqlStore:
     """Open the store in a database; made if it is empty, brought up to date if it is older.
 
-    A server takes the lock (`lock.hold`) first, so that it does not change the schema under another. Whoever
-    cannot have the lock opens it `as_it_is`: Conflict if that is another schema than this forewarn's.
+    A server takes the lock (`lock.hold`) first, so that it does not change the schema under another.
+    Others open it `as_it_is`: Conflict if its schema is not this forewarn's.
     """
-    database = database_of(url)
-    store = SqlStore(database, engines_of(database))
+    database = parse_database(url)
+    store = SqlStore(database, create_engines(database))
     try:
         if as_it_is:
             store.check()

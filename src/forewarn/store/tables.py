@@ -45,7 +45,7 @@ meta = Table(
     Column("grace_announced_before", TIME),
     Column("applied_fleet", Text),
     Column("lineage", Text, nullable=False),
-    # How far old records have been removed, how many of them no record tells of yet, and when to look again.
+    # How far old records have been removed, how many of them no record mentions yet, and when to look again.
     Column("pruned", BigInteger, nullable=False, server_default="0"),
     Column("pruned_unsaid", BigInteger, nullable=False, server_default="0"),
     Column("prune_at", TIME),
@@ -231,7 +231,7 @@ notices = Table(
     PrimaryKeyConstraint("event_id", "machine_id"),
 )
 
-# How many machines the records of a kind have told of: kept, because counting the history takes ever longer.
+# How many machines the records of a kind have named: kept, because counting the history takes ever longer.
 tallies = Table(
     "tallies",
     metadata,

@@ -34,4 +34,4 @@ async def show_calendar(
     coming = await service.run(lambda: service.narrowed(query.project).views.coming())
     whose = query.project or caller.project
     name = "forewarn" if whose is None else f"forewarn: {whose}"
-    return CalendarResponse(icalendar.calendar(name, ((each.event, each.put_off) for each in coming)))
+    return CalendarResponse(icalendar.calendar(name, ((each.event, each.deferrals) for each in coming)))

@@ -43,7 +43,7 @@ class OrderQueries(Protocol):
         """List all listed events, by creation."""
         ...
 
-    def put_off(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
+    def deferrals(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
         """Return when those of these events that were deferred were, first to last."""
         ...
 

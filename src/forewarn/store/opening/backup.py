@@ -13,8 +13,8 @@ from forewarn.store import tables
 from forewarn.store.opening.database import (
     LOCK_SECONDS,
     Database,
-    database_of,
-    engines_of,
+    create_engines,
+    parse_database,
 )
 from forewarn.store.opening.schema import check_schema, migrate
 
@@ -24,10 +24,10 @@ _ROWS_AT_ONCE = 5_000
 def backup(url: str, target: Path, *, new_lineage: str) -> int:
     """Copy a store into a new file, which can be served as it is; return how many webhooks it has.
 
-    The copy is a store of its own: readers that knew the first one must not take it for the same, so it
-    is given another lineage. Its webhooks are the same: whoever serves it pushes to them too.
+    The copy has a lineage of its own, so that readers of the first store do not take it for the same. Its
+    webhooks are the same: a server of the copy pushes to them too.
     """
-    database = database_of(url)
+    database = parse_database(url)
     if target.exists():
         raise Conflict(f"{target} exists already: give another name")
     with _appearing(target) as unfinished:
@@ -77,7 +77,7 @@ def _copy_file(database: Database, source: Path, target: Path) -> None:
 
 
 def _copy_tables(database: Database, target: Path) -> None:
-    source, copy = engines_of(database), engines_of(database_of(f"sqlite:///{target.absolute()}"))
+    source, copy = create_engines(database), create_engines(parse_database(f"sqlite:///{target.absolute()}"))
     try:
         with source.reading.connect() as reading, copy.writing.begin() as writing:
             check_schema(reading, name=database.name)

@@ -1,4 +1,4 @@
-"""Which database is meant, and how to reach it: the only place that knows the two apart by their settings."""
+"""Which database is meant and how to connect to it: the settings of SQLite and of PostgreSQL."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +47,8 @@ class Engines:
         self.writing.dispose()
 
 
-def database_of(text: str) -> Database:
-    """Read a database's URL."""
+def parse_database(text: str) -> Database:
+    """Parse a database's URL."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
@@ -62,7 +62,7 @@ def database_of(text: str) -> Database:
 
 
 def without_password(text: str) -> str:
-    """Write a database's URL as it may be shown to anybody."""
+    """Return a database's URL as it may be shown and logged."""
     return make_url(text).render_as_string(hide_password=True)
 
 
@@ -82,7 +82,7 @@ def _postgresql(url: URL) -> Database:
     return Database(url=url.set(drivername="postgresql+psycopg"), name=f"{url.database} on {host}")
 
 
-def engines_of(database: Database) -> Engines:
+def create_engines(database: Database) -> Engines:
     """Make the engines of a database; nothing is opened yet."""
     if not database.embedded:
         return _postgresql_engines(database)
@@ -138,6 +138,6 @@ def _postgresql_engines(database: Database) -> Engines:
 
 
 def connect_options(url: URL) -> dict[str, Any]:
-    """Give the settings of a PostgreSQL connection, as far as the URL leaves them open."""
+    """Return the settings of a PostgreSQL connection that the URL leaves open."""
     wanted = {"connect_timeout": CONNECT_SECONDS, "options": f"-c lock_timeout={LOCK_SECONDS}s"}
     return {name: value for name, value in wanted.items() if name not in url.query}

@@ -1,4 +1,4 @@
-"""The databases' errors in forewarn's words: what is wrong, and what to do about it."""
+"""The databases' errors as core's: what is wrong, and what to do about it."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from sqlalchemy.exc import (
 
 from forewarn.core.errors import Conflict, ForewarnError, Invalid, Unavailable
 
-# By the name of the constraint, as PostgreSQL tells it, or its columns, as SQLite does.
+# By the name of the constraint, as PostgreSQL reports it, or its columns, as SQLite does.
 _NOT_UNIQUE = (
     ("machines_name", "machines.project, machines.key", "another machine of the project has that name"),
     ("machines_address", "machines.network, machines.address", "another machine has that address"),
@@ -35,9 +35,9 @@ _SQLITE: dict[int, tuple[type[ForewarnError], str]] = {
     26: (Invalid, "is not an SQLite database: use another --database"),
 }
 
-# By PostgreSQL's codes, where it can be told what to do: https://www.postgresql.org/docs/current/errcodes-appendix.html
+# By PostgreSQL's codes, where there is something to advise: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRESQL = {
-    # What a standby says to BEGIN READ WRITE; nothing else that is used here is ever unsupported.
+    # What a standby answers to BEGIN READ WRITE; nothing else that is used here is ever unsupported.
     "0A000": "is read-only: connect to the primary",
     "25006": "is read-only: connect to the primary",
     "42501": "refuses this user: grant it all rights on the database",

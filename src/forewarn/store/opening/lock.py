@@ -4,12 +4,12 @@ import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Self
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
 from forewarn.core.errors import Conflict, Unavailable
-from forewarn.store.opening.database import Database, connect_options, database_of
+from forewarn.store.opening.database import Database, connect_options, parse_database
 from forewarn.store.opening.failures import translate_failures
 
 # Any constant will do that no other program in the same database is likely to use.
@@ -21,47 +21,36 @@ _HOLDER = text(
 )
 
 
-class Lock(Protocol):
-    """The right to serve a database, while its block lasts."""
+class Lock:
+    """The right to serve a database, while its block lasts; as it is, on one in memory, which needs none."""
 
     def keep(self) -> None:
         """Make sure that it is still held; Conflict if another server has it now."""
-        ...
 
-    def __enter__(self) -> "Lock": ...
+    def release(self) -> None:
+        """Let another server have it."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-def hold(url: str) -> Lock:
-    """Take the right to serve a database until the block ends; Conflict if another server has it."""
-    database = database_of(url)
-    if not database.embedded:
-        return ConnectionLock(database)
-    if database.file is None:
-        return NoLock()
-    return FileLock(database, database.file)
-
-
-class NoLock:
-    """The lock on a database in memory, which nobody else can reach."""
-
-    def keep(self) -> None:
-        """Do nothing."""
-
-    def __enter__(self) -> "NoLock":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Do nothing."""
+        self.release()
 
 
-class FileLock:
-    """The lock on an SQLite database: a file beside it, which says who holds it."""
+def hold(url: str) -> Lock:
+    """Take the right to serve a database until the block ends; Conflict if another server has it."""
+    database = parse_database(url)
+    if not database.embedded:
+        return ConnectionLock(database)
+    if database.file is None:
+        return Lock()
+    return FileLock(database, database.file)
+
+
+class FileLock(Lock):
+    """The lock on an SQLite database: a file beside it, with the id of the process that holds it."""
 
     def __init__(self, database: Database, file: Path) -> None:
         path = f"{file.resolve()}.lock"  # one for each file, by whatever links it is reached
@@ -80,23 +69,12 @@ class FileLock:
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
-    def keep(self) -> None:
-        """Do nothing: it is held as long as the process lives."""
-
     def release(self) -> None:
         """Let another server have it; the file stays, for removing it would race with the next holder."""
         os.close(self._descriptor)
 
-    def __enter__(self) -> "FileLock":
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
-
-
-class ConnectionLock:
+class ConnectionLock(Lock):
     """The lock on a PostgreSQL database: held by a connection that does nothing else."""
 
     def __init__(self, database: Database) -> None:
@@ -105,7 +83,7 @@ class ConnectionLock:
         self._connection = self._take()
 
     def keep(self) -> None:
-        """Take it again if its connection is lost, for with that it has gone; Conflict if it is too late."""
+        """Take it again if its connection was lost, and with that the lock; Conflict if it is too late."""
         if not self._connected():
             self._connection.close()
             self._connection = self._take()
@@ -128,14 +106,6 @@ class ConnectionLock:
         holder = _holder(connection)
         connection.close()
         raise _taken(self._database, holder)
-
-    def __enter__(self) -> "ConnectionLock":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
 
 
 def _engine(database: Database) -> Engine:

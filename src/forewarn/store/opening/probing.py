@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection, inspect, literal, select
 
 from forewarn.store import tables
-from forewarn.store.opening.database import database_of, engines_of
+from forewarn.store.opening.database import create_engines, parse_database
 from forewarn.store.opening.schema import revision
 
 
@@ -28,10 +28,10 @@ def _has_token(connection: Connection) -> bool:
 
 
 def _probe(url: str, holds: Callable[[Connection], bool]) -> bool:
-    database = database_of(url)
+    database = parse_database(url)
     if database.embedded and (database.file is None or not database.file.exists()):
         return False
-    engines = engines_of(database)
+    engines = create_engines(database)
     try:
         with engines.reading.begin() as connection:
             return holds(connection)

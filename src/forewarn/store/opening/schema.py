@@ -53,7 +53,7 @@ def migrate(connection: Connection, *, name: str) -> None:
 
 
 def check_schema(connection: Connection, *, name: str) -> None:
-    """Refuse a schema that is not this forewarn's; for those who may not change it."""
+    """Refuse a schema that is not this forewarn's, where it may not be changed."""
     found, expected = revision(connection), revisions()[-1]
     if found != expected:
         raise Conflict(

@@ -28,7 +28,7 @@ class NoticeReads(Reader):
             found.setdefault(event, {})[machine] = moment(sent_at)
         return found
 
-    def put_off(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
+    def deferrals(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
         """Return when those of these events that were deferred were, first to last."""
         found: dict[EventId, list[datetime]] = {}
         for event, at in self._among(_DEFERRED.order_by(_R.number), {event.upper() for event in events}):

@@ -72,7 +72,7 @@ class Reader:
         )
 
     def _mine(self, query: Select[Any], project: ColumnElement[Any]) -> Select[Any]:
-        """Leave out what is not the project's that this is read for, by the column that says whose it is."""
+        """Leave out other projects' rows if this is read for one; `project` is the column to tell by."""
         return query if self._project is None else query.where(project == self._project)
 
     def _my_hosts(self) -> Select[Any]:

@@ -39,7 +39,7 @@ _OF_DOMAIN = (
 _UNCROWDED = _EMPTIEST.where(bindparam("spare", type_=Integer) > _OF_DOMAIN)
 _MEMBERS = (
     among(select(_M.place, _M.group_name, _M.update_domain, func.count()), _M.group_name)
-    .where(_M.place.in_(bindparam("places", expanding=True)))
+    .where(_M.place.in_(bindparam("hosts", expanding=True)))
     .group_by(_M.place, _M.group_name, _M.update_domain)
 )
 
@@ -57,10 +57,10 @@ class RoomReads(Reader):
     ) -> dict[HostName, Room]:
         """Look at the emptiest sound hosts, and at others where too few of these can take more of a group.
 
-        All these machines may move, each to another host than before; `hosts` says how many these are.
+        All these machines may move, each to another host than before; `hosts` is how many hosts that is.
         """
         most = len(machines) + hosts + TO_CHOOSE_FROM
-        # A machine that stands alone is kept apart from nobody.
+        # A machine that stands alone is kept apart from no other.
         listed = [group.name for group in groups if group.kind is not GroupKind.STANDALONE]
         found = self._rooms(_EMPTIEST, {"most": most}, listed)
         if len(found) < most:
@@ -80,9 +80,9 @@ class RoomReads(Reader):
         """Read hosts, and count there what belongs to these groups."""
         hosts = self._all(query, wanted)
         members: dict[HostName, dict[tuple[GroupName, int], int]] = {}
-        for places in chunks(name for name, *_ in hosts):
+        for names in chunks(name for name, *_ in hosts):
             for some in chunks(groups):
-                rows = self._all(_MEMBERS, {"places": places, "keys": some})
+                rows = self._all(_MEMBERS, {"hosts": names, "keys": some})
                 for host, group, domain, count in rows:
                     members.setdefault(host, {})[group, domain] = count
         return {

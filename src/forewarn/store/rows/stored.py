@@ -30,10 +30,7 @@ _SHAPES = {
     Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}),
     GroupPolicy: Shape(optional=("notice", "terminate_notice", "degrade_notice"), empty=GroupPolicy()),
     OrderTerms: Shape(
-        optional=(
-            *("notice", "heartbeat", "deadline", "expected"),
-            *("paused", "rollout", "rehearsal"),
-        ),
+        optional=("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),
         empty=OrderTerms(),
     ),
     Waiting: Shape(optional=("stuck", "until")),
@@ -44,19 +41,19 @@ _SECONDS = (timedelta.total_seconds, lambda seconds: timedelta(seconds=seconds))
 _MICROS = (lambda span: span // _MICROSECOND, lambda count: count * _MICROSECOND)
 
 
-def _notice_json(notice: NoticeSummary) -> list[int | None]:
+def _write_notice(notice: NoticeSummary) -> list[int | None]:
     least = None if notice.least is None else notice.least // _MICROSECOND
     return [least, notice.late, notice.never]
 
 
-def _notice_of(json: list[Any]) -> NoticeSummary:
+def _read_notice(json: list[Any]) -> NoticeSummary:
     least, late, never = json
     return NoticeSummary(least=None if least is None else least * _MICROSECOND, late=late, never=never)
 
 
 STORED = Codec({datetime: _TIME, timedelta: _SECONDS}, shapes=_SHAPES)
 _ROLLOUT = Codec(
-    {datetime: _TIME, timedelta: _MICROS, NoticeSummary: (_notice_json, _notice_of)}, shapes=_SHAPES
+    {datetime: _TIME, timedelta: _MICROS, NoticeSummary: (_write_notice, _read_notice)}, shapes=_SHAPES
 )
 # What came to rollouts later, and has no column of its own.
 _KEPT_IN_TERMS = ("excused", "version", "last_word")

@@ -1,4 +1,4 @@
-"""Moments as they are kept: whole microseconds since 1970, exact in both databases."""
+"""Moments as they are stored: whole microseconds since 1970, exact in both databases."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,22 +7,22 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def micros(at: datetime) -> int:
-    """Turn a moment into what is kept of it; a naive one is refused, for nobody knows when it is."""
+    """Return the microseconds of a moment; ValueError if it has no time zone."""
     if at.tzinfo is None:
         raise ValueError(f"{at!r} has no time zone")
     return (at - _EPOCH) // _MICROSECOND
 
 
-def moment(kept: int) -> datetime:
-    """Turn what is kept into a moment."""
-    return _EPOCH + timedelta(microseconds=kept)
+def moment(count: int) -> datetime:
+    """Return the moment of microseconds."""
+    return _EPOCH + timedelta(microseconds=count)
 
 
 def micros_or_none(at: datetime | None) -> int | None:
-    """Turn a moment, if there is one, into what is kept of it."""
+    """Return the microseconds of a moment, if there is one."""
     return None if at is None else micros(at)
 
 
-def moment_or_none(kept: int | None) -> datetime | None:
-    """Turn what is kept, if anything is, into a moment."""
-    return None if kept is None else moment(kept)
+def moment_or_none(count: int | None) -> datetime | None:
+    """Return the moment of microseconds, if there are any."""
+    return None if count is None else moment(count)

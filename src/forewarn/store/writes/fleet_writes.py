@@ -31,14 +31,14 @@ _RELEASE = (
     .where(_M.id.in_(bindparam("keys", expanding=True)))
     .values(key=" " + _M.id, address=None, port=None)
 )
-_HOSTS = among(select(_M.id, _M.place), _M.id)
+_DESTINATIONS = among(select(_M.id, _M.place), _M.id)
 _COUNT_CARRIED = update(tables.hosts).values(
     carried=select(func.count()).where(_M.place == tables.hosts.c.name).scalar_subquery()
 )
 
 
 class FleetWrites(Writer):
-    """Writes to what the fleet is made of."""
+    """Writes to projects, hosts, holds, groups and machines."""
 
     def _save_fleet(self, changes: Changes, *, number: int) -> None:
         moved = self._moved(changes)
@@ -55,18 +55,20 @@ class FleetWrites(Writer):
         self._remove_groups(changes.removed_groups)
         self._delete(tables.hosts.c.name, changes.removed_hosts)
         self._delete(tables.projects.c.name, changes.removed_projects)
-        self._bury("machines", [machine.lower() for machine in changes.removed_machines], number=number)
-        self._bury("groups", changes.removed_groups, number=number)
+        self._leave_tombstones(
+            "machines", [machine.lower() for machine in changes.removed_machines], number=number
+        )
+        self._leave_tombstones("groups", changes.removed_groups, number=number)
 
     def _moved(self, changes: Changes) -> set[str]:
-        """Name the hosts that a machine sets out from or for."""
+        """Return the hosts that a machine leaves or is bound for."""
         after = {machine.id.lower(): machine.destination for machine in changes.machines}
         ids = after.keys() | {machine.lower() for machine in changes.removed_machines}
-        before = {row[0]: row[1] for row in self._among(_HOSTS, ids)}
+        before = {row[0]: row[1] for row in self._among(_DESTINATIONS, ids)}
         ends = ({before.get(id_), after.get(id_)} for id_ in ids if before.get(id_) != after.get(id_))
         return {host for pair in ends for host in pair if host is not None}
 
-    def _bury(self, kind: str, keys: Iterable[str], *, number: int) -> None:
+    def _leave_tombstones(self, kind: str, keys: Iterable[str], *, number: int) -> None:
         self._put(tables.tombstones, [{"kind": kind, "key": key, "number": number} for key in keys])
 
     def _save_groups(self, groups: Iterable[Group], *, number: int) -> None:

@@ -10,17 +10,17 @@ from forewarn.core.access import Token
 from forewarn.core.errors import Conflict
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.hold import Grace
+from forewarn.core.model.slice import Sent
+from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.retention import Pruning
 from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
 from forewarn.store.rows.meta import META, Meta
-from forewarn.store.rows.stored import ROLLOUTS, TOKENS
+from forewarn.store.rows.stored import ROLLOUTS, TOKENS, WEBHOOKS
 from forewarn.store.rows.times import micros
 from forewarn.store.writes.fleet_writes import FleetWrites
-from forewarn.store.writes.notice_writes import NoticeWrites
-from forewarn.store.writes.rollout_writes import RolloutWrites
-from forewarn.store.writes.webhook_writes import WebhookWrites
+from forewarn.store.writes.waking import Waking
 from forewarn.store.writes.work_writes import WorkWrites
 
 _G, _M = tables.groups.c, tables.machines.c
@@ -37,28 +37,41 @@ _SAVE_LAST_SEEN = (
 )
 
 
-class ProjectTransaction(
-    ProjectSnapshot, FleetWrites, WorkWrites, WebhookWrites, NoticeWrites, RolloutWrites
-):
+class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
     """Reads and writes, one transaction at a time: it holds the lock on the counter from the start."""
 
     def __init__(self, connection: Connection, *, project: ProjectName | None = None) -> None:
         super().__init__(connection, lock=True, project=project)
 
     def save(self, changes: Changes) -> None:
-        """Save what was decided; Unavailable if it cannot be, Conflict if somebody else changed a group."""
+        """Save what was decided; Unavailable if it cannot be, Conflict if another has changed a group."""
         number = self._number_for(changes)
         self._save_fleet(changes, number=number)
         self._save_orders(changes.orders)
         self._save_events(changes.events)
         self._save_records(changes.records)
-        self._save_tallies(changes.tallies)
-        self._wake(waiting_for=changes.eased, on=changes.joined, now=changes.now)
-        if changes.wake_all:
-            self._wake_all(now=changes.now)
-        self._wake_rollouts(changes)
+        tallies = [{"kind": kind.value, "machines": count} for kind, count in changes.tallies.items()]
+        self._add(tables.tallies, tallies)
+        self._wake(changes)
         self._save(ROLLOUTS, changes.rollouts)
         self._save_meta(replace(self._meta, number=number, reached=self._not_before(changes.now)))
+
+    def save_notices(self, sent: Sent) -> None:
+        """Save when machines were first sent events; what is saved already stays as it is."""
+        rows = [
+            {"event_id": event.upper(), "machine_id": machine.lower(), "sent_at": micros(at)}
+            for event, machines in sent.items()
+            for machine, at in machines.items()
+        ]
+        self._put(tables.notices, rows, keep=("sent_at",))
+
+    def save_webhook(self, webhook: Webhook) -> None:
+        """Save a webhook, new or known."""
+        self._save(WEBHOOKS, [webhook])
+
+    def remove_webhook(self, webhook: WebhookId) -> None:
+        """Remove a webhook."""
+        self._delete(tables.webhooks.c.id, [webhook.upper()])
 
     def _number_for(self, changes: Changes) -> int:
         """Choose the number that readers of the feed will find the changes by."""
@@ -83,7 +96,7 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
     """The same, for what no project has a share in."""
 
     def remove_records(self, numbers: Sequence[int]) -> None:
-        """Forget records."""
+        """Remove records."""
         self._delete(tables.records.c.number, numbers)
 
     def save_activity(self, seen: Mapping[GroupName, datetime]) -> None:
@@ -103,11 +116,11 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
         self._save(TOKENS, [token])
 
     def set_reached(self, now: datetime) -> None:
-        """Keep the service time reached; it never goes back."""
+        """Save the service time reached; it never goes back."""
         self._save_meta(replace(self._meta, reached=self._not_before(now)))
 
     def set_grace(self, grace: Grace | None) -> None:
-        """Keep or clear until when unapproved starts are deferred."""
+        """Save until when unapproved starts are deferred, or None."""
         self._save_meta(
             replace(
                 self._meta,
@@ -117,11 +130,11 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
         )
 
     def set_applied_fleet(self, digest: str) -> None:
-        """Keep the digest of the fleet file that is being applied."""
+        """Save the digest of the fleet file that is being applied."""
         self._save_meta(replace(self._meta, applied_fleet=digest))
 
     def set_pruning(self, pruning: Pruning) -> None:
-        """Keep how far old records have been removed."""
+        """Save how far old records have been removed."""
         self._save_meta(
             replace(self._meta, pruned=pruning.up_to, pruned_unsaid=pruning.unsaid, prune_at=pruning.next_at)
         )

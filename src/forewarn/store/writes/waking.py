@@ -1,0 +1,63 @@
+"""Making orders and rollouts due that wait for what was saved: the engine looks at them again."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import BindParameter, Table, Update, bindparam, or_, select, update
+
+from forewarn.core.model.changes import Changes
+from forewarn.core.model.waiting import Waiting
+from forewarn.store import tables
+from forewarn.store.reads.reader import chunks
+from forewarn.store.rows.stored import STORED
+from forewarn.store.rows.times import micros
+from forewarn.store.writes.writer import Writer
+
+_NOW = bindparam("now", type_=tables.TIME)
+_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
+
+
+def _make_due(table: Table) -> Update:
+    """Make open ones due; those that are due already stay where they are in the queue."""
+    due_at = table.c.due_at
+    not_yet = or_(due_at.is_(None), due_at > _NOW)
+    return update(table).where(table.c.ended_at.is_(None), not_yet).values(due_at=_NOW)
+
+
+_O, _R, _WAITS = tables.orders.c, tables.rollouts.c, tables.order_waits.c
+_ORDERS, _ROLLOUTS = _make_due(tables.orders), _make_due(tables.rollouts)
+_ORDERS_WAITING = _ORDERS.where(_O.id.in_(select(_WAITS.order_id).where(_WAITS.group_name.in_(_KEYS))))
+_ORDERS_ON = _ORDERS.where(_O.host.in_(_KEYS))
+_ROLLOUTS_BY_ID = _ROLLOUTS.where(_R.id.in_(_KEYS))
+_ROLLOUTS_BLOCKED = _ROLLOUTS.where(_R.blocked)
+_REASONS = select(_R.id, _R.waiting).where(tables.OPEN_ROLLOUT, _R.blocked)
+
+
+class Waking(Writer):
+    """Writes to when orders and rollouts are due."""
+
+    def _wake(self, changes: Changes) -> None:
+        """Make due what may go on after these changes.
+
+        Looking at a rollout costs as much as its hosts carry, so it is not done for nothing.
+        """
+        now = {"now": micros(changes.now)}
+        self._wake_those(_ORDERS_WAITING, changes.eased, now)
+        self._wake_those(_ORDERS_ON, changes.joined, now)
+        rollouts = {order.terms.rollout for order in changes.orders if order.terms.rollout is not None}
+        self._wake_those(_ROLLOUTS_BY_ID, sorted(rollouts), now)
+        if changes.wake_all:
+            self._connection.execute(_ORDERS, now)
+            self._connection.execute(_ROLLOUTS_BLOCKED, now)
+        elif changes.stirred:
+            eased = [id_ for id_, reasons in self._all(_REASONS) if _awaited(reasons) & changes.stirred]
+            self._wake_those(_ROLLOUTS_BY_ID, eased, now)
+
+    def _wake_those(self, statement: Update, keys: Iterable[str], now: dict[str, int]) -> None:
+        for chunk in chunks(keys):
+            self._connection.execute(statement, now | {"keys": chunk})
+
+
+def _awaited(reasons: list[dict[str, Any]]) -> set[str]:
+    """Return the groups and hosts that a rollout waits for."""
+    return {wait.group or wait.what for wait in STORED.read(tuple[Waiting, ...], reasons)}
