@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import agent, command, fixture, history, large_fleet, polls, report, rollout, waiting
+from bench import agent, command, fixture, history, large_fleet, polls, report, rollout, start, waiting
 from bench.computer import this_computer
 from bench.processes import Failed
 from bench.report import Findings, Report, Row
@@ -23,6 +23,7 @@ PARTS: dict[str, Callable[[Workplace], Findings]] = {
     "fleet": large_fleet.measure,
     "waiting": waiting.measure,
     "help": command.measure,
+    "start": start.measure,
     "agent": agent.measure,
     "fixture": fixture.measure,
     "history": history.measure,
