@@ -4,18 +4,16 @@ An empty list says that there is nothing; it must not be the answer to a slip of
 """
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order
 from forewarn.core.spelling import hint
 from forewarn.core.words import (
     DEFAULT_PROJECT,
-    EventId,
     GroupKind,
     GroupName,
     HostName,
@@ -23,6 +21,8 @@ from forewarn.core.words import (
     OrderId,
     ProjectName,
 )
+
+T = TypeVar("T")
 
 # Among so many is looked for what was meant: all of most fleets, and a few milliseconds in any.
 LOOKED_AT = 1000
@@ -41,20 +41,11 @@ def known_machine(snapshot: ScopedSnapshot, name: str, *, scope: Scope) -> Machi
     raise NotFound(f'machine "{name}" does not exist in project {scope.asked}{hint(name, mine)}')
 
 
-def known_event(snapshot: ScopedSnapshot, event: EventId) -> Event:
-    """Find an event, listed or over."""
-    known = snapshot.event(event)
-    if known is None:
-        raise NotFound(f"event {event} does not exist")
-    return known
-
-
-def known_order(snapshot: ScopedSnapshot, order: OrderId) -> Order:
-    """Find an order, open or over."""
-    known = snapshot.order(order)
-    if known is None:
-        raise NotFound(f"order {order} does not exist")
-    return known
+def existing(found: T | None, what: str, id_: str) -> T:
+    """Return what was found by its id; NotFound if nothing was."""
+    if found is None:
+        raise NotFound(f"{what} {id_} does not exist")
+    return found
 
 
 def unknown_machine(snapshot: ScopedSnapshot, name: str) -> NotFound:
@@ -126,7 +117,7 @@ def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter) -> None:
     if wanted.machine is not None:
         check_machine(snapshot, wanted.machine)
     if wanted.event is not None:
-        known_event(snapshot, wanted.event)
+        existing(snapshot.event(wanted.event), "event", wanted.event)
     if wanted.order is not None:
         _check_order(snapshot, wanted.order)
 

@@ -134,7 +134,7 @@ class Views(ScopedUseCase):
     def order(self, order: OrderId) -> OrderView:
         """Show one order."""
         with self._store.read() as snapshot:
-            known = naming.known_order(snapshot, order)
+            known = naming.existing(snapshot.order(order), "order", order)
             events = self._noted(snapshot, known, snapshot.events_of_order(known.id))
         summed = notice.summary((each.event, each.notices) for each in events)
         return OrderView(order=known, events=events, notice=summed)
@@ -154,7 +154,7 @@ class Views(ScopedUseCase):
     def event(self, event: EventId) -> EventView:
         """Show one event, listed or over."""
         with self._store.read() as snapshot:
-            known = naming.known_event(snapshot, event)
+            known = naming.existing(snapshot.event(event), "event", event)
             return self._noted(snapshot, snapshot.order(known.order), [known])[0]
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:

@@ -127,13 +127,13 @@ class OrderCommands(ScopedUseCase):
     @contextmanager
     def _on_order(self, order: OrderId) -> Iterator[Draft]:
         with self._store.write() as tx:
-            check_change(naming.known_order(tx, order), project=self._scope.caller)
+            check_change(naming.existing(tx.order(order), "order", order), project=self._scope.caller)
             with self._saving(tx, tx.around(orders=[order])) as draft:
                 yield draft
 
 
 def _listed_event(tx: ScopedSnapshot, event: EventId) -> Event:
-    known = naming.known_event(tx, event)
+    known = naming.existing(tx.event(event), "event", event)
     if not known.listed:
         raise Conflict(f"event {known.id} is over: {known.why}")
     return known

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from forewarn.control.naming import check_project
+from forewarn.control.naming import check_project, existing
 from forewarn.control.ports.records import RecordFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot, ScopedTransaction
 from forewarn.control.signal import Signal
 from forewarn.control.use_case import Context, ScopedUseCase
-from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.push import webhooks as rules
 from forewarn.core.push.targets import is_plainly_inside
@@ -90,7 +90,7 @@ class Webhooks(ScopedUseCase):
     def remove(self, id_: WebhookId, *, by: str) -> Webhook:
         """Push nothing to an address any more; what it has not been sent is dropped."""
         with self._store.write() as tx:
-            webhook = _existing(tx, id_)
+            webhook = existing(tx.webhook(id_), "webhook", id_)
             with self._saving(tx) as draft:
                 draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=named(webhook))
             tx.remove_webhook(webhook.id)
@@ -100,7 +100,7 @@ class Webhooks(ScopedUseCase):
     def webhook(self, id_: WebhookId) -> WebhookView:
         """Show one webhook."""
         with self._store.read() as snapshot:
-            return _view(snapshot, _existing(snapshot, id_))
+            return _view(snapshot, existing(snapshot.webhook(id_), "webhook", id_))
 
     def webhooks(
         self, *, project: ProjectName | None = None, after: str | None = None, limit: int = MOST_WEBHOOKS
@@ -127,13 +127,6 @@ class Webhooks(ScopedUseCase):
             raise Conflict(f"the project has {MOST_OF_A_PROJECT} webhooks already: remove one first")
         if tx.count_webhooks() >= MOST_WEBHOOKS:
             raise Conflict(f"there are {MOST_WEBHOOKS} webhooks already: remove one first")
-
-
-def _existing(snapshot: ScopedSnapshot, id_: WebhookId) -> Webhook:
-    webhook = snapshot.webhook(id_)
-    if webhook is None:
-        raise NotFound(f"webhook {id_} does not exist")
-    return webhook
 
 
 def _view(snapshot: ScopedSnapshot, webhook: Webhook) -> WebhookView:

@@ -10,7 +10,7 @@ from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.control.rollouts.rollout_engine import RolloutEngine, with_notice
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.admission.timing import check_deadline
-from forewarn.core.errors import Conflict, Invalid, NotFound
+from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
@@ -125,7 +125,7 @@ class Rollouts(FleetUseCase):
         now = self._clock.now()
         times: tuple[Expected, ...] = ()
         with self._store.read() as snapshot:
-            mine = with_notice(snapshot, _existing(snapshot, id_))
+            mine = with_notice(snapshot, naming.existing(snapshot.rollout(id_), "rollout", id_))
             # When a paused one goes on is not known.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
                 survey = snapshot.survey(mine.left)
@@ -146,7 +146,7 @@ class Rollouts(FleetUseCase):
         return RolloutView(rollout=mine, waiting=planning.reasons(mine, now=now), warnings=warnings)
 
     def _open(self, tx: Transaction, id_: str, version: int | None) -> Rollout:
-        mine = _existing(tx, id_)
+        mine = naming.existing(tx.rollout(id_), "rollout", id_)
         steering.check_open(mine, version=version)
         return mine
 
@@ -214,10 +214,3 @@ def _wanted_hosts(snapshot: Snapshot, request: RolloutRequest) -> tuple[HostName
     if not sound:
         raise Invalid("hosts: there is none in the fleet that has not failed")
     return sound
-
-
-def _existing(snapshot: Snapshot, id_: str) -> Rollout:
-    found = snapshot.rollout(id_)
-    if found is None:
-        raise NotFound(f"rollout {id_} does not exist")
-    return found
