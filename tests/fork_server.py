@@ -148,6 +148,8 @@ def _look_new(asked: dict[str, Any], files: list[int]) -> None:
     sys.stdout = sys.__stdout__ = _stream(sys.stdout, 1)
     sys.stderr = sys.__stderr__ = _stream(sys.stderr, 2)
     os.chdir(asked["folder"])
+    if asked["umask"] is not None:
+        os.umask(asked["umask"])
     os.environ.clear()
     os.environ.update(asked["environment"])
     time.tzset()

@@ -4,6 +4,7 @@ import atexit
 import json
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -45,6 +46,7 @@ class Forked:
             "folder": str(folder),
             "environment": dict(environment),
             "fsync": stores.fsync,
+            "umask": None,
         }
         self._answer = _ask(json.dumps(asked).encode() + b"\n", [nothing, out_end, err_end])
         weakref.finalize(self, os.close, self._answer)
@@ -121,6 +123,12 @@ def can_fork(environment: Mapping[str, str]) -> bool:
 def plain_environment() -> dict[str, str]:
     """Return the environment of the tests, without settings of forewarn."""
     return {name: value for name, value in os.environ.items() if not name.startswith("FOREWARN_")}
+
+
+def shell_command(path: str) -> str:
+    """Write a command for scripts that does what the `forewarn` command at a path does."""
+    client = Path(__file__).with_name("forked_command.py")
+    return shlex.join([sys.executable, "-I", "-S", str(client), _address()[1:].decode(), path])
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:

@@ -342,6 +342,11 @@ def started(command: Sequence[str], folder: Path, environment: Mapping[str, str]
     )
 
 
+def shell_function() -> str:
+    """Write a `forewarn` command for scripts."""
+    return f'forewarn() {{ {forked.shell_command(FOREWARN)} "$@"; }}'
+
+
 def run(
     folder: Path,
     *arguments: str | Path,

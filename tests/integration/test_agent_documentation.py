@@ -7,7 +7,7 @@ from pathlib import Path
 from forewarn.agent import facts
 from forewarn.agent.handlers import kinds
 from forewarn.agent.setup.agent_config import _AGENT, _HANDLER, _WHEN, parse
-from tests.process import FOREWARN
+from tests.process import shell_function
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "reference/agent.md").read_text()
@@ -17,7 +17,7 @@ def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
     text = (DOCS / "how-to/run-the-agent.md").read_text()
     script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     ran = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", f'umask 022; forewarn() {{ {FOREWARN} "$@"; }}\n{script}'],
+        ["bash", "-euo", "pipefail", "-c", f"umask 022; {shell_function()}\n{script}"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.core.words import Kind
-from tests.process import FOREWARN, Program, sample_fleet
+from tests.process import Program, sample_fleet, shell_function
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +32,7 @@ def test_the_tutorial_runs_as_printed(tmp_path: Path) -> None:
         for printed, real in ports_of(fleet).items():
             script = script.replace(f":{printed}/", f":{real}/")
         # An alias is for people; a script needs a function.
-        script = script.replace("alias forewarn=.venv/bin/forewarn", f'forewarn() {{ {FOREWARN} "$@"; }}')
+        script = script.replace("alias forewarn=.venv/bin/forewarn", shell_function())
         said = typed(script, tmp_path, FOREWARN_SERVER=program.operators)
         assert '"EventStatus":"Started"' in said
         assert "update domain 1 waits for domain 0" in said
@@ -41,7 +41,7 @@ def test_the_tutorial_runs_as_printed(tmp_path: Path) -> None:
 def test_a_team_is_given_its_project_as_printed(tmp_path: Path) -> None:
     with Program(tmp_path) as program:
         script = "\n".join(blocks(ROOT / "docs/how-to/give-a-team-its-project.md"))
-        script = f'forewarn() {{ {FOREWARN} "$@"; }}\n{script}'
+        script = f"{shell_function()}\n{script}"
         said = typed(script, tmp_path, FOREWARN_SERVER=program.operators, FOREWARN_CLOCK="manual")
         assert "shop-1: redeploy ordered" in said
         assert "approved and has started" in said
@@ -58,9 +58,7 @@ def test_a_host_is_gated_as_printed(tmp_path: Path) -> None:
     with Program(tmp_path, "--fleet", sample_fleet(tmp_path), clock="x600") as program:
         script = "\n".join(blocks(ROOT / "docs/how-to/gate-a-host.md"))
         script = script.replace("http://127.0.0.1:8170", program.operators)
-        said = typed(
-            f'forewarn() {{ {FOREWARN} "$@"; }}\n{script}', tmp_path, FOREWARN_SERVER=program.operators
-        )
+        said = typed(f"{shell_function()}\n{script}", tmp_path, FOREWARN_SERVER=program.operators)
         assert "rebooting host-1: " in (tmp_path / "playbook.log").read_text()
         assert '"driver":"external"' in said
         assert "holidays" in said

@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.rehearsal.shipped import default_fleet
-from tests.process import FOREWARN, Program, free_port
+from tests.process import Program, free_port, shell_function
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -21,7 +21,7 @@ def test_the_how_to_runs_as_printed(tmp_path: Path) -> None:
     script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("8301", str(free_port()))
     with Program(tmp_path, clock="x10") as program:
         ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", f'forewarn() {{ {FOREWARN} "$@"; }}\n{script}'],
+            ["bash", "-euo", "pipefail", "-c", f"{shell_function()}\n{script}"],
             cwd=tmp_path,
             env={**os.environ, "FOREWARN_SERVER": program.operators},
             capture_output=True,

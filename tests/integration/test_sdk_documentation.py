@@ -10,7 +10,7 @@ import pytest
 
 import forewarn
 from tests.integration.test_documentation import ports_of
-from tests.process import FOREWARN, Program, sample_fleet
+from tests.process import Program, sample_fleet, shell_function
 from tests.scripted import answer, scripted
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -29,7 +29,7 @@ def test_the_how_to_runs_as_printed(tmp_path: Path, fresh: bool) -> None:
     (tmp_path / "watch.py").write_text(program)
     for printed, real in ports_of(fleet).items():
         script = script.replace(f":{printed}", f":{real}")
-    functions = f'forewarn() {{ {FOREWARN} "$@"; }}\npython() {{ {sys.executable} "$@"; }}\n'
+    functions = f'{shell_function()}\npython() {{ {sys.executable} "$@"; }}\n'
     with Program(tmp_path, "--fleet", fleet) as served:
         if not fresh:
             served.at_port(int(ports_of(fleet)["8300"])).document()
