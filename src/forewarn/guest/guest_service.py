@@ -14,7 +14,8 @@ from forewarn.guest.answers.waits import (
     Waits,
     member_of,
 )
-from forewarn.guest.board.board import Board, BoardMachine
+from forewarn.guest.board.board import Board
+from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.commands import GuestCommands
 from forewarn.guest.rate_limit import Rate
 from forewarn.guest.rehearsal.faulty_answers import FaultyAnswers

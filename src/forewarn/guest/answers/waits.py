@@ -8,7 +8,8 @@ from typing import Protocol
 from forewarn.core.errors import ForewarnError, Unavailable
 from forewarn.core.words import GroupName
 from forewarn.guest.answers.time_cache import TimeCache
-from forewarn.guest.board.board import Board, BoardMachine
+from forewarn.guest.board.board import Board
+from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.board.waiting import end
 from forewarn.guest.commands import GuestCommands
 from forewarn.guest.requests.plan import Poll

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import cast
 
 from forewarn.guest.answers.answers import GuestAnswer, without_body
-from forewarn.guest.board.board import BoardMachine, Key
+from forewarn.guest.board.board import Key
+from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.board.waiting import end
 from forewarn.guest.canonical import canonical
 from forewarn.guest.http.connections import Connections

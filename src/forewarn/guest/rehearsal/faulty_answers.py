@@ -11,7 +11,8 @@ from forewarn.guest.answers import answers
 from forewarn.guest.answers.answers import ErrorAnswers, GuestAnswer
 from forewarn.guest.answers.time_cache import TimeCache
 from forewarn.guest.answers.waits import GuestCaller, Waits, member_of
-from forewarn.guest.board.board import Board, BoardMachine
+from forewarn.guest.board.board import Board
+from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.board.rehearsal_state import RehearsalState
 from forewarn.guest.requests.plan import Approve, Defer, Poll
 from forewarn.wire import azure
