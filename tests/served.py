@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
 from forewarn.api.services import ApiParts, ApiSettings, Services
+from forewarn.control.ports.scope import EVERYTHING
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.words import Priority
@@ -83,7 +84,8 @@ def app_of(
             timekeeper=service.time,
             probes=health or Health(),
             guest_counters=lambda: {"polls": 7},
-        )
+        ),
+        EVERYTHING,
     )
     return create_app(services, settings or ApiSettings(names=names))
 

@@ -8,7 +8,7 @@ from typing import Annotated, Protocol, TypeVar
 from fastapi import Depends, Request
 
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
-from forewarn.control.ports.scope import EVERYTHING, Scope
+from forewarn.control.ports.scope import Scope
 from forewarn.core import access
 from forewarn.core.errors import Refused
 from forewarn.core.model.webhook import Webhook, WebhookId
@@ -103,7 +103,7 @@ class ApiParts:
 class Services(CallerUseCases):
     """All that endpoints use, for one caller: what is not made for its scope it cannot reach."""
 
-    def __init__(self, parts: ApiParts, scope: Scope = EVERYTHING) -> None:
+    def __init__(self, parts: ApiParts, scope: Scope) -> None:
         super().__init__(parts.shared, scope)
         self._parts = parts
         self.run = parts.run

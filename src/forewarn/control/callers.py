@@ -13,7 +13,7 @@ from forewarn.control.orders.host_commands import HostCommands
 from forewarn.control.orders.order_commands import OrderCommands
 from forewarn.control.ports.driver import ExternalReports
 from forewarn.control.ports.guests import Activity
-from forewarn.control.ports.scope import EVERYTHING, Scope
+from forewarn.control.ports.scope import Scope
 from forewarn.control.push.webhooks import Webhooks, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rehearsals.rehearsals import Rehearsals
@@ -41,7 +41,7 @@ class Shared:
 class CallerUseCases:
     """What a caller may ask for."""
 
-    def __init__(self, shared: Shared, scope: Scope = EVERYTHING) -> None:
+    def __init__(self, shared: Shared, scope: Scope) -> None:
         context = shared.context
         self._shared = shared
         self.scope = scope

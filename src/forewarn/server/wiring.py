@@ -191,7 +191,8 @@ def wire(opened: OpenedService) -> Parts:
             ),
             probes=health,
             guest_counters=guest.counters,
-        )
+        ),
+        EVERYTHING,
     )
     return Parts(
         board=board,
