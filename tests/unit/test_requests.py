@@ -179,6 +179,14 @@ def test_a_failure_supersedes_what_is_scheduled_on_the_host_and_its_machines() -
     assert set(fleet.history(Kind.ORDER_CANCELLED)) == {f"host host-1 failed (order {failure.id})"}
 
 
+def test_a_failure_supersedes_also_what_is_under_way_on_a_machine() -> None:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    order = fleet.order("web-0", Action.FREEZE)
+    fleet.approve(fleet.events()[0])
+    fleet.maintain(action=Action.FAIL)
+    assert fleet.draft.orders[order.id].state is OrderState.CANCELLED
+
+
 def test_a_failure_does_not_supersede_an_eviction_that_has_begun() -> None:
     fleet = Fleet(machine("web-0", priority=Priority.SPOT), hosts=["host-2"])
     order = fleet.order("web-0", Action.EVICT)
