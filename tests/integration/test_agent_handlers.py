@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+import forewarn.agent
 from forewarn.agent.handling import EVERYTHING, Again, Command, Never, Outcome, Ready, Side, Task
 from forewarn.agent.programs.output import Output
+from forewarn.agent.programs.runs import KEEPER
 from forewarn.agent.setup.agent_config import parse
 from forewarn.agent.setup.handler import Handler
 from forewarn.sdk.platform import system
@@ -475,10 +477,12 @@ def test_a_program_runs_although_what_it_says_cannot_be_kept(tmp_path: Path) -> 
     play(main())
 
 
+def test_an_agent_whose_package_was_replaced_finds_the_keeper_where_it_was() -> None:
+    assert Path(forewarn.agent.__file__).with_name("keeper.py") == KEEPER
+
+
 def test_a_program_never_runs_that_was_not_written_down(tmp_path: Path) -> None:
     """An agent that is killed before it has sent the order leaves a keeper that ends by itself."""
-    from forewarn.agent.programs.runs import KEEPER
-
     keeper = subprocess.Popen([sys.executable, "-I", "-S", str(KEEPER)], stdin=subprocess.PIPE)
     assert keeper.stdin is not None
     order = {
@@ -1097,7 +1101,6 @@ def test_a_plug_in_is_found_by_its_entry_point(tmp_path: Path, monkeypatch: pyte
 
 def test_nothing_is_left_running() -> None:
     """The keepers of all these tests are gone."""
-    from forewarn.agent.programs.runs import KEEPER
 
     def keepers() -> list[str]:
         found = subprocess.run(

@@ -122,20 +122,15 @@ class Exec:
     user: str | None = None
 
     async def prepare(self, task: Task) -> Outcome:
-        """Run the command for it."""
-        return await self._run(task)
-
-    async def recover(self, task: Task) -> Outcome:
-        """Run the command for it."""
-        return await self._run(task)
-
-    async def _run(self, task: Task) -> Outcome:
+        """Run the command for the task's side."""
         words = self.commands.get(task.side)
         if words is None:
             return Ready()
         if refusal := refused(words[0]):
             return Never(refusal)
         return await task.run(Command(words=words, environment=self.environment, user=self.user))
+
+    recover = prepare
 
     def describe(self, side: Side) -> str:
         """Describe the program that it would run."""

@@ -9,8 +9,10 @@ from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import Outcome, Ready, Side, Task
 from forewarn.wire import fields
 
-PREPARE = "${type} of ${resources} is ${status} (${source}), ${seconds_left} s left: ${description}"
-RECOVER = "${type} of ${resources} is over"
+LINES = {
+    Side.PREPARE: "${type} of ${resources} is ${status} (${source}), ${seconds_left} s left: ${description}",
+    Side.RECOVER: "${type} of ${resources} is over",
+}
 
 
 def _template(value: object) -> str:
@@ -22,34 +24,27 @@ READERS = {"prepare": _template, "recover": _template}
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:
     """Make a handler that logs."""
-    return [Declared(does=Log(options.get("prepare", PREPARE), options.get("recover", RECOVER)))]
+    return [Declared(does=Log({side: options.get(side, default) for side, default in LINES.items()}))]
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
     """Writes a line."""
 
-    on_prepare: str
-    on_recover: str
+    lines: Mapping[Side, str]
 
     async def prepare(self, task: Task) -> Outcome:
-        """Log what is coming."""
-        return self._say(task, self.on_prepare)
+        """Log what is coming, or that it is over."""
+        if template := self.lines[task.side]:
+            task.say(filled(template, facts_of(task)))
+        return Ready()
 
-    async def recover(self, task: Task) -> Outcome:
-        """Log that the event is over."""
-        return self._say(task, self.on_recover)
+    recover = prepare
 
     def describe(self, side: Side) -> str:
         """Describe the line that it would log."""
-        template = self.on_prepare if side is Side.PREPARE else self.on_recover
-        return f"logs a line: {template}" if template else ""
+        return f"logs a line: {self.lines[side]}" if self.lines[side] else ""
 
     def problems(self) -> Sequence[str]:
         """Find nothing in its way."""
         return ()
-
-    def _say(self, task: Task, template: str) -> Outcome:
-        if template:
-            task.say(filled(template, facts_of(task)))
-        return Ready()

@@ -7,7 +7,7 @@ from typing import Any
 
 from forewarn.agent.facts import checked_template, facts_of, filled
 from forewarn.agent.handlers.kinds import Declared
-from forewarn.agent.handlers.webhook import Template, WebhookHandler, url_template
+from forewarn.agent.handlers.webhook import Template, WebhookHandler, sides, url_template
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.core.errors import Invalid
 from forewarn.wire import fields
@@ -68,7 +68,7 @@ READERS = {
     "text": _template,
     "recover_subject": _template,
     "recover_text": _template,
-    "sides": lambda value: tuple(fields.choice(list(Side))(each) for each in fields.sequence(value)),
+    "sides": sides,
 }
 
 
@@ -83,9 +83,8 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
 
 
 def _texts(options: Mapping[str, Any], name: str, default: Mapping[Side, str]) -> dict[Side, str]:
-    sides = options.get("sides", tuple(Side))
     given = {Side.PREPARE: options.get(name), Side.RECOVER: options.get(f"recover_{name}")}
-    return {side: given[side] or default[side] for side in sides}
+    return {side: given[side] or default[side] for side in options.get("sides", Side)}
 
 
 def _chat(options: Mapping[str, Any]) -> WebhookHandler:
@@ -124,19 +123,14 @@ class Mail:
     texts: Mapping[Side, str]
 
     async def prepare(self, task: Task) -> Outcome:
-        """Write what is coming."""
-        return await self._send(task)
-
-    async def recover(self, task: Task) -> Outcome:
-        """Write that the event is over."""
-        return await self._send(task)
-
-    async def _send(self, task: Task) -> Outcome:
+        """Send what is coming, or that it is over."""
         if task.side not in self.texts:
             return Ready()
         facts = facts_of(task)
         subject = filled(self.subjects[task.side], facts)
         return await asyncio.to_thread(self._deliver, subject, filled(self.texts[task.side], facts))
+
+    recover = prepare
 
     def _deliver(self, subject: str, text: str) -> Outcome:
         import smtplib

@@ -48,6 +48,11 @@ def body(value: object) -> object:
     return mapped(value, checked_template)
 
 
+def sides(value: object) -> tuple[Any, ...]:
+    """Read for which sides there is a message."""
+    return tuple(fields.choice(list(Side))(each) for each in fields.sequence(value))
+
+
 READERS = {
     "url": url_template,
     "recover_url": url_template,
@@ -55,7 +60,7 @@ READERS = {
     "headers": _headers,
     "body": body,
     "recover_body": body,
-    "sides": lambda value: tuple(fields.choice(list(Side))(each) for each in fields.sequence(value)),
+    "sides": sides,
 }
 DEFAULT_BODY = {"machine": "${machine}", "side": "${side}", "seconds_left": "${seconds_left}"}
 
@@ -64,7 +69,6 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
     """Make a handler that sends a request for each side."""
     if "url" not in options:
         raise Invalid("url: expected it, but it is missing")
-    sides = options.get("sides", tuple(Side))
     urls = {Side.PREPARE: options["url"], Side.RECOVER: options.get("recover_url", options["url"])}
     prepare_body = options.get("body")
     bodies = {Side.PREPARE: prepare_body, Side.RECOVER: options.get("recover_body", prepare_body)}
@@ -76,7 +80,7 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
                 headers=options.get("headers", {}),
                 body=bodies[side],
             )
-            for side in sides
+            for side in options.get("sides", Side)
         }
     )
     return [Declared(does=made)]
@@ -123,16 +127,11 @@ class WebhookHandler:
     wording: str = "sends a {method} to {host}"
 
     async def prepare(self, task: Task) -> Outcome:
-        """Send the request for it."""
-        return await self._send(task)
-
-    async def recover(self, task: Task) -> Outcome:
-        """Send the request for it."""
-        return await self._send(task)
-
-    async def _send(self, task: Task) -> Outcome:
+        """Send the request for the task's side."""
         request = self.requests.get(task.side)
         return Ready() if request is None else await request.send(task)
+
+    recover = prepare
 
     def describe(self, side: Side) -> str:
         """Describe the request and its host."""
