@@ -5,11 +5,10 @@ sends back what became of it: `blocking_driver` with sockets, `asyncio_driver` i
 """
 
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import h11
@@ -18,6 +17,9 @@ from forewarn.sdk.errors import Closed
 from forewarn.sdk.transport import endpoint_urls
 from forewarn.sdk.transport.exchange import Exchange
 from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 CONNECT_SECONDS = 5.0
 # Middleboxes forget connections without a word: one that was idle for longer is not used again.
@@ -66,7 +68,7 @@ class Connect:
 
     host: str
     port: int
-    tls: ssl.SSLContext | None
+    tls: "SSLContext | None"
     seconds: float
 
 

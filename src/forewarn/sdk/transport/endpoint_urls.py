@@ -1,9 +1,12 @@
 """Where a metadata endpoint is: its URL, out of what people write, and the certificates that it may show."""
 
-import ssl
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from forewarn.sdk.errors import NoEndpoint
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 EVENTS_PATH = "/metadata/scheduledevents"
 
@@ -30,10 +33,12 @@ def base_url(url: str) -> str:
     return f"{parts.scheme}://{bracketed}{'' if port is None else f':{port}'}{quote(path, safe=PLAIN)}"
 
 
-def trusted(url: str) -> ssl.SSLContext | None:
+def trusted(url: str) -> "SSLContext | None":
     """Load the certificates that count; plain HTTP needs none, and loading them takes longer than a poll."""
     if not url.startswith("https:"):
         return None
+    import ssl
+
     import certifi
 
     return ssl.create_default_context(cafile=certifi.where())
