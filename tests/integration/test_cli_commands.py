@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from forewarn.cli.main import app
 from forewarn.client.calls import OperatorClient
 from forewarn.core.words import Action, Work
+from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer
 from tests.harness import Service
 from tests.served import app_of, sample, serving
 from tests.stores import sqlite_url
@@ -284,7 +285,7 @@ def test_a_groups_policy_is_said_in_words_and_declared_as_a_file_does(service: S
     policy = {"approval": "all", "auto_approve": True, "notice": 1800, "budget": 2, "defer": 600}
     declared = answer("fleet", "show")["fleet"]
     declared["groups"]["web"]["policy"] = policy
-    OperatorClient(server).call("PUT", "/v1/fleet", body=declared)
+    OperatorClient(server).call("PUT", "/v1/fleet", AppliedFleetAnswer, body=declared)
     said = run("group", "show", "web").stdout
     assert "all named machines must approve, its users' own orders start without waiting" in said
     assert "30 m of notice at least, needs 2 healthy machines during a rollout" in said
@@ -302,7 +303,7 @@ def test_a_fleet_with_a_policy_can_be_applied_as_it_is_shown(server: str, tmp_pa
         "degrade_notice": 90000,
         "approval": "leader",
     }
-    OperatorClient(server).call("PUT", "/v1/fleet", body=declared)
+    OperatorClient(server).call("PUT", "/v1/fleet", AppliedFleetAnswer, body=declared)
     file = tmp_path / "fleet.toml"
     file.write_text(run("fleet", "show").stdout, encoding="utf-8")
     assert 'degrade-notice = "1d1h"' in file.read_text()

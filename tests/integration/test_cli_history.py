@@ -18,6 +18,7 @@ from forewarn.client.replies import RequestRefused
 from forewarn.core.model.project import Project
 from forewarn.core.retention import Pruning
 from forewarn.core.words import Action, ProjectName
+from forewarn.wire.answers.record_answers import RecordsAnswer
 from tests.contract.samples import record, save
 from tests.harness import START, Service
 from tests.process import FOREWARN
@@ -239,12 +240,12 @@ def test_whoever_has_seen_enough_may_go(service: Service) -> None:
 
 def test_the_api_pages_upwards_from_a_number(service: Service, server: str) -> None:
     every = numbers(service)
-    page = OperatorClient(server).get("/v1/history", above=2, limit=3)
+    page = OperatorClient(server).get("/v1/history", RecordsAnswer, above=2, limit=3).json
     assert [each["number"] for each in page["records"]] == every[2:5]
-    page = OperatorClient(server).get("/v1/history", above=2, limit=3, after=page["next"])
+    page = OperatorClient(server).get("/v1/history", RecordsAnswer, above=2, limit=3, after=page["next"]).json
     assert [each["number"] for each in page["records"]] == every[5:8]
-    last = OperatorClient(server).get("/v1/history", above=every[-2])
+    last = OperatorClient(server).get("/v1/history", RecordsAnswer, above=every[-2]).json
     assert ([each["number"] for each in last["records"]], last["next"]) == (every[-1:], None)
     for wrong in (-1, "x", 2**70):
         with pytest.raises(RequestRefused, match="above"):
-            OperatorClient(server).get("/v1/history", above=wrong)
+            OperatorClient(server).get("/v1/history", RecordsAnswer, above=wrong)

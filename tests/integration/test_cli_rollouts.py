@@ -20,6 +20,7 @@ from forewarn.client.calls import OperatorClient
 from forewarn.core.model.project import Project
 from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, ProjectName
+from forewarn.wire.answers.service_answers import ClockAnswer
 from tests.harness import Service, fleet, machine
 from tests.process import FOREWARN, Output, ending, started, until
 from tests.served import app_of, sample, serving
@@ -268,7 +269,7 @@ def following(folder: Path, url: str, *words: str) -> Iterator[tuple[subprocess.
 
 
 def turn(url: str, seconds: float) -> None:
-    OperatorClient(url).post("/v1/clock/advance", {"seconds": seconds})
+    OperatorClient(url).post("/v1/clock/advance", ClockAnswer, {"seconds": seconds})
 
 
 def test_a_rollout_is_followed_to_its_end(server: str, service: Service, tmp_path: Path) -> None:
