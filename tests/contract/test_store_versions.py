@@ -1,0 +1,35 @@
+"""Every row that an older version has written is read, and would be written again as it stands."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.rows import stored
+from forewarn.store.rows.mapping import Mapped
+from forewarn.store.rows.meta import META
+from forewarn.store.sql import open_store
+from tests.fixtures.versions import VERSIONS, put_back
+
+MAPPED = {each.table.name: each for each in [*vars(stored).values(), META] if isinstance(each, Mapped)}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rows_of_older_versions_are_written_again_as_they_are(url: str, version: str) -> None:
+    put_back(version, url)
+    open_store(url, new_id=lambda: "NEW").close()
+    for mapped in MAPPED.values():
+        rows = all_rows(url, mapped)
+        assert rows, f"the fixture has no row of {mapped.table.name}"
+        for row in rows:
+            again = mapped.write(mapped.read([row[column.name] for column in mapped.columns]))
+            assert again == {name: row[name] for name in again}
+
+
+def all_rows(url: str, mapped: Mapped[Any]) -> list[dict[str, Any]]:
+    engines = create_engines(parse_database(url))
+    with engines.reading.connect() as connection:
+        rows = [dict(row) for row in connection.execute(select(mapped.table)).mappings()]
+    engines.dispose()
+    return rows
