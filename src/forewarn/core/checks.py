@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from forewarn.core.catalogue import ACTIONS
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.windows import Calendar
-from forewarn.core.policy import CAN_WAIT, Policy
+from forewarn.core.policy import Policy
 from forewarn.core.words import (
     Action,
     EventId,
@@ -117,7 +118,7 @@ def update_domains_are_not_announced_together(change: Change) -> Iterator[str]:
     """Rule 4: platform work that can wait is not announced beside another update domain."""
     by_group = _by_group(change.after)
     for event in change.after.events.values():
-        waits = change.after.orders[event.order].action in CAN_WAIT
+        waits = ACTIONS[change.after.orders[event.order].action].can_wait
         if event.id in change.before.events or not waits:
             continue
         for other in by_group[event.group]:

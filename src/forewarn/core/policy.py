@@ -7,42 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from forewarn.core.catalogue import ACTIONS, WORKS
 from forewarn.core.errors import Invalid
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.order import Order
 from forewarn.core.words import Action, EventType, Source, Work
 
-# The texts of real responses: some clients tell causes apart by them.
-DESCRIPTIONS = {
-    Action.RESTART: "Virtual machine is going to be restarted as requested by authorized user.",
-    Action.REDEPLOY: "Virtual machine is going to be redeployed as requested by authorized user.",
-    Action.FREEZE: "Virtual machine is being paused because of a memory-preserving Live Migration operation.",
-    Action.MAINTENANCE: "Host server is undergoing maintenance.",
-    Action.DEGRADE: "Host server is undergoing an emergency repair.",
-    Action.FAIL: "Virtual machine has encountered a failure.",
-}
-
 UNKNOWN_DURATION = -1
-
-MACHINE_ACTIONS = frozenset(
-    {Action.RESTART, Action.REDEPLOY, Action.FREEZE, Action.EVICT, Action.TERMINATE, Action.START}
-)
-HOST_ACTIONS = frozenset(Action) - MACHINE_ACTIONS
-
-# After one of these the machine is gone, so nothing else is worth announcing for it.
-LEAVING = frozenset({Action.EVICT, Action.TERMINATE})
-
-# Platform work that can wait: not even announced while the group has another update domain listed.
-CAN_WAIT = frozenset({Action.MAINTENANCE, Action.DEGRADE})
-
-# A user's own orders that make an event only for guests that listen.
-ONLY_IF_ENABLED = frozenset({Action.RESTART, Action.REDEPLOY})
 
 # The driver of orders whose work is done outside forewarn, and reported when it is done.
 EXTERNAL = "external"
-
-# Work after which the machine is on another host.
-MOVES = frozenset({Work.REDEPLOY, Work.RECOVER, Work.START})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +85,7 @@ def notice_of(order: Order, groups: Iterable[Group], policy: Policy) -> Notice:
 
     They get one NotBefore, so the group that asks for most notice decides for all.
     """
-    type_ = EVENT_TYPES[work_of(order)]
+    type_ = event_type(work_of(order))
     promised = max(_ahead(order, type_, group.policy, policy) for group in groups)
     shortened = order.terms.notice or timedelta()
     return Notice(
@@ -119,7 +93,7 @@ def notice_of(order: Order, groups: Iterable[Group], policy: Policy) -> Notice:
         source=order.source,
         ahead=min(promised, shortened) if order.terms.emergency else promised,
         promised=promised,
-        description=DESCRIPTIONS.get(order.action, ""),
+        description=ACTIONS[order.action].description,
         duration_seconds=_duration(order, policy),
     )
 
@@ -151,37 +125,12 @@ def degrade_announced_at(order: Order, groups: Iterable[Group], policy: Policy) 
     return order.created_at + policy.degrade_notice - notice_of(order, groups, policy).ahead
 
 
-EVENT_TYPES = {
-    Work.FREEZE: EventType.FREEZE,
-    Work.REBOOT: EventType.REBOOT,
-    Work.REDEPLOY: EventType.REDEPLOY,
-    Work.EVICT: EventType.PREEMPT,
-    Work.TERMINATE: EventType.TERMINATE,
-    Work.RECOVER: EventType.REBOOT,
-}
-
-WORK = {
-    Action.RESTART: Work.REBOOT,
-    Action.REDEPLOY: Work.REDEPLOY,
-    Action.FREEZE: Work.FREEZE,
-    Action.EVICT: Work.EVICT,
-    Action.TERMINATE: Work.TERMINATE,
-    Action.START: Work.START,
-    Action.DEGRADE: Work.REDEPLOY,
-    Action.FAIL: Work.RECOVER,
-}
-
-SOURCES = {
-    Action.RESTART: Source.USER,
-    Action.REDEPLOY: Source.USER,
-    Action.TERMINATE: Source.USER,
-    Action.START: Source.USER,
-}
-
-
-def source_of(action: Action) -> Source:
-    """Return who an event says has caused it."""
-    return SOURCES.get(action, Source.PLATFORM)
+def event_type(work: Work) -> EventType:
+    """Return as what work is announced; only for work that is."""
+    type_ = WORKS[work].event
+    if type_ is None:
+        raise ValueError(f"a {work} is never announced")
+    return type_
 
 
 def work_of(order: Order) -> Work:

@@ -3,17 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from forewarn.core.catalogue import ACTIONS
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.rehearsal.consent import how_to_mark
-from forewarn.core.words import Action, Priority
+from forewarn.core.words import Priority, Source
 from forewarn.rehearsal.scenario import EVENTS, OrderStep, Scenario
 from forewarn.rehearsal.substitution import evicted, hosts_of, machines_on, required_machines, substitute
 from forewarn.rehearsal.target import OperatorApi
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer, MachineAnswer, ProjectAnswer
 from forewarn.wire.answers.token_answers import TokenAnswer
-
-# What the user of a project may order; the rest, and all that is done to hosts, is for operators.
-USERS_ACTIONS = frozenset({Action.RESTART, Action.REDEPLOY, Action.TERMINATE, Action.START})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,7 @@ async def _check_rights(api: OperatorApi, scenario: Scenario) -> None:
     """Refuse at once what would be refused when the order is due."""
     orders = [step.does for step in scenario.steps if isinstance(step.does, OrderStep)]
     for order in orders:
-        if order.host or order.action not in USERS_ACTIONS:
+        if ACTIONS[order.action].source is not Source.USER:  # the users of a project may order the rest
             try:
                 await api.all(TokenAnswer)  # only operators may
             except Conflict:

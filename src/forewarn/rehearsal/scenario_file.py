@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.clock import clock_of
+from forewarn.core.catalogue import MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.moments import parse_span
-from forewarn.core.policy import HOST_ACTIONS, MACHINE_ACTIONS
 from forewarn.core.rehearsal.faults import Fault, FaultKind
-from forewarn.core.words import Action, Priority, Work
+from forewarn.core.words import Action, Priority
 from forewarn.rehearsal.scenario import (
     CancelStep,
     Expectation,
@@ -26,9 +26,6 @@ from forewarn.rehearsal.scenario import (
 from forewarn.wire import fields
 from forewarn.wire.fields import Readers
 from forewarn.wire.fleet import read_fleet
-
-# What maintenance may do to the machines of a host.
-_WORKS = (Work.FREEZE, Work.REBOOT, Work.REDEPLOY)
 
 
 def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario:
@@ -128,7 +125,7 @@ _ORDER: Readers = {
     "machine": fields.name,
     "host": fields.name,
     "action": fields.choice(tuple(Action)),
-    "work": fields.choice(_WORKS),
+    "work": fields.choice(MAINTENANCE_WORK),
 }
 
 _FAULT: Readers = {
@@ -192,12 +189,14 @@ def _order(table: Mapping[str, object], where: str, fleet: FleetSpec) -> OrderSt
     given = fields.read(table, _ORDER, f"{where}.")
     if ("machine" in given) == ("host" in given):
         raise Invalid(f"{where}: expected either machine or host")
-    known = MACHINE_ACTIONS if "machine" in given else HOST_ACTIONS
+    known = ON_MACHINES if "machine" in given else ON_HOSTS
     if given.get("action") not in known:
         expected = fields.either(sorted(known))
         raise Invalid(f"{where}.action: expected {expected}, got {fields.shown(given.get('action'))}")
     if (given["action"] is Action.MAINTENANCE) != ("work" in given):
-        raise Invalid(f"{where}.work: expected {fields.either(_WORKS)} with maintenance, and nothing else")
+        raise Invalid(
+            f"{where}.work: expected {fields.either(MAINTENANCE_WORK)} with maintenance, and nothing else"
+        )
     if "host" in given and given["host"] not in fleet.hosts:
         raise Invalid(f'{where}.host: expected a host of the fleet, got "{given["host"]}"')
     if "machine" in given:

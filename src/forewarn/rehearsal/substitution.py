@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from forewarn.core.policy import EVENT_TYPES, WORK, Policy
+from forewarn.core.catalogue import ACTIONS, WORKS
+from forewarn.core.policy import Policy
 from forewarn.core.words import Action, HostName, MachineName
 from forewarn.rehearsal.scenario import FaultStep, OrderStep, Scenario, ScenarioStep
 
@@ -65,12 +66,11 @@ def unanswered(scenario: Scenario) -> timedelta:
 
 
 def _notice(order: OrderStep, policy: Policy) -> timedelta:
-    work = order.work or WORK.get(order.action)
+    work = order.work or ACTIONS[order.action].work
     if order.action is Action.DEGRADE:
         return policy.degrade_notice
-    if order.action is Action.FAIL or work is None or work not in EVENT_TYPES:
-        return timedelta()
-    return policy.notice(EVENT_TYPES[work])
+    type_ = WORKS[work].event if work and order.action is not Action.FAIL else None
+    return policy.notice(type_) if type_ else timedelta()
 
 
 def _orders(scenario: Scenario) -> list[OrderStep]:

@@ -8,6 +8,7 @@ from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.handling import Side
 from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import Handler, OnFailure
+from forewarn.core.policy import Policy
 from forewarn.core.words import EventType
 
 _WHOSE = {
@@ -18,13 +19,7 @@ _WHOSE = {
 
 
 # The least notice that Azure promises; for Terminate the shortest that a user may choose.
-_NOTICE_SECONDS = {
-    EventType.FREEZE: 900,
-    EventType.REBOOT: 900,
-    EventType.REDEPLOY: 600,
-    EventType.PREEMPT: 30,
-    EventType.TERMINATE: 300,
-}
+_PROMISES = Policy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +80,8 @@ def problems(config: Config) -> list[str]:
 
 def _summary(config: Config, type_: EventType) -> TypeSummary:
     meant = [each for each in config.handlers if each.when.types is None or type_ in each.when.types]
-    notice, longest = _NOTICE_SECONDS[type_], max((each.timeout for each in meant), default=0)
+    notice = int(_PROMISES.notice(type_).total_seconds())
+    longest = max((each.timeout for each in meant), default=0)
     return TypeSummary(
         type=type_,
         short_notice=notice if longest > notice else None,

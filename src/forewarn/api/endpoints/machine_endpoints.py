@@ -11,10 +11,11 @@ from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import Caller, Service, Services
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
+from forewarn.core.catalogue import ON_MACHINES, ActionFacts
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, ProjectName
+from forewarn.core.words import Action, ProjectName, Source
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
@@ -112,11 +113,11 @@ def _delete(service: Services, name: str, project: ProjectName | None, by: str) 
     return view
 
 
-def _add_order(action: Action, summary: str, right: Right | None = None) -> None:
+def _add_order(action: Action, facts: ActionFacts) -> None:
     @router.call(
         f"POST /v1/machines/{{name}}/{action}",
-        summary,
-        right=right,
+        facts.about,
+        right=Right.USE if facts.source is Source.USER else None,
         status=202,
         errors=(404, 409, 413, 429),
         operation_id=f"{action}_machine",
@@ -139,9 +140,5 @@ def _add_order(action: Action, summary: str, right: Right | None = None) -> None
         )
 
 
-_add_order(Action.RESTART, "Restart a machine", Right.USE)
-_add_order(Action.REDEPLOY, "Move a machine to another host", Right.USE)
-_add_order(Action.FREEZE, "Pause a machine for seconds")
-_add_order(Action.EVICT, "Evict a spot machine")
-_add_order(Action.TERMINATE, "Terminate a machine", Right.USE)
-_add_order(Action.START, "Start a stopped machine", Right.USE)
+for _action, _facts in ON_MACHINES.items():
+    _add_order(_action, _facts)

@@ -10,13 +10,13 @@ from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
 from forewarn.control.use_case import Context, ScopedUseCase
 from forewarn.core.access import check_change, check_terms
+from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions, lifecycle, reports, requests
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import ONLY_IF_ENABLED
 from forewarn.core.words import Action, ApprovedBy, EventId, EventStatus, OrderId
 
 NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: done at once"
@@ -40,7 +40,7 @@ class Placed:
             return "; ".join(map(str, order.waiting))
         if order.action is Action.START:
             return NEVER_ANNOUNCED
-        return NOT_ENABLED if order.action in ONLY_IF_ENABLED else order.why or None
+        return NOT_ENABLED if ACTIONS[order.action].only_if_enabled else order.why or None
 
 
 class OrderCommands(ScopedUseCase):

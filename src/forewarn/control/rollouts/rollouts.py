@@ -10,11 +10,11 @@ from forewarn.control.ports.store import Snapshot, Transaction
 from forewarn.control.rollouts.rollout_engine import RolloutEngine, with_notice
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.admission.timing import check_deadline
+from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.orders.requests import MAINTENANCE_WORK
 from forewarn.core.rollouts import forecast, planning, progress, steering
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected, on_one_host

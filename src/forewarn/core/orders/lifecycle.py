@@ -7,11 +7,12 @@ the second time. All that waits carries its reason.
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import departures, events, reasons, stages, steps
-from forewarn.core.policy import ONLY_IF_ENABLED, Notice, Policy, notice_of
+from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.words import Action, Kind, MachineName, OrderId, OrderState, StageState, StepState, Work
 
 
@@ -115,7 +116,7 @@ def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> boo
     if order.work is Work.START:
         return False
     listens = any(draft.groups[step.group].enabled for step in affected)
-    return listens or order.action not in ONLY_IF_ENABLED
+    return listens or not ACTIONS[order.action].only_if_enabled
 
 
 # Announced: waiting for approvals, for NotBefore, for machines to be free

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from forewarn.core.admission import announcing, holds
 from forewarn.core.admission.announcing import Proposal
 from forewarn.core.admission.timing import Timing, calendars
+from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.event import Event
@@ -16,7 +17,7 @@ from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import events, steps
-from forewarn.core.policy import CAN_WAIT, Policy, degrade_announced_at, is_planned, notice_of
+from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
 from forewarn.core.words import Action, ApprovalRule, GroupName, StepState
 
 
@@ -36,7 +37,7 @@ def proposal(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Pol
     """Return a stage as work that is to be announced, without the rules that its order is exempt from."""
     budgets = draft.budgets({step.group for step in affected}) if is_planned(order) else {}
     footprint = _footprint(draft, affected, budgets)
-    patient = footprint.counts if order.action in CAN_WAIT else ()
+    patient = footprint.counts if ACTIONS[order.action].can_wait else ()
     return Proposal(
         host=f"{order.host}",
         footprint=footprint,

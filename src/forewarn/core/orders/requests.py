@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from forewarn.core.admission import announcing
+from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host
@@ -10,7 +11,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.orders import departures, lifecycle, reasons, stages
 from forewarn.core.orders.interventions import cancel
-from forewarn.core.policy import LEAVING, ONLY_IF_ENABLED, WORK, Policy, is_planned, source_of
+from forewarn.core.policy import Policy, is_planned
 from forewarn.core.rehearsal import consent
 from forewarn.core.words import (
     Action,
@@ -40,9 +41,6 @@ class OrderRequest:
     terms: OrderTerms = NO_TERMS
 
 
-MAINTENANCE_WORK = frozenset({Work.FREEZE, Work.REBOOT, Work.REDEPLOY})
-
-
 def on_machine(
     draft: Draft, machine: MachineId, action: Action, request: OrderRequest, *, scheduled: int, policy: Policy
 ) -> Order:
@@ -53,8 +51,8 @@ def on_machine(
     _check_state(draft, target, action)
     _check_first(draft, target, action)
     _check_limit(draft, target, action, scheduled=scheduled, policy=policy)
-    order = _place(draft, request, action, work=WORK[action], machine=target)
-    if action in LEAVING:
+    order = _place(draft, request, action, work=ACTIONS[action].work, machine=target)
+    if ACTIONS[action].leaves:
         departures.leave_scheduled(
             draft, target, why=f"superseded by {action} (order {order.id})", keep=order.id
         )
@@ -77,7 +75,7 @@ def on_host(
     if request.terms.rehearsal:
         consent.check_host(target, draft.machines_on(host), draft.projects)
     _check_host(draft, target, action)
-    order = _place(draft, request, action, work=work or WORK.get(action), host=host)
+    order = _place(draft, request, action, work=work or ACTIONS[action].work, host=host)
     if is_planned(order):
         _check_possible(draft, order, host, policy)
     _clear_the_way(draft, order, host)
@@ -102,7 +100,7 @@ def _place(
         number=draft.number + 1,
         action=action,
         work=work,
-        source=source_of(action),
+        source=ACTIONS[action].source,
         project=machine.project if machine else None,
         machine=machine.id if machine else None,
         machine_name=machine.name if machine else None,
@@ -142,15 +140,19 @@ def _check_state(draft: Draft, machine: Machine, action: Action) -> None:
 def _check_first(draft: Draft, machine: Machine, action: Action) -> None:
     """Refuse a second order on a machine, but for those after which it is gone."""
     for other in draft.orders.values():
-        if other.open and other.machine == machine.id and (other.action in LEAVING or action not in LEAVING):
+        if (
+            other.open
+            and other.machine == machine.id
+            and (ACTIONS[other.action].leaves or not ACTIONS[action].leaves)
+        ):
             raise Conflict(
                 f'machine "{machine.name}" has order {other.id} ({other.action}), which is {other.state}'
             )
 
 
 def _check_limit(draft: Draft, machine: Machine, action: Action, *, scheduled: int, policy: Policy) -> None:
-    at_once = action in ONLY_IF_ENABLED and not draft.groups[machine.group].enabled
-    if source_of(action) is not Source.USER or action is Action.START or at_once:
+    at_once = ACTIONS[action].only_if_enabled and not draft.groups[machine.group].enabled
+    if ACTIONS[action].source is not Source.USER or action is Action.START or at_once:
         return
     if scheduled >= policy.user_orders:
         raise LimitReached(
@@ -201,7 +203,7 @@ def _clear_the_way(draft: Draft, order: Order, host: HostName) -> None:
 def _is_leaving(order: Order) -> bool:
     """Return whether an eviction or termination has begun: the machine goes, wherever it was."""
     begun = (StepState.RUNNING, StepState.DONE)
-    return order.action in LEAVING and any(step.state in begun for step in order.steps)
+    return ACTIONS[order.action].leaves and any(step.state in begun for step in order.steps)
 
 
 def _change_host(draft: Draft, host: Host, action: Action, *, by: str) -> None:

@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Stage, Step
-from forewarn.core.policy import LEAVING
 from forewarn.core.words import GroupName, MachineState, StageState, StepState
 
 SETTLED = frozenset({StepState.DONE, StepState.MOOT})
@@ -86,7 +86,9 @@ def _concerned(draft: Draft, order: Order) -> Iterable[Machine]:
     if order.host is None:
         machine = draft.machines.get(order.machine) if order.machine else None
         return () if machine is None else (machine,)
-    leaving = {other.machine for other in draft.orders.values() if other.open and other.action in LEAVING}
+    leaving = {
+        other.machine for other in draft.orders.values() if other.open and ACTIONS[other.action].leaves
+    }
     return (
         machine
         for machine in draft.machines_on(order.host)

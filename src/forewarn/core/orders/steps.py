@@ -2,20 +2,14 @@
 
 from dataclasses import replace
 
+from forewarn.core.catalogue import WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import placement
-from forewarn.core.policy import EXTERNAL, MOVES, work_of
+from forewarn.core.policy import EXTERNAL, work_of
 from forewarn.core.words import HostName, Kind, MachineId, MachineState, StepState, Work
 
-# What a machine is while work is done to it; other work leaves it as it is until it is over.
-STATE_DURING = {
-    Work.FREEZE: MachineState.FROZEN,
-    Work.REBOOT: MachineState.RESTARTING,
-    Work.REDEPLOY: MachineState.MOVING,
-    Work.RECOVER: MachineState.RESTARTING,
-}
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
 
 
@@ -26,14 +20,14 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
     if work is Work.RECOVER:
         machine = draft.put_machine(_down(machine))  # whether or not there is a host for it
     # An external driver chooses the host itself, and reports it when the machine has moved.
-    placed_here = work in MOVES and order.driver != EXTERNAL
+    placed_here = WORKS[work].moves and order.driver != EXTERNAL
     # One whose host failed may come back there, if that has been restored since.
     own = None if work is Work.RECOVER else machine.host
     target = placement.choose(draft, machine, but=own) if placed_here else None
     if placed_here and target is None:
         why = f'no sound host can take "{machine.name}": add or uncordon one, then retry'
         return fail(draft, order, step, why=why)
-    draft.put_machine(replace(machine, state=STATE_DURING.get(work, machine.state), bound_for=target))
+    draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, target))
     return replace(
         step, state=StepState.RUNNING, target=target, begun_at=draft.now, look_at=draft.now, why=""
@@ -87,15 +81,9 @@ def _is_running(order: Order, machine: MachineId) -> bool:
 
 
 def _become(machine: Machine, work: Work, target: HostName | None) -> Machine:
-    match work:
-        case Work.EVICT:
-            return replace(machine, state=MachineState.STOPPED, host=None)
-        case Work.TERMINATE:
-            return replace(machine, state=MachineState.STOPPED)
-        case Work.REDEPLOY | Work.RECOVER | Work.START:
-            return replace(machine, state=MachineState.RUNNING, host=target or machine.host)
-        case Work.FREEZE | Work.REBOOT:
-            return replace(machine, state=MachineState.RUNNING)
+    facts = WORKS[work]
+    host = None if facts.unloads else target or machine.host
+    return replace(machine, state=facts.after, host=host)
 
 
 def _said(order: Order, target: HostName | None) -> str:

@@ -9,7 +9,7 @@ from forewarn.core.admission.timing import Timing, calendars
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.policy import EVENT_TYPES, Policy
+from forewarn.core.policy import Policy, event_type
 from forewarn.core.rollouts import machine_health
 from forewarn.core.words import HostName, HostState, ProjectName
 
@@ -54,7 +54,7 @@ class Candidates:
     def _key(self, host: HostName) -> Key:
         footprint = self._survey.footprint(host)
         asked = (self._survey.notices.get(group) for group in footprint.counts)
-        return footprint.projects, self._policy.notice(EVENT_TYPES[self._rollout.work], *asked)
+        return footprint.projects, self._policy.notice(event_type(self._rollout.work), *asked)
 
     def _timing(self, key: Key) -> Timing:
         projects, notice = key
