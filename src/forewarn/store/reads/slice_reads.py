@@ -1,7 +1,7 @@
 """Loading the part of the fleet that a decision needs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from sqlalchemy import func, select
@@ -19,6 +19,7 @@ from forewarn.store.reads.budget_reads import BudgetReads
 from forewarn.store.reads.notice_reads import NoticeReads
 from forewarn.store.reads.reader import SELECT_GROUPS, among
 from forewarn.store.reads.room_reads import RoomReads
+from forewarn.store.rows.mapping import Row
 from forewarn.store.rows.stored import EVENTS, HOLDS, HOSTS, MACHINES, ORDERS, PROJECTS
 
 Key = TypeVar("Key")
@@ -35,11 +36,12 @@ _ORDERS_ON = among(ORDERS.select(), tables.orders.c.host).where(tables.OPEN_ORDE
 _TOUCHING = among(select(tables.order_machines.c.order_id), tables.order_machines.c.machine_id)
 _HOLDS = HOLDS.select().order_by(tables.holds.c.at, tables.holds.c.id)
 _EVENTS = among(EVENTS.select(), _E.order_id).where(tables.LISTED_EVENT)
-_LISTED_COUNTS = (
-    among(select(_E.group_name, _E.domain, func.count()), _E.group_name)
+LISTED_COUNTS = (
+    select(_E.group_name, _E.domain, func.count())
     .where(tables.LISTED_EVENT)
     .group_by(_E.group_name, _E.domain)
 )
+_LISTED_COUNTS_OF = among(LISTED_COUNTS, _E.group_name)
 
 
 class ReadLater(Mapping[Key, Value]):
@@ -47,13 +49,10 @@ class ReadLater(Mapping[Key, Value]):
 
     def __init__(self, read: Callable[[], Mapping[Key, Value]]) -> None:
         self._read = read
-        self._known: Mapping[Key, Value] | None = None
 
-    @property
+    @cached_property
     def _all(self) -> Mapping[Key, Value]:
-        if self._known is None:
-            self._known = self._read()
-        return self._known
+        return self._read()
 
     def __getitem__(self, key: Key) -> Value:
         return self._all[key]
@@ -102,7 +101,7 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
             machines=machines_by_id,
             orders=orders_by_id,
             events={event.id: event for event in events},
-            listed=self._count_listed(loaded_groups),
+            listed=by_group(self._among(_LISTED_COUNTS_OF, loaded_groups)),
             room=ReadLater(
                 partial(
                     self._room_for,
@@ -140,12 +139,6 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
         names = {group.project for group in groups} | {machine.project for machine in machines}
         return {project.name: project for project in self._load(PROJECTS.read, _PROJECTS, names)}
 
-    def _count_listed(self, groups: Iterable[GroupName]) -> dict[GroupName, dict[int, int]]:
-        listed: dict[GroupName, dict[int, int]] = {}
-        for group, domain, count in self._among(_LISTED_COUNTS, groups):
-            listed.setdefault(group, {})[domain] = count
-        return listed
-
     def _load_holds(self) -> dict[str, Hold]:
         return {hold.id: hold for hold in self._list(HOLDS.read, _HOLDS)}
 
@@ -165,3 +158,11 @@ def _targets_of(orders: Iterable[Order]) -> Iterator[HostName]:
 def _by_id(machines: Iterable[Machine]) -> dict[MachineId, Machine]:
     ordered = sorted(machines, key=lambda machine: (machine.name.casefold(), machine.id))
     return {machine.id: machine for machine in ordered}
+
+
+def by_group(counts: Iterable[Row]) -> dict[GroupName, dict[int, int]]:
+    """Arrange counts by group and update domain."""
+    found: dict[GroupName, dict[int, int]] = {}
+    for group, update_domain, count in counts:
+        found.setdefault(group, {})[update_domain] = count
+    return found

@@ -25,7 +25,7 @@ from forewarn.core.words import (
 )
 from forewarn.store import tables
 from forewarn.store.reads.reader import SELECT_GROUPS, among
-from forewarn.store.reads.slice_reads import SliceReads
+from forewarn.store.reads.slice_reads import LISTED_COUNTS, SliceReads, by_group
 from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
 
 _M, _O, _E = tables.machines.c, tables.orders.c, tables.events.c
@@ -59,7 +59,7 @@ class UnscopedReads(SliceReads):
             machines={machine.id: machine for machine in machines},
             orders={order.id: order for order in self._list(ORDERS.read, orders)},
             events={event.id: event for event in events},
-            listed=_listed(events),
+            listed=by_group(self._all(LISTED_COUNTS)),
             room=self._room_for(machines, groups, budgets, hosts=len(hosts)),
             budgets=budgets,
             grace=self._meta.grace,
@@ -121,11 +121,3 @@ class UnscopedReads(SliceReads):
         """Return how many machines the records of a kind have named, for the kinds that are counted."""
         query = select(tables.tallies.c.kind, tables.tallies.c.machines)
         return _COUNTED | {row[0]: row[1] for row in self._all(query)}
-
-
-def _listed(events: Iterable[Event]) -> dict[GroupName, dict[int, int]]:
-    listed: dict[GroupName, dict[int, int]] = {}
-    for event in events:
-        domains = listed.setdefault(event.group, {})
-        domains[event.update_domain] = domains.get(event.update_domain, 0) + 1
-    return listed
