@@ -30,7 +30,7 @@ def test_more_records_are_removed_at_once_than_a_statement_takes(store: SqlStore
 
 
 def test_how_far_it_has_come_is_kept(store: SqlStore) -> None:
-    pruning = Pruning(up_to=5, unsaid=3, next_at=NOW + timedelta(days=1))
+    pruning = Pruning(up_to=5, unreported=3, next_at=NOW + timedelta(days=1))
     with store.read() as snapshot:
         assert snapshot.pruning() == Pruning()
     with store.write() as tx:

@@ -11,7 +11,7 @@ import pytest
 from forewarn.api.services import ApiSettings
 from forewarn.control.push.webhooks import MOST_OF_A_PROJECT
 from forewarn.core.access import Grant, Role
-from forewarn.core.model.webhook import TRIES_BEFORE_SAYING
+from forewarn.core.model.webhook import TRIES_BEFORE_REPORTING
 from forewarn.core.words import DEFAULT_PROJECT
 from tests.follower import Follower
 from tests.harness import Service
@@ -205,7 +205,7 @@ def test_where_operators_have_a_projects_records_sent_is_not_in_its_history(
     service: Service, api: Api
 ) -> None:
     theirs = as_(api, OPERATOR, "POST", "/v1/webhooks", json={"url": INSIDE, "project": "a"})["webhook"]
-    for _ in range(TRIES_BEFORE_SAYING):
+    for _ in range(TRIES_BEFORE_REPORTING):
         service.deliveries.failed(theirs["id"], "no answer", number=theirs["delivered"])
     service.deliveries.delivered(theirs["id"], theirs["delivered"] + 1)
     as_(api, OPERATOR, "DELETE", f"/v1/webhooks/{theirs['id']}")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from forewarn.core.access import (
-    ANYBODY,
+    LOCAL_OPERATOR,
     LONGEST_LIFE,
     Caller,
     Grant,
@@ -52,7 +52,7 @@ def ring(*tokens: Token) -> Keyring:
         (caller(Role.VIEWER, SHOP), {Right.SEE}),
         (caller(Role.USER, SHOP), {Right.SEE, Right.USE}),
         (caller(Role.OPERATOR), set(Right)),
-        (ANYBODY, set(Right)),
+        (LOCAL_OPERATOR, set(Right)),
     ],
     ids=["viewer", "viewer of a project", "user", "operator", "anybody"],
 )
@@ -95,8 +95,8 @@ def test_operators_change_every_order() -> None:
 
 
 def test_while_there_is_no_token_anybody_is_an_operator() -> None:
-    assert Keyring().caller(None, now=NOW) == ANYBODY
-    assert Keyring().caller("fw_stale", now=NOW) == ANYBODY
+    assert Keyring().caller(None, now=NOW) == LOCAL_OPERATOR
+    assert Keyring().caller("fw_stale", now=NOW) == LOCAL_OPERATOR
 
 
 def test_a_secret_names_its_caller() -> None:

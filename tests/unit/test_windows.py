@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from forewarn.core.admission.outlook import FOR_EVER, Outlook
+from forewarn.core.admission.joint_calendar import FOR_EVER, JointCalendar
 from forewarn.core.admission.timing import Timing
 from forewarn.core.errors import Invalid
 from forewarn.core.model.windows import ALWAYS, Calendar, Window
@@ -33,7 +33,7 @@ def calendar(*windows: Window, zone: str = "UTC", blackout: tuple[str, ...] = ()
 
 
 def first_fit(calendars: list[Calendar], *, after: datetime, work: timedelta) -> datetime | None:
-    fit = Outlook(calendars).fit(after, work)
+    fit = JointCalendar(calendars).fit(after, work)
     return None if fit is None else fit.opens
 
 
@@ -140,7 +140,7 @@ def test_windows_of_several_projects_must_be_open_together() -> None:
 def test_work_that_fits_may_be_put_off_until_it_just_still_does() -> None:
     noon = calendar(window("11:00", 3))
     for known, last in ((noon, MONDAY + HOUR), (ALWAYS, FOR_EVER), (calendar(window("00:00", 24)), FOR_EVER)):
-        fit = Outlook([known]).fit(MONDAY, HOUR)
+        fit = JointCalendar([known]).fit(MONDAY, HOUR)
         assert fit is not None
         assert fit.closes == last
 
@@ -150,10 +150,10 @@ def test_work_that_fits_may_be_put_off_until_it_just_still_does() -> None:
     offsets=st.lists(st.integers(0, 4 * 24 * 30), min_size=1, max_size=6),
 )
 def test_what_an_outlook_has_found_out_does_not_mislead_it(known: Calendar, offsets: list[int]) -> None:
-    outlook = Outlook([known])
+    joint = JointCalendar([known])
     for offset in offsets:
         after = MONDAY + offset * QUARTER
-        assert outlook.fit(after, HOUR) == Outlook([known]).fit(after, HOUR)
+        assert joint.fit(after, HOUR) == JointCalendar([known]).fit(after, HOUR)
 
 
 calendars = st.builds(

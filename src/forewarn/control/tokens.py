@@ -39,7 +39,7 @@ class Tokens(FleetUseCase):
             access.check_grant(wanted, _keyring(tx), projects=[each.name for each in tx.projects()])
             with self._saving(tx) as draft:
                 token = access.granted(wanted, secret=secret, by=by, now=draft.now, number=draft.number + 1)
-                draft.record(Kind.TOKEN_CREATED, None, by=by, reason=access.said(token))
+                draft.record(Kind.TOKEN_CREATED, None, by=by, reason=access.describe(token))
             tx.save_token(token)
         return token, secret
 
@@ -48,7 +48,7 @@ class Tokens(FleetUseCase):
         with self._store.write() as tx:
             with self._saving(tx) as draft:
                 token = access.revoke(name, tx.tokens_in_force(), now=draft.now)
-                draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=access.said(token))
+                draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=access.describe(token))
             tx.save_token(token)
             return Revoked(token=token, warnings=tuple(_warnings(tx, token)))
 

@@ -62,7 +62,7 @@ class Caller:
 
 
 # The caller while there are no tokens: the service is then reached from the same machine only.
-ANYBODY = Caller(name="operator", role=Role.OPERATOR)
+LOCAL_OPERATOR = Caller(name="operator", role=Role.OPERATOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class Keyring:
     def caller(self, secret: str | None, *, now: datetime) -> Caller:
         """Return the caller that a secret belongs to; raise Anonymous if it belongs to none."""
         if self.unused:
-            return ANYBODY
+            return LOCAL_OPERATOR
         if secret is None:
             raise Anonymous(NEEDED)
         digest = digest_of(secret)
@@ -137,9 +137,9 @@ def check(caller: Caller, right: Right) -> None:
     if may(caller, right):
         return
     if right is Right.SURVEY:
-        raise Refused(f"{said(caller)} sees project {caller.project} alone, not the whole fleet")
+        raise Refused(f"{describe(caller)} sees project {caller.project} alone, not the whole fleet")
     needed = "an operator's token" if right is Right.RUN else "a user's or an operator's token"
-    raise Refused(f"{said(caller)} may not do this: it takes {needed}")
+    raise Refused(f"{describe(caller)} may not do this: it takes {needed}")
 
 
 def check_change(order: Order | None, *, project: ProjectName | None) -> None:
@@ -192,7 +192,7 @@ def operators(tokens: Iterable[Token], *, now: datetime) -> list[Token]:
     return [token for token in tokens if token.role is Role.OPERATOR and token.valid(now)]
 
 
-def said(caller: Caller | Token) -> str:
+def describe(caller: Caller | Token) -> str:
     """Name a caller with its role: `alice (user of shop)`."""
     of = f" of {caller.project}" if caller.project else ""
     return f"{caller.name} ({caller.role}{of})"

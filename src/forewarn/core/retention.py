@@ -21,7 +21,7 @@ class Pruning:
     """How far old records have been removed."""
 
     up_to: int = 0  # the highest number that was removed; below it only needed ones are left
-    unsaid: int = 0  # how many have gone since the history last said so
+    unreported: int = 0  # how many have gone since the history last said so
     next_at: datetime | None = None  # when old ones are looked for again; None: at once
 
 

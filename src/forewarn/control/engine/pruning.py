@@ -68,14 +68,14 @@ class RecordPruning(FleetUseCase):
             ),
         )
         tx.remove_records(gone)
-        return replace(before, up_to=max(before.up_to, *gone, 0), unsaid=before.unsaid + len(gone))
+        return replace(before, up_to=max(before.up_to, *gone, 0), unreported=before.unreported + len(gone))
 
     def _said(self, tx: Transaction, pruning: Pruning, now: datetime) -> Pruning:
         """End a pass with a record of what it has removed."""
-        if pruning.unsaid:
+        if pruning.unreported:
             age = format_span(self._keep or 0)
-            count = "1 record" if pruning.unsaid == 1 else f"{pruning.unsaid} records"
+            count = "1 record" if pruning.unreported == 1 else f"{pruning.unreported} records"
             gone = f"{count} up to number {pruning.up_to}, older than {age}"
             with self._saving(tx, now=now) as draft:
                 draft.record(Kind.HISTORY_PRUNED, None, reason=gone)
-        return replace(pruning, unsaid=0, next_at=now + retention.EVERY)
+        return replace(pruning, unreported=0, next_at=now + retention.EVERY)

@@ -26,7 +26,7 @@ class Leaving:
 
     def lines(self) -> Iterator[str]:
         """Write each in a line, as the changes of a fleet are."""
-        yield from (f"- token {access.said(token)}" for token in self.tokens)
+        yield from (f"- token {access.describe(token)}" for token in self.tokens)
         yield from (f"- {named(webhook)}" for webhook in self.webhooks)
 
 
@@ -45,7 +45,7 @@ def let_go(tx: Transaction, draft: Draft, leaving: Leaving, *, by: str) -> None:
     """Revoke the tokens and remove the webhooks."""
     for token in leaving.tokens:
         tx.save_token(access.revoke(token.name, [token], now=draft.now))
-        draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=f"{access.said(token)}: {WHY}")
+        draft.record(Kind.TOKEN_REVOKED, None, by=by, reason=f"{access.describe(token)}: {WHY}")
     for webhook in leaving.webhooks:
         tx.remove_webhook(webhook.id)
         draft.record(Kind.WEBHOOK_REMOVED, webhook, by=by, reason=f"{named(webhook)}: {WHY}")

@@ -25,7 +25,7 @@ class DeliveryState(FleetUseCase):
             if before is None:
                 return
             after = rules.delivered(before, number)
-            if before.said:
+            if before.is_reported:
                 self._record(tx, Kind.WEBHOOK_RECOVERED, after, f"{named(after)} takes records again")
             tx.save_webhook(after)
 
@@ -36,7 +36,7 @@ class DeliveryState(FleetUseCase):
             if before is None:
                 return
             after = rules.failed(before, error, number=number, now=self._clock.now())
-            if after.said and not before.said:
+            if after.is_reported and not before.is_reported:
                 self._record(tx, Kind.WEBHOOK_FAILING, after, f"{named(after)}: {error}")
             tx.save_webhook(after)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from forewarn.core.admission.outlook import FOR_EVER, Outlook
+from forewarn.core.admission.joint_calendar import FOR_EVER, JointCalendar
 from forewarn.core.errors import Invalid
 from forewarn.core.model.project import Project
 from forewarn.core.model.waiting import Waiting
@@ -33,11 +33,13 @@ class Timing:
         self._work = work
         self._deadline = deadline
         self._calendars = calendars or {}
-        self._outlook = Outlook(self._calendars.values())
+        self._of_all = JointCalendar(self._calendars.values())
         # What was found the last time, and the moments that it holds of.
         self._found: Opening | None = None
         self._asked_at = self._known_until = FOR_EVER
-        self._outlooks = {project: Outlook([calendar]) for project, calendar in self._calendars.items()}
+        self._of_project = {
+            project: JointCalendar([calendar]) for project, calendar in self._calendars.items()
+        }
 
     def not_before(self, now: datetime) -> datetime:
         """Return when work that is announced now may start, approvals aside."""
@@ -67,7 +69,7 @@ class Timing:
         if self._gives_way(now):
             return Opening(now, FOR_EVER)
         closed = self._closed(start, self._work + LEEWAY, now=now)
-        fit = self._outlook.fit(start, self._work + (2 * LEEWAY if closed else LEEWAY))
+        fit = self._of_all.fit(start, self._work + (2 * LEEWAY if closed else LEEWAY))
         if fit is None:
             return None if self._deadline is None else Opening(self._deadline, FOR_EVER)
         first = now + (fit.opens - start)
@@ -85,7 +87,7 @@ class Timing:
         """Find the first moment from now on at which work that was announced may start."""
         if self._gives_way(now):
             return now
-        fit = self._outlook.fit(now, self._work)
+        fit = self._of_all.fit(now, self._work)
         moments = (None if fit is None else fit.opens, self._deadline)
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -93,7 +95,7 @@ class Timing:
         """Return up to when a start may be deferred: the deadline, or the window's end; None: for ever."""
         if self._gives_way(now):
             return self._deadline
-        fit = self._outlook.fit(start, self._work + LEEWAY)
+        fit = self._of_all.fit(start, self._work + LEEWAY)
         closes = start if fit is None or fit.opens > start else fit.closes
         latest = min(closes, self._deadline or FOR_EVER)
         return None if latest == FOR_EVER else latest
@@ -114,7 +116,7 @@ class Timing:
         """List the projects whose windows have no room at a moment."""
         if self._gives_way(now):
             return []
-        fits = ((project, outlook.fit(start, room)) for project, outlook in self._outlooks.items())
+        fits = ((project, calendar.fit(start, room)) for project, calendar in self._of_project.items())
         return [project for project, fit in fits if fit is None or fit.opens != start]
 
     def _reasons(
@@ -123,7 +125,7 @@ class Timing:
         """Return until when closed windows keep it: until all are open, however often one is before."""
         if not closed:
             return ()
-        fit = self._outlook.fit(start, room)
+        fit = self._of_all.fit(start, room)
         if fit is None:
             return (self._never(what),)
         last = [project for project in closed if self._opens_with(project, fit, start, room)]
@@ -137,7 +139,7 @@ class Timing:
         return tuple(Waiting(what=what, reason=f"outside {each}", until=fit.opens) for each in outside)
 
     def _opens_with(self, project: ProjectName, fit: Opening, start: datetime, room: timedelta) -> bool:
-        own = self._outlooks[project].fit(start, room)
+        own = self._of_project[project].fit(start, room)
         return own is not None and own.opens == fit.opens
 
     def _never(self, what: str) -> Waiting:

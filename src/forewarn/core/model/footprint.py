@@ -27,6 +27,3 @@ class Footprint:
     def together(self, group: GroupName) -> int:
         """Return how many machines of a group are disturbed together: its domains go one after another."""
         return max(self.counts[group].values())
-
-
-NOBODY = Footprint()

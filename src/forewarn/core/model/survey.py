@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from forewarn.core.model.budget import Budget
-from forewarn.core.model.footprint import NOBODY, Footprint
+from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupName, HostName, ProjectName
+
+_UNDISTURBING = Footprint()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,4 +31,4 @@ class HostSurvey:
 
     def footprint(self, host: HostName) -> Footprint:
         """Return whom work on a host disturbs."""
-        return self.footprints.get(host, NOBODY)
+        return self.footprints.get(host, _UNDISTURBING)

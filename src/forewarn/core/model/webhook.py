@@ -8,7 +8,7 @@ from forewarn.core.words import Kind, ProjectName
 
 WebhookId = NewType("WebhookId", str)  # an upper-case GUID
 # A receiver that restarts misses a try or two; that is not worth a line in the history.
-TRIES_BEFORE_SAYING = 3
+TRIES_BEFORE_REPORTING = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,6 @@ class Webhook:
     error: str = ""
 
     @property
-    def said(self) -> bool:
+    def is_reported(self) -> bool:
         """Whether the history says that it is failing."""
-        return self.failures >= TRIES_BEFORE_SAYING
+        return self.failures >= TRIES_BEFORE_REPORTING

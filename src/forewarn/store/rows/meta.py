@@ -34,7 +34,7 @@ class Meta:
     @property
     def pruning(self) -> Pruning:
         """How far old records have been removed."""
-        return Pruning(up_to=self.pruned, unsaid=self.pruned_unsaid, next_at=self.prune_at)
+        return Pruning(up_to=self.pruned, unreported=self.pruned_unsaid, next_at=self.prune_at)
 
 
 META = mapped(Meta, tables.meta, STORED)

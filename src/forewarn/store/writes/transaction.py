@@ -136,5 +136,7 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
     def set_pruning(self, pruning: Pruning) -> None:
         """Save how far old records have been removed."""
         self._save_meta(
-            replace(self._meta, pruned=pruning.up_to, pruned_unsaid=pruning.unsaid, prune_at=pruning.next_at)
+            replace(
+                self._meta, pruned=pruning.up_to, pruned_unsaid=pruning.unreported, prune_at=pruning.next_at
+            )
         )

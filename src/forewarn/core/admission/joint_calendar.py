@@ -16,7 +16,7 @@ REACHES = (8 * DAY, 60 * DAY, 400 * DAY)
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
-class Outlook:
+class JointCalendar:
     """When all of some calendars are open; what was found is kept, for it is asked often."""
 
     def __init__(self, calendars: Iterable[Calendar]) -> None:
