@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from forewarn.sdk.errors import Closed
-from forewarn.sdk.transport.connection_reuse import KEPT_SECONDS, Connect, Connections, Step, Steps, Transfer
+from forewarn.sdk.transport.connection_reuse import (
+    KEPT_SECONDS,
+    Connect,
+    EndpointConnections,
+    Step,
+    Steps,
+    Transfer,
+)
 from forewarn.sdk.transport.exchange import ENDLESS, HANGS_UP, LONGEST_BODY, Exchange
 from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply
 
@@ -66,8 +73,8 @@ class Time:
         return self.now
 
 
-def connections(url: str = "http://127.0.0.1:8169", time: Time | None = None) -> Connections:
-    return Connections(url, monotonic=time or Time())
+def connections(url: str = "http://127.0.0.1:8169", time: Time | None = None) -> EndpointConnections:
+    return EndpointConnections(url, monotonic=time or Time())
 
 
 def received(exchange: Exchange, *parts: bytes) -> Sequence[Reply | None]:

@@ -11,7 +11,7 @@ from forewarn.sdk.documents import Document, Event
 from forewarn.sdk.guest_calls import Call, GuestCalls
 from forewarn.sdk.instances import Instance
 from forewarn.sdk.surroundings import Surroundings, surroundings
-from forewarn.sdk.transport.connection_reuse import Connections, Pause, Steps
+from forewarn.sdk.transport.connection_reuse import EndpointConnections, Pause, Steps
 from forewarn.sdk.transport.endpoint_urls import base_url
 from forewarn.sdk.transport.messages import GuestRequest, NoAnswer, Reply
 
@@ -34,7 +34,7 @@ class EndpointClient:
         self._persistence = persistence
         self._monotonic = monotonic
         self._clock = SystemClock()
-        self._connections = Connections(self.url, monotonic=monotonic)  # never through a proxy
+        self._connections = EndpointConnections(self.url, monotonic=monotonic)  # never through a proxy
 
     @property
     def last_answered(self) -> float | None:

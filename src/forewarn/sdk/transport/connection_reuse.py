@@ -85,7 +85,7 @@ Step: TypeAlias = Pause | Connect | Transfer
 Steps: TypeAlias = Generator[Step, Any, Result]
 
 
-class Connections:
+class EndpointConnections:
     """All connections to one endpoint: one for each request that is under way, and those that are idle."""
 
     def __init__(self, url: str, *, monotonic: Callable[[], float]) -> None:
