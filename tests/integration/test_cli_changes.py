@@ -57,7 +57,7 @@ def test_records_come_as_they_happen(service: Service) -> None:
         assert changes.link is LinkState.LIVE
         OperatorClient(url).post("/v1/machines/web-0/freeze")
         first, *_ = until(lambda: came(changes), what="records")
-        assert first["kind"] == "order-placed"
+        assert first.value.kind == "order-placed"
         service.records.close()
 
 
@@ -68,7 +68,7 @@ def test_where_the_stream_is_refused_it_asks(service: Service) -> None:
         for _ in range(2):
             placed = service.order("web-0", Action.FREEZE).order
             records = until(lambda: came(changes), what="records")
-            assert {each["order"] for each in records} == {placed.id}
+            assert {each.value.order for each in records} == {placed.id}
             service.orders.cancel_order(placed.id, by="test")
             until(lambda: came(changes), what="the end of it")
 

@@ -10,7 +10,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
 from forewarn.client.calls import OperatorClient
 from forewarn.core.words import Action
-from forewarn.wire.answers.coding import ANSWERS
 from forewarn.wire.answers.record_answers import RecordAnswer
 from tests.harness import Service, fleet
 from tests.served import app_of, sample, serving
@@ -73,7 +72,7 @@ def test_a_change_to_another_group_is_not_read(
     for name in ("db", "web-0"):
         service.put(name, tags={"changed": "yes"})
     asked.calls.clear()
-    copy.take([ANSWERS.write(RecordAnswer.of(record)) for record in service.history()[before:]])
+    copy.take([RecordAnswer.of(record) for record in service.history()[before:]])
     assert [path for path, _ in asked.about_machines()] == ["/v1/machines/web-0"]
 
 
@@ -87,7 +86,7 @@ def test_an_open_rollout_is_shown_however_many_have_ended_since(
     copy = FleetCopy(client, WatchFilter())
     copy.load()
     assert copy.rollouts is not None
-    assert [each["id"] for each in copy.rollouts] == [old.id]
+    assert [each.id for each in copy.rollouts] == [old.id]
 
 
 def test_what_is_gone_while_it_is_watched_leaves_nothing(service: Service, client: OperatorClient) -> None:

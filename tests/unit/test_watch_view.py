@@ -1,55 +1,94 @@
 """The live view: what a terminal of some size shows of a fleet of some size."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from forewarn.cli.following.change_stream import LinkState
-from forewarn.cli.following.fleet_copy import FleetCopy, ServiceTime, WatchFilter
+from forewarn.cli.following.fleet_copy import FleetCopy, ServiceTime, WatchedMachine, WatchFilter
 from forewarn.cli.following.watch_view import ScreenSize, WatchView
 from forewarn.client.calls import OperatorClient
 from forewarn.clock import monotonic
+from forewarn.core.words import (
+    ApprovalRule,
+    EventStatus,
+    EventType,
+    GroupKind,
+    HostState,
+    MachineState,
+    Source,
+)
+from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.fleet_answers import GroupAnswer
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def machine(name: str, group: str | None, domain: int, state: str = "running") -> dict[str, Any]:
-    return {
-        "name": name,
-        "project": "default",
-        "group": group,
-        "host": "host-1",
-        "update_domain": domain,
-        "state": state,
-    }
+def machine(
+    name: str, group: str | None, domain: int, state: MachineState = MachineState.RUNNING
+) -> WatchedMachine:
+    return WatchedMachine(
+        name=name, project="default", group=group, host="host-1", update_domain=domain, state=state
+    )
 
 
-def event(number: int, *names: str, started: bool = False) -> dict[str, Any]:
-    return {
-        "id": f"{number:08X}-0000-4000-8000-000000000000",
-        "type": "Reboot",
-        "status": "Started" if started else "Scheduled",
-        "approved": False,
-        "started_at": NOW.isoformat() if started else None,
-        "not_before": (NOW + timedelta(minutes=number)).isoformat(),
-        "group": "g0",
-        "update_domain": 0,
-        "resources": list(names),
-    }
+def event(number: int, *names: str, started: bool = False) -> EventAnswer:
+    return EventAnswer(
+        id=f"{number:08X}-0000-4000-8000-000000000000",
+        type=EventType.REBOOT,
+        status=EventStatus.STARTED if started else EventStatus.SCHEDULED,
+        resources=names,
+        not_before=NOW + timedelta(minutes=number),
+        source=Source.PLATFORM,
+        description="",
+        duration_seconds=-1,
+        approved=False,
+        approval=ApprovalRule.ANY,
+        awaited=names,
+        awaits=None,
+        approvals=(),
+        deferred=None,
+        group="g0",
+        update_domain=0,
+        order="",
+        announced_at=NOW,
+        started_at=NOW if started else None,
+        ended_at=None,
+        why=None,
+    )
 
 
 def copy(groups: int, members: int, **more: Any) -> FleetCopy:
     shown = FleetCopy(
-        OperatorClient("http://here"), WatchFilter(), hosts={"host-1": "ok"}, holds=[], rollouts=[], **more
+        OperatorClient("http://here"),
+        WatchFilter(),
+        hosts={"host-1": HostState.OK},
+        holds=[],
+        rollouts=[],
+        **more,
     )
     shown.time = ServiceTime(now=NOW, kind="manual", speed=0, read_at=monotonic())
     for group in range(groups):
-        shown.groups[f"g{group}"] = {"name": f"g{group}", "kind": "scale-set", "enabled": True}
+        shown.groups[f"g{group}"] = GroupAnswer(
+            name=f"g{group}",
+            project="default",
+            kind=GroupKind.SCALE_SET,
+            update_domains=5,
+            incarnation=1,
+            enabled=True,
+            enabled_at=NOW,
+            policy={},
+        )
         for number in range(members):
             name = f"g{group}-{number}"
             shown.machines["default", name] = machine(name, f"g{group}", number % 5)
     return shown
+
+
+def freeze(shown: FleetCopy, name: str) -> None:
+    shown.machines["default", name] = replace(shown.machines["default", name], state=MachineState.FROZEN)
 
 
 def drawn(
@@ -73,7 +112,7 @@ def test_a_frame_never_passes_its_terminal(width: int, height: int, groups: int,
 
 def test_what_is_not_as_it_should_be_is_named_first_however_large_the_fleet() -> None:
     shown = copy(40, 100)
-    shown.machines["default", "g33-7"]["state"] = "frozen"
+    freeze(shown, "g33-7")
     shown.version += 1
     lines = drawn(shown)
     first = next(line for line in lines if line.startswith("g"))
@@ -85,7 +124,7 @@ def test_what_is_not_as_it_should_be_is_named_first_however_large_the_fleet() ->
 
 def test_machines_stand_by_name_where_there_is_room() -> None:
     shown = copy(1, 12, events=[event(1, "g0-0"), event(2, "g0-1", started=True)])
-    shown.machines["default", "db"] = machine("db", None, 0, state="stopped")
+    shown.machines["default", "db"] = machine("db", None, 0, state=MachineState.STOPPED)
     lines = drawn(shown)
     assert "  UD 0  ▲ g0-0  ● g0-5  ● g0-10" in lines
     assert "  ○ db" in lines
@@ -104,7 +143,7 @@ def test_a_view_draws_machines_again_only_when_something_has_changed() -> None:
     shown = copy(1, 3)
     view, size = WatchView(shown), ScreenSize(width=80, height=24)
     before = [line.plain for line in view.frame(size, link=LinkState.LIVE)]
-    shown.machines["default", "g0-0"]["state"] = "frozen"
+    freeze(shown, "g0-0")
     assert [line.plain for line in view.frame(size, link=LinkState.LIVE)][3:] == before[3:]
     shown.version += 1
     assert "  UD 0  ◐ g0-0" in [line.plain for line in view.frame(size, link=LinkState.LIVE)]

@@ -1,9 +1,14 @@
 """Times, lists and states as commands print them."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forewarn.core.moments import format_span_briefly
+
+if TYPE_CHECKING:
+    from forewarn.wire.answers.event_answers import EventAnswer, NoticeAnswer
+    from forewarn.wire.answers.rollout_answers import RolloutAnswer
 
 NOTICES = {
     "notice": "of notice at least",
@@ -12,59 +17,59 @@ NOTICES = {
 }
 
 
+def utc(moment: datetime) -> str:
+    """Write a moment for people."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
 def span_or_none(seconds: float | None) -> str | None:
     """Write a span of time, if it is known."""
     return None if seconds is None else format_span_briefly(seconds)
 
 
-def countdown(moment: str, now: str) -> str:
+def countdown(moment: datetime, now: datetime) -> str:
     """Write a moment as seen from now: `in 14 m 32 s`, `2 m ago`."""
-    seconds = (_time(moment) - _time(now)).total_seconds()
+    seconds = (moment - now).total_seconds()
     if round(seconds) == 0:
         return "now"
     return f"in {format_span_briefly(seconds)}" if seconds > 0 else f"{format_span_briefly(seconds)} ago"
 
 
-def starts(event: dict[str, Any], now: str) -> str:
+def starts(event: "EventAnswer", now: datetime) -> str:
     """Write when an event starts or has started, as seen from now."""
-    if event["started_at"] is not None:
-        return f"started {countdown(event['started_at'], now)}".replace("started now", "just started")
-    return countdown(event["not_before"], now)
+    if event.started_at is not None:
+        return f"started {countdown(event.started_at, now)}".replace("started now", "just started")
+    return countdown(event.not_before, now)
 
 
-def between(start: str, end: str | None) -> str:
+def between(start: datetime, end: datetime | None) -> str:
     """Write the time from one moment to another."""
-    return "-" if end is None else format_span_briefly((_time(end) - _time(start)).total_seconds())
+    return "-" if end is None else format_span_briefly((end - start).total_seconds())
 
 
-def at(moment: str | None) -> str | None:
-    """Write a moment for people, in UTC."""
-    return None if moment is None else f"{_time(moment):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def rollout_state(rollout: dict[str, Any]) -> str:
+def rollout_state(rollout: "RolloutAnswer") -> str:
     """Return the state of a rollout; one that was aborted and finishes what it has begun is aborting."""
-    return "aborting" if rollout["aborting"] else str(rollout["state"])
+    return "aborting" if rollout.aborting else rollout.state
 
 
-def listing(words: list[str]) -> str:
+def listing(words: Sequence[str]) -> str:
     """Join words as a person would: `a, b and c`."""
     *most, last = words or ["nobody"]
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def notice(given: dict[str, Any]) -> str | None:
+def notice(given: "NoticeAnswer") -> str | None:
     """Write what notice machines got: `least 9 m 38 s, late 0, never polled 19`; None before a start.
 
     A machine that never polled was not sent the event: it may have polled at other times.
     """
-    least = span_or_none(given["least_seconds"])
-    if least is None and not given["never"]:
+    least = span_or_none(given.least_seconds)
+    if least is None and not given.never:
         return None
-    return f"least {least or '-'}, late {given['late']}, never polled {given['never']}"
+    return f"least {least or '-'}, late {given.late}, never polled {given.never}"
 
 
-def policy(asked: dict[str, Any]) -> list[str]:
+def policy(asked: Mapping[str, Any]) -> list[str]:
     """Write what a group asks for beyond what every group gets."""
     approval = {"any": "any machine of it approves", "all": "all named machines must approve"}
     said = [approval.get(asked["approval"], "the first named machine must approve")]
@@ -78,7 +83,3 @@ def policy(asked: dict[str, Any]) -> list[str]:
     if asked["defer"]:
         said.append(f"a guest may put an event off by {format_span_briefly(asked['defer'])}")
     return said
-
-
-def _time(moment: str) -> datetime:
-    return datetime.fromisoformat(moment)

@@ -1,11 +1,16 @@
 """Ids as people type them: whole, or the first few characters."""
 
-from typing import Any
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TypeVar
 
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused
+from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.fields import is_name
 from forewarn.wire.guid import is_guid
+
+A = TypeVar("A", bound=ApiAnswer)
 
 SHORTEST = 4
 
@@ -25,21 +30,24 @@ def quoted_name(what: str, name: str) -> str:
     return quote(name, safe="")
 
 
-def full_id(client: OperatorClient, what: str, typed: str) -> str:
-    """Complete the id of an order or an event that is listed."""
-    return typed.upper() if is_guid(typed) else str(find_by_prefix(client, what, typed)["id"])
+id_of: Callable[[ApiAnswer], str] = attrgetter("id")
 
 
-def find_by_prefix(client: OperatorClient, what: str, typed: str) -> dict[str, Any]:
+def full_id(client: OperatorClient, kind: type[ApiAnswer], typed: str) -> str:
+    """Return the id of what is listed, by how it begins."""
+    return typed.upper() if is_guid(typed) else id_of(find_by_prefix(client, kind, typed))
+
+
+def find_by_prefix(client: OperatorClient, kind: type[A], typed: str) -> A:
     """Find what is listed by how its id begins."""
-    one = what.removesuffix("s")
+    one = kind.NOUN
     if len(typed) < SHORTEST:
         raise RequestRefused(f"{one} {typed}: give at least {SHORTEST} characters of its id")
-    like = [each for each in client.all(what)[what] if each["id"].startswith(typed.upper())]
+    like = [each for each in client.all(kind).value.items if id_of(each).startswith(typed.upper())]
     if not like:
         listing = "holds" if one == "hold" else f"{one} list"
         raise RequestRefused(f"no {one} begins with {typed}: `forewarn {listing}` shows those there are")
     if len(like) > 1:
-        some = ", ".join(each["id"] for each in like[:5])
-        raise RequestRefused(f"{len(like)} {what} begin with {typed}: {some}; give more of it")
-    return dict(like[0])
+        some = ", ".join(map(id_of, like[:5]))
+        raise RequestRefused(f"{len(like)} {one}s begin with {typed}: {some}; give more of it")
+    return like[0]

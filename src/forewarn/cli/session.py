@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, get_args
+from datetime import datetime
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
@@ -19,7 +20,9 @@ from forewarn.cli import terminal
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.flags import in_flags
 from forewarn.client.calls import OperatorClient
-from forewarn.client.replies import RequestRefused, ServerUnreachable
+from forewarn.client.replies import Reply, RequestRefused, ServerUnreachable
+
+V = TypeVar("V")
 
 BAD_REQUEST = 400
 DEFAULT_SERVER = "http://127.0.0.1:8170"
@@ -28,8 +31,7 @@ PANEL = "Everywhere"
 SERVER_HELP = f"Where the server is. FOREWARN_SERVER says it for good; else it is {DEFAULT_SERVER}."
 
 Server = Annotated[
-    str | None,
-    typer.Option("--server", metavar="URL", help=SERVER_HELP, show_default=False, rich_help_panel=PANEL),
+    str | None, typer.Option("--server", metavar="URL", help=SERVER_HELP, rich_help_panel=PANEL)
 ]
 Project = Annotated[
     str | None,
@@ -38,14 +40,10 @@ Project = Annotated[
     ),
 ]
 Json = Annotated[
-    bool | None,
-    typer.Option("--json", help="Answer with JSON, for programs.", show_default=False, rich_help_panel=PANEL),
+    bool | None, typer.Option("--json", help="Answer with JSON, for programs.", rich_help_panel=PANEL)
 ]
 WHO_HELP = "Who you are. FOREWARN_TOKEN says it without showing it to others on this machine."
-Token = Annotated[
-    str | None,
-    typer.Option("--token", metavar="SECRET", help=WHO_HELP, show_default=False, rich_help_panel=PANEL),
-]
+Token = Annotated[str | None, typer.Option("--token", metavar="SECRET", help=WHO_HELP, rich_help_panel=PANEL)]
 OPTIONS: dict[str, Any] = {"server": Server, "token": Token, "project": Project, "json": Json}
 
 
@@ -97,6 +95,16 @@ class Session:
         server = f" --server {self.server}" if self.server else ""
         return f"{as_typed()}{server} {words}"
 
+    def now(self) -> datetime:
+        """Ask the server for its time."""
+        from forewarn.wire.answers.service_answers import ClockAnswer
+
+        return self.client.get("/v1/clock", ClockAnswer).value.now
+
+    def print_reply(self, reply: Reply[V], show: Callable[[V], None]) -> None:
+        """Print a server's answer as it was sent for a program, or show it to a person."""
+        self.print_answer(reply.json, lambda: show(reply.value))
+
     def print_answer(self, whole: object, show: Callable[[], None]) -> None:
         """Print an answer whole for a program, or show it to a person."""
         if self.json:
@@ -106,11 +114,7 @@ class Session:
 
 
 def keep_options(
-    ctx: typer.Context,
-    server: Server = None,
-    token: Token = None,
-    project: Project = None,
-    json: Json = None,
+    ctx: typer.Context, server: Server = None, token: Token = None, project: Project = None, json: Json = None
 ) -> None:
     """Keep the options that stand before a verb."""
     ctx.obj = _merged(ctx, server, token, project, json)

@@ -2,16 +2,20 @@
 
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from forewarn.cli import formatting
 from forewarn.wire.text import on_one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
+
+T = TypeVar("T")
 
 # Wider than any table: what goes into a pipe must be whole.
 UNBOUNDED = 100_000
@@ -96,6 +100,23 @@ class TableLayout:
     spare: tuple[str, ...] = ()  # columns that a narrow terminal does without, the first to go first
 
 
+# Without slots: Python 3.11 cannot make `ItemTable[Kind](…)` with them.
+@dataclass(frozen=True, kw_only=True)
+class ItemTable(Generic[T]):
+    """A kind of table, and what each column shows of an item."""
+
+    columns: Mapping[str, Callable[[T], object]]
+    wraps: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()
+    empty: str = ""  # printed where there are no items
+
+    def print(self, items: Iterable[T]) -> None:
+        """Print a row for each item."""
+        layout = TableLayout(columns=tuple(self.columns), wraps=self.wraps, spare=self.spare)
+        rows = ([show(item) for show in self.columns.values()] for item in items)
+        table(layout, rows, empty=self.empty)
+
+
 def table(layout: TableLayout, rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print a table, or a line if there is nothing in it."""
     given = list(rows)
@@ -146,6 +167,14 @@ def details(rows: Iterable[tuple[str, object]]) -> None:
     _print(drawn)
 
 
+def details_of(answer: Any, **instead: object) -> None:
+    """Print each field of an answer, a line each; of some, something instead."""
+    shown = {each.name: getattr(answer, each.name) for each in fields(answer)}
+    details(
+        (name.removesuffix("_seconds").replace("_", " "), value) for name, value in (shown | instead).items()
+    )
+
+
 def _cell(value: object) -> "Text":
     from rich.text import Text
 
@@ -154,9 +183,11 @@ def _cell(value: object) -> "Text":
             said = ""
         case bool():
             said = "yes" if value else "no"
-        case list():
+        case datetime():
+            said = formatting.utc(value)
+        case list() | tuple():
             said = ", ".join(str(each) for each in value)
-        case dict():
+        case Mapping():
             said = ", ".join(f"{key}={each}" for key, each in value.items())
         case _:
             said = str(value)

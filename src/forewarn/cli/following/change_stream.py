@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.cli import terminal
 from forewarn.client.calls import OperatorClient
-from forewarn.client.replies import FORBIDDEN, PAGE, RequestRefused, ServerUnreachable
+from forewarn.client.replies import FORBIDDEN, PAGE, Reply, RequestRefused, ServerUnreachable, reply_of
 from forewarn.clock import monotonic
+from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer
 
 if TYPE_CHECKING:
     import httpx
@@ -31,7 +32,7 @@ TOGETHER, LONGEST_TOGETHER = 0.05, 0.5
 
 CONFLICT, SERVER_ERROR = 409, 500
 
-Record = dict[str, Any]
+Record = Reply[RecordAnswer]
 
 
 class LinkState(StrEnum):
@@ -87,7 +88,7 @@ class ChangeStream:
         for each in came:
             if isinstance(each, RequestRefused):
                 raise each
-        records = tuple(each for each in came if isinstance(each, dict))
+        records = tuple(each for each in came if isinstance(each, Reply))
         return StreamUpdate(records=records, opened=None in came)
 
     # On the thread
@@ -143,19 +144,22 @@ class ChangeStream:
                 self._opened(LinkState.LIVE)
             record = json.loads(block.get("data", "{}"))
             if "number" in record:
-                self._queue.put(record)
+                self._put(record)
 
     def _poll(self, client: OperatorClient) -> None:
         """Ask each second what has happened since."""
         if self._last is None:
-            newest = client.get("/v1/history", limit=1, project=self._project)["records"]
-            self._last = newest[0]["number"] if newest else 0
+            newest = client.get("/v1/history", RecordsAnswer, limit=1, project=self._project).value.records
+            self._last = newest[0].number if newest else 0
         self._opened(LinkState.POLLING)
         while not self._stopping.wait(PAUSE):
-            page = client.get("/v1/history", above=self._last, limit=PAGE, project=self._project)
-            for record in page["records"]:
+            wanted = {"above": self._last, "limit": PAGE, "project": self._project}
+            for record in client.get("/v1/history", RecordsAnswer, **wanted).json["records"]:
                 self._last = record["number"]
-                self._queue.put(record)
+                self._put(record)
+
+    def _put(self, record: dict[str, Any]) -> None:
+        self._queue.put(reply_of(record, RecordAnswer, url=self._client.url))
 
     def _hang_up(self) -> None:
         """Wake the thread, which may be waiting for the next line."""

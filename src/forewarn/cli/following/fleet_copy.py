@@ -1,18 +1,25 @@
 """A copy of the part of the fleet that is watched, updated by records."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypeVar
 
-from forewarn.cli.following.change_stream import Record
 from forewarn.client.calls import OperatorClient
-from forewarn.client.replies import FORBIDDEN, RequestRefused
+from forewarn.client.replies import FORBIDDEN, NOT_FOUND, Reply, RequestRefused
 from forewarn.clock import monotonic
+from forewarn.core.words import HostState, MachineState
+from forewarn.wire.answers.answer import ApiAnswer, Page
+from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.fleet_answers import GroupAnswer, HostAnswer, MachineAnswer
+from forewarn.wire.answers.record_answers import RecordAnswer
+from forewarn.wire.answers.rollout_answers import RolloutAnswer
+from forewarn.wire.answers.service_answers import ClockAnswer, HoldAnswer
+
+A = TypeVar("A", bound=ApiAnswer)
 
 # More machines than this are read in one list rather than one by one.
 ONE_BY_ONE = 20
-NOT_FOUND = 404
 # A clock that runs by itself is set right so often, in seconds.
 READ_TIME_EVERY = 60.0
 
@@ -37,9 +44,21 @@ class WatchFilter:
         """What a server is asked for its machines with."""
         return {"project": self.project, "group": self.group, "host": self.host}
 
-    def has(self, thing: dict[str, Any]) -> bool:
+    def has(self, thing: MachineAnswer | RecordAnswer) -> bool:
         """Return whether a machine, or what a record names, is in it."""
-        return all(wanted in (None, thing[name]) for name, wanted in self.filters.items())
+        return all(wanted in (None, getattr(thing, name)) for name, wanted in self.filters.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedMachine:
+    """What is shown of a machine: a fleet may be large."""
+
+    name: str
+    project: str
+    group: str | None
+    host: str | None
+    update_domain: int
+    state: MachineState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +73,8 @@ class ServiceTime:
     @classmethod
     def read(cls, client: OperatorClient) -> "ServiceTime":
         """Ask a server what time it is."""
-        clock = client.get("/v1/clock")
-        now = datetime.fromisoformat(clock["now"])
-        return cls(now=now, kind=clock["kind"], speed=clock["speed"], read_at=monotonic())
+        clock = client.get("/v1/clock", ClockAnswer).value
+        return cls(now=clock.now, kind=clock.kind, speed=clock.speed, read_at=monotonic())
 
     @property
     def old(self) -> bool:
@@ -75,20 +93,20 @@ class FleetCopy:
     client: OperatorClient
     watched: WatchFilter
     version: int = 0  # grows with each change
-    time: ServiceTime | None = None
-    machines: dict[Key, dict[str, Any]] = field(default_factory=dict)
-    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
-    events: list[dict[str, Any]] = field(default_factory=list)
-    hosts: dict[str, str] | None = None
-    holds: list[dict[str, Any]] | None = None
-    rollouts: list[dict[str, Any]] | None = None
+    time: ServiceTime = field(init=False)  # read with everything else
+    machines: dict[Key, WatchedMachine] = field(default_factory=dict)
+    groups: dict[str, GroupAnswer] = field(default_factory=dict)
+    events: list[EventAnswer] = field(default_factory=list)
+    hosts: dict[str, HostState] | None = None
+    holds: list[HoldAnswer] | None = None
+    rollouts: list[RolloutAnswer] | None = None
 
     def load(self) -> None:
         """Read everything."""
         self.version += 1
         self.read_time()
-        groups = self._left("groups", project=self.watched.project)
-        self.groups = {group["name"]: group for group in groups}
+        groups = self._left(GroupAnswer, project=self.watched.project)
+        self.groups = {group.name: group for group in groups}
         self._load_machines()
         self._load_events()
         self._load_hosts()
@@ -97,12 +115,12 @@ class FleetCopy:
 
     def check(self) -> None:
         """Ask for what is watched; RequestRefused if there is no such thing."""
-        self.client.get("/v1/machines", limit=1, **self.watched.filters)
+        self.client.page(MachineAnswer, limit=1, **self.watched.filters)
 
-    def take(self, records: Iterable[Record]) -> None:
+    def take(self, records: Iterable[RecordAnswer]) -> None:
         """Read again what these records name."""
         self.version += 1
-        families = {record["kind"].partition("-")[0] for record in records}
+        families = {record.kind.partition("-")[0] for record in records}
         self.read_time()
         if families & {"group", "fleet", "project"}:
             self.load()
@@ -121,34 +139,35 @@ class FleetCopy:
         """Read what time it is."""
         self.time = ServiceTime.read(self.client)
 
-    def concerns(self, record: Record) -> bool:
+    def concerns(self, record: RecordAnswer) -> bool:
         """Return whether a record is about what is watched."""
         watched = self.watched
         if watched.all or (watched.project and not (watched.group or watched.host)):
-            return watched.project in (None, record["project"])
-        if record["group"] is not None and record["group"] == watched.group:
+            return watched.project in (None, record.project)
+        if record.group is not None and record.group == watched.group:
             return True
-        if record["host"] is not None and record["host"] == watched.host:
+        if record.host is not None and record.host == watched.host:
             return True
-        named = {record["machine"]} | {
-            name for event in self.events if event["id"] == record["event"] for name in event["resources"]
+        named = {record.machine} | {
+            name for event in self.events if event.id == record.event for name in event.resources
         }
-        mine = {machine["name"] for machine in self.machines.values()}
+        mine = {machine.name for machine in self.machines.values()}
         return not named.isdisjoint(mine)
 
     def _load_machines(self) -> None:
-        every = self._left("machines", **self.watched.filters)
+        every = self._left(MachineAnswer, **self.watched.filters)
         self.machines = {_key(each): _small(each) for each in every}
 
-    def _take_machines(self, records: Iterable[Record], families: set[str]) -> None:
-        named = {
-            key
-            for record in records
-            if record["machine"] and ((key := _named(record)) in self.machines or self.watched.has(record))
-        }
+    def _take_machines(self, records: Iterable[RecordAnswer], families: set[str]) -> None:
+        named = set()
+        for record in records:
+            key = record.project or "", (record.machine or "").casefold()
+            if record.machine and (key in self.machines or self.watched.has(record)):
+                named.add(key)
         if families & {"order", "host"}:
             # What is abandoned or fails need not have a record for each machine.
-            named |= {key for key, machine in self.machines.items() if machine["state"] != "running"}
+            running = MachineState.RUNNING
+            named |= {key for key, machine in self.machines.items() if machine.state is not running}
         if len(named) > ONE_BY_ONE:
             self._load_machines()
             return
@@ -157,7 +176,7 @@ class FleetCopy:
 
     def _take_machine(self, project: str, name: str) -> None:
         try:
-            machine = self.client.get(f"/v1/machines/{name}", project=project)["machine"]
+            machine = self.client.get(f"/v1/machines/{name}", MachineAnswer, project=project).value
         except RequestRefused as refusal:
             if refusal.status != NOT_FOUND:
                 raise
@@ -169,54 +188,48 @@ class FleetCopy:
             self.machines.pop((project, name), None)
 
     def _load_events(self) -> None:
-        every = self._left("events", project=self.watched.project)
+        every = self._left(EventAnswer, project=self.watched.project)
         if not self.watched.all:
-            mine = {machine["name"] for machine in self.machines.values()}
-            every = [event for event in every if not mine.isdisjoint(event["resources"])]
+            mine = {machine.name for machine in self.machines.values()}
+            every = [event for event in every if not mine.isdisjoint(event.resources)]
         self.events = every
 
     def _load_hosts(self) -> None:
-        found = self._if_allowed("hosts")
-        if found is not None:
-            found = [host for host in found if self.watched.host in (None, host["name"])]
-        self.hosts = None if found is None else {host["name"]: host["state"] for host in found}
+        found = self._if_allowed(lambda: self.client.all(HostAnswer))
+        self.hosts = (
+            None
+            if found is None
+            else {host.name: host.state for host in found if self.watched.host in (None, host.name)}
+        )
 
     def _load_holds(self) -> None:
-        self.holds = self._if_allowed("holds")
+        self.holds = self._if_allowed(lambda: self.client.page(HoldAnswer))
 
     def _load_rollouts(self) -> None:
-        self.rollouts = self._if_allowed("rollouts", open=True)
+        self.rollouts = self._if_allowed(lambda: self.client.all(RolloutAnswer, open=True))
 
-    def _left(self, what: str, **filters: str | None) -> list[dict[str, Any]]:
+    def _left(self, kind: type[A], **filters: str | None) -> list[A]:
         """Read a list of what is watched; nothing, if that is gone by now."""
         try:
-            return list(self.client.all(what, **filters)[what])
+            return list(self.client.all(kind, **filters).value.items)
         except RequestRefused as refusal:
             if refusal.status != NOT_FOUND:
                 raise
             return []
 
-    def _if_allowed(self, what: str, **params: Any) -> list[dict[str, Any]] | None:
+    def _if_allowed(self, read: Callable[[], Reply[Page[A]]]) -> list[A] | None:
         """Read a list; None if the token's role does not allow it."""
         try:
-            # Of which there are no pages.
-            if what == "holds":
-                return list(self.client.get("/v1/holds")["holds"])
-            return list(self.client.all(what, **params)[what])
+            return list(read().value.items)
         except RequestRefused as refusal:
             if refusal.status != FORBIDDEN:
                 raise
             return None
 
 
-def _key(machine: dict[str, Any]) -> Key:
-    return machine["project"], machine["name"].casefold()
+def _key(machine: MachineAnswer) -> Key:
+    return machine.project, machine.name.casefold()
 
 
-def _named(record: Record) -> Key:
-    return record["project"], record["machine"].casefold()
-
-
-def _small(machine: dict[str, Any]) -> dict[str, Any]:
-    """Keep what is shown: a fleet may be large."""
-    return {key: machine[key] for key in ("name", "project", "group", "host", "update_domain", "state")}
+def _small(machine: MachineAnswer) -> WatchedMachine:
+    return WatchedMachine(**{each.name: getattr(machine, each.name) for each in fields(WatchedMachine)})

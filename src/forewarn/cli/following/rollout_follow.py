@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,6 +12,9 @@ from forewarn.cli.following.change_stream import ChangeStream, LinkState, Outage
 from forewarn.cli.following.fleet_copy import ServiceTime
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
+from forewarn.core.model.rollout import RolloutState, WaveState
+from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -19,8 +23,6 @@ REDRAWN_EVERY = 1.0
 # Waves beside the one that is under way; the others are counted.
 WAVES_SHOWN = 6
 MOST_REASONS = 4
-
-Rollout = dict[str, Any]
 
 
 def follow(session: Session, id_: str) -> None:
@@ -31,9 +33,12 @@ def follow(session: Session, id_: str) -> None:
             current = Refresher(
                 changes, load=followed.read, take=lambda _: followed.read(), rest=followed.rest
             )
-            followed.read()
             if session.json:
-                _print_lines(followed, current, lambda: [json.dumps(followed.rollout, ensure_ascii=False)])
+                _print_lines(
+                    followed,
+                    current,
+                    lambda: [json.dumps(followed.reply.json["rollout"], ensure_ascii=False)],
+                )
             elif terminal.is_terminal():
                 _draw(followed, current)
             else:
@@ -50,69 +55,72 @@ class _FollowedRollout:
     def __init__(self, client: OperatorClient, id_: str) -> None:
         self._client = client
         self._id = id_
-        self.rollout: Rollout = {}
-        self.events: list[dict[str, Any]] = []
-        self.time: ServiceTime | None = None
+        self.read()
 
     @property
     def moving(self) -> bool:
         """Whether it goes on by itself."""
-        return self.rollout["ended_at"] is None and formatting.rollout_state(self.rollout) != "paused"
+        return self.rollout.ended_at is None and formatting.rollout_state(self.rollout) != "paused"
 
     @property
-    def now(self) -> str:
+    def now(self) -> datetime:
         """The time on the server."""
-        return self.time.at_present().isoformat() if self.time else ""
+        return self.time.at_present()
 
     def read(self) -> None:
         """Read it anew."""
         self.time = ServiceTime.read(self._client)
-        self.rollout = self._client.get(f"/v1/rollouts/{self._id}")["rollout"]
-        orders = {order for wave in self._under_way() for order in wave["orders"]}
-        every = self._client.all("events")["events"] if orders else []
-        self.events = [event for event in every if event["order"] in orders]
+        self.reply = self._client.get(f"/v1/rollouts/{self._id}", RolloutAnswer)
+        self.rollout = self.reply.value
+        orders = {order for wave in self._under_way() for order in wave.orders}
+        every = self._client.all(EventAnswer).value.items if orders else ()
+        self.events = [event for event in every if event.order in orders]
 
     def rest(self) -> None:
         """Mind the time while nothing happens."""
-        if self.time is None or self.time.old:
+        if self.time.old:
             self.time = ServiceTime.read(self._client)
+
+    def json_lines(self) -> list[str]:
+        """Write it for a program."""
+        return [json.dumps(self.reply.json["rollout"], ensure_ascii=False)]
 
     def facts(self) -> list[str]:
         """Write the present state, a line for each part of it; a line that changes is printed again."""
         rollout = self.rollout
         begun = [
-            f"wave {number} of {len(rollout['waves'])} ({formatting.listing(wave['hosts'])}): {wave['state']}"
-            for number, wave in enumerate(rollout["waves"], start=1)
-            if wave["state"] != "planned"
+            f"wave {number} of {len(rollout.waves)} ({formatting.listing(wave.hosts)}): {wave.state}"
+            for number, wave in enumerate(rollout.waves, start=1)
+            if wave.state is not WaveState.PLANNED
         ]
         announced = [
-            f"{event['type']} of {formatting.listing(event['resources'])}: {_status(event)}"
+            f"{event.type} of {formatting.listing(event.resources)}: {_status(event)}"
             for event in self.events
         ]
-        why = f": {rollout['why']}" if rollout["why"] else ""
+        why = f": {rollout.why}" if rollout.why else ""
         # Elsewhere the waves say enough; what keeps all of them is worth a line.
         stuck = [] if self._under_way() else reasons(rollout)
         whole, parts = (
-            [f"rollout {rollout['id']}: {formatting.rollout_state(rollout)}{why}"],
+            [f"rollout {rollout.id}: {formatting.rollout_state(rollout)}{why}"],
             [*begun, *announced, *stuck],
         )
         return [*whole, *parts] if self.moving else [*parts, *whole]
 
-    def _under_way(self) -> list[dict[str, Any]]:
-        return [wave for wave in self.rollout["waves"] if wave["state"] not in ("planned", "done")]
+    def _under_way(self) -> list[WaveAnswer]:
+        return [wave for wave in self.rollout.waves if wave.state not in (WaveState.PLANNED, WaveState.DONE)]
 
 
-def reasons(rollout: Rollout, most: int = MOST_REASONS) -> list[str]:
+def reasons(rollout: RolloutAnswer, most: int = MOST_REASONS) -> list[str]:
     """Write what a rollout waits for, each reason once, and no more of them than can be read."""
-    every = list(dict.fromkeys(f"{each['what']}: {each['reason']}" for each in rollout["waiting"]))
+    every = list(dict.fromkeys(f"{each.what}: {each.reason}" for each in rollout.waiting))
     more = [f"… and {len(every) - most} more"] if len(every) > most else []
     return [*every[:most], *more]
 
 
-def _status(event: dict[str, Any]) -> str:
-    if event["started_at"] is not None:
-        return f"started at {formatting.at(event['started_at'])}"
-    return f"not before {formatting.at(event['not_before'])}" + (", approved" if event["approved"] else "")
+def _status(event: EventAnswer) -> str:
+    if event.started_at is not None:
+        return f"started at {formatting.utc(event.started_at)}"
+    return f"not before {formatting.utc(event.not_before)}" + (", approved" if event.approved else "")
 
 
 def _print_lines(followed: _FollowedRollout, current: Refresher, lines: Callable[[], list[str]]) -> None:
@@ -165,19 +173,19 @@ def _drawn(followed: _FollowedRollout, current: Refresher) -> "list[Text]":
     return lines
 
 
-def _waves(rollout: Rollout) -> "list[Text]":
+def _waves(rollout: RolloutAnswer) -> "list[Text]":
     """Draw the waves around the one that is under way, and count the others."""
     from rich.text import Text
 
-    waves = rollout["waves"]
-    done = sum(wave["state"] == "done" for wave in waves)
+    waves = rollout.waves
+    done = sum(wave.state is WaveState.DONE for wave in waves)
     first = max(0, min(done - 1, len(waves) - WAVES_SHOWN))
-    width = max((len(wave["state"]) for wave in waves), default=0)
+    width = max((len(wave.state) for wave in waves), default=0)
     lines = [Text(f"  … {first} waves before", style="dim")] if first else []
     for number, wave in enumerate(waves[first : first + WAVES_SHOWN], start=first + 1):
-        state, style = wave["state"], terminal.STYLES.get(wave["state"], "")
-        ended = f"   {formatting.at(wave['ended_at'])}" if wave["ended_at"] else ""
-        hosts = ", ".join(wave["hosts"])
+        state, style = wave.state, terminal.STYLES.get(wave.state, "")
+        ended = f"   {formatting.utc(wave.ended_at)}" if wave.ended_at else ""
+        hosts = ", ".join(wave.hosts)
         lines.append(Text.assemble(f"  {number:>4}  ", (f"{state:{width}}", style), f"  {hosts}{ended}"))
     after = len(waves) - first - WAVES_SHOWN
     if after > 0:
@@ -192,12 +200,12 @@ def _left(session: Session, id_: str) -> None:
     terminal.echo(f"  Stop it:    {session.command(f'rollout pause {short}')}")
 
 
-def _end(session: Session, rollout: Rollout) -> None:
-    if rollout["state"] == "done":
+def _end(session: Session, rollout: RolloutAnswer) -> None:
+    if rollout.state is RolloutState.DONE:
         return
-    short = terminal.short(rollout["id"])
-    said = f"rollout {short} is {rollout['state']}" + (f": {rollout['why']}" if rollout["why"] else "")
-    if rollout["state"] == "paused":
+    short = terminal.short(rollout.id)
+    said = f"rollout {short} is {rollout.state}" + (f": {rollout.why}" if rollout.why else "")
+    if rollout.state is RolloutState.PAUSED:
         said += (
             f"\nGo on with `{session.command(f'rollout resume {short}')}`, "
             f"or abort it with `{session.command(f'rollout abort {short}')}`."

@@ -4,15 +4,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.text import Text
 
 from forewarn.cli import terminal
-from forewarn.cli.following.fleet_copy import FleetCopy
+from forewarn.cli.following.fleet_copy import FleetCopy, WatchedMachine
 from forewarn.cli.following.watch_lines import GAP, few
+from forewarn.core.words import EventStatus
 
-Machine = dict[str, Any]
 DrawnGroup = tuple[list[Text], Text]  # a group in full, and as one line
 
 MARKS = {"running": "●", "frozen": "◐", "restarting": "↻", "moving": "→", "stopped": "○"}
@@ -27,28 +26,28 @@ class GroupMachines:
 
     name: str
     about: str
-    domains: dict[int | None, list[Machine]]
+    domains: dict[int | None, list[WatchedMachine]]
 
     @property
-    def machines(self) -> list[Machine]:
+    def machines(self) -> list[WatchedMachine]:
         """All of them."""
         return [machine for members in self.domains.values() for machine in members]
 
 
 def groups_of(copy: FleetCopy, width: int) -> list[DrawnGroup]:
     """Draw all groups, those with something going on first."""
-    scheduled = (event for event in copy.events if event["status"] == "Scheduled")
-    announced = {name for event in scheduled for name in event["resources"]}
+    scheduled = (event for event in copy.events if event.status is EventStatus.SCHEDULED)
+    announced = {name for event in scheduled for name in event.resources}
     return [_drawn(group, announced, width) for group in _groups(copy)]
 
 
 def _groups(copy: FleetCopy) -> list[GroupMachines]:
     """Group machines by group and update domain; groups with something going on first."""
-    found: dict[str | None, dict[int | None, list[Machine]]] = {}
-    for machine in sorted(copy.machines.values(), key=lambda each: _natural(each["name"])):
-        domain = None if machine["group"] is None else machine["update_domain"]
-        found.setdefault(machine["group"], {}).setdefault(domain, []).append(machine)
-    named = {name for event in copy.events for name in event["resources"]}
+    found: dict[str | None, dict[int | None, list[WatchedMachine]]] = {}
+    for machine in sorted(copy.machines.values(), key=lambda each: _natural(each.name)):
+        domain = None if machine.group is None else machine.update_domain
+        found.setdefault(machine.group, {}).setdefault(domain, []).append(machine)
+    named = {name for event in copy.events for name in event.resources}
     made = [
         GroupMachines(name=group, about=_about(copy, group), domains=dict(sorted(members.items())))
         if group is not None
@@ -59,13 +58,12 @@ def _groups(copy: FleetCopy) -> list[GroupMachines]:
 
 
 def _busy(block: GroupMachines, named: set[str]) -> bool:
-    return any(machine["state"] != "running" or machine["name"] in named for machine in block.machines)
+    return any(machine.state != "running" or machine.name in named for machine in block.machines)
 
 
 def _about(copy: FleetCopy, group: str | None) -> str:
-    known = copy.groups.get(group or "", {})
-    enabled = "" if known.get("enabled", True) else ", not enabled"
-    return f"{known.get('kind', '')}{enabled}"
+    known = copy.groups.get(group or "")
+    return "" if known is None else f"{known.kind}{'' if known.enabled else ', not enabled'}"
 
 
 def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
@@ -86,33 +84,30 @@ def _drawn(group: GroupMachines, announced: set[str], width: int) -> DrawnGroup:
     return lines, brief
 
 
-def _counted(machines: Sequence[Machine]) -> str:
+def _counted(machines: Sequence[WatchedMachine]) -> str:
     return "1 machine" if len(machines) == 1 else f"{len(machines)} machines"
 
 
-def _members(label: str, members: Sequence[Machine], announced: set[str], width: int) -> Text:
+def _members(label: str, members: Sequence[WatchedMachine], announced: set[str], width: int) -> Text:
     line = Text(label)
     # A mark and a blank before each name; what certainly does not fit need not be tried.
-    if (
-        len(label) + sum(len(machine["name"]) + 2 for machine in members) + len(GAP) * (len(members) - 1)
-        > width
-    ):
+    if len(label) + sum(len(machine.name) + 2 for machine in members) + len(GAP) * (len(members) - 1) > width:
         return line.append_text(_tally(members, announced))
     for place, machine in enumerate(members):
         line.append(GAP if place else "").append_text(_member(machine, announced))
     return line
 
 
-def _member(machine: Machine, announced: set[str]) -> Text:
-    state = machine["state"]
-    if state == "running" and machine["name"] in announced:
-        return Text(f"{ANNOUNCED} {machine['name']}", style="yellow")
+def _member(machine: WatchedMachine, announced: set[str]) -> Text:
+    state = machine.state
+    if state == "running" and machine.name in announced:
+        return Text(f"{ANNOUNCED} {machine.name}", style="yellow")
     style = terminal.STYLES.get(state, "")
     mark = MARKS.get(state, "?")
-    return Text.assemble((mark, style), " ", (machine["name"], "" if state == "running" else style))
+    return Text.assemble((mark, style), " ", (machine.name, "" if state == "running" else style))
 
 
-def _tally(members: Sequence[Machine], announced: set[str]) -> Text:
+def _tally(members: Sequence[WatchedMachine], announced: set[str]) -> Text:
     """Count machines by state; those that do not simply run come first, and by name."""
     states = {id(machine): _state(machine, announced) for machine in members}
     counts = Counter(states.values())
@@ -124,11 +119,11 @@ def _tally(members: Sequence[Machine], announced: set[str]) -> Text:
         style = "yellow" if state == "told" else terminal.STYLES.get(state, "")
         said.append(f"{counts[state]} {state}", style=style)
         if state != "running":
-            names = [machine["name"] for machine in members if states[id(machine)] == state]
+            names = [machine.name for machine in members if states[id(machine)] == state]
             said.append(f" ({few(names)})")
     return said
 
 
-def _state(machine: Machine, announced: set[str]) -> str:
-    state = str(machine["state"])
-    return "told" if state == "running" and machine["name"] in announced else state
+def _state(machine: WatchedMachine, announced: set[str]) -> str:
+    state = machine.state
+    return "told" if state == "running" and machine.name in announced else state

@@ -41,7 +41,7 @@ class WatchView:
     def frame(self, size: ScreenSize, *, link: LinkState, trouble: str = "") -> list[Text]:
         """Draw everything, a line each."""
         copy = self._copy
-        now = copy.time.at_present().isoformat() if copy.time else ""
+        now = copy.time.at_present()
         top = [
             _header(copy, link, size.width),
             _summary(copy) if link is not LinkState.LOST else Text(trouble, style="red"),
@@ -108,10 +108,9 @@ def _shortened(lines: list[Text], room: int, what: str) -> list[Text]:
 
 def _header(copy: FleetCopy, link: LinkState, width: int) -> Text:
     left = Text.assemble(("forewarn", "bold"), GAP, copy.client.url.split("://")[-1], GAP)
-    if copy.time is not None:
-        left.append(formatting.at(copy.time.at_present().isoformat()) or "")
-        if copy.time.kind != "system":
-            left.append(f" ({copy.time.kind})")
+    left.append(formatting.utc(copy.time.at_present()))
+    if copy.time.kind != "system":
+        left.append(f" ({copy.time.kind})")
     style = {LinkState.LIVE: "green", LinkState.POLLING: "green", LinkState.LOST: "bold red"}.get(
         link, "yellow"
     )
@@ -126,7 +125,7 @@ def _header(copy: FleetCopy, link: LinkState, width: int) -> Text:
 
 
 def _summary(copy: FleetCopy) -> Text:
-    parts = [_states("machine", (machine["state"] for machine in copy.machines.values()))]
+    parts = [_states("machine", (machine.state for machine in copy.machines.values()))]
     if copy.hosts is not None:
         parts.append(_states("host", copy.hosts.values()))
     parts.append(f"{len(copy.events)} event{'' if len(copy.events) == 1 else 's'}")

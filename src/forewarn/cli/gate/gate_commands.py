@@ -27,6 +27,13 @@ from forewarn.cli.options.shared_options import (
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_no_event
 from forewarn.client.replies import RequestRefused
+from forewarn.core.words import OrderState
+from forewarn.wire.answers.order_answers import (
+    NotedOrderWithEventsAnswer,
+    OrderAnswer,
+    OrderOnMachineAnswer,
+    OrderWithEventsAnswer,
+)
 
 app = noun("Announce, wait for the guests, then run your own command.")
 
@@ -35,11 +42,11 @@ EXTERNAL = "external"
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask whether somebody else is at it.")]
 HostAction = Annotated[
     Literal["freeze", "reboot", "redeploy"],
-    typer.Option("--action", help="What the command does to the machines.", show_default=False),
+    typer.Option("--action", help="What the command does to the machines."),
 ]
 MachineAction = Annotated[
     Literal["restart", "redeploy", "freeze"],
-    typer.Option("--action", help="What the command does to the machine.", show_default=False),
+    typer.Option("--action", help="What the command does to the machine."),
 ]
 Command = Annotated[
     list[str] | None, typer.Argument(metavar="-- COMMAND...", help="Run when the work may begin.")
@@ -71,9 +78,8 @@ def host(
     body = {"action": action, **_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
     body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
     with Interrupts() as interrupts:
-        placed = session.client.post(f"/v1/hosts/{name}/maintenance", body)
-        _told(placed["order"])
-        Gate(session, interrupts, placed["order"], command).run()
+        placed = session.client.post(f"/v1/hosts/{name}/maintenance", OrderWithEventsAnswer, body).value
+        _run(session, interrupts, placed.order, command)
 
 
 @app.command()
@@ -91,10 +97,11 @@ def machine(
     _check(command, wait=wait)
     body = _terms(reason, heartbeat)
     with Interrupts() as interrupts:
-        placed = session.client.post(f"/v1/machines/{name}/{action}", body, **session.scope)
-        _told(placed["order"])
+        path = f"/v1/machines/{name}/{action}"
+        placed = session.client.post(path, OrderOnMachineAnswer, body, **session.scope).value
+        terminal.echo(f"Order {placed.order.id}:")
         show_no_event(placed)
-        Gate(session, interrupts, placed["order"], command).run()
+        Gate(session, interrupts, placed.order, command).run()
 
 
 @app.command()
@@ -104,21 +111,20 @@ def order(
 ) -> None:
     """Take up an order again: its work failed, or its gate has gone."""
     _check(command, wait=wait)
-    path = f"/v1/orders/{full_id(session.client, 'orders', id_)}"
-    found = session.client.get(path)["order"]
-    if found["driver"] != EXTERNAL:
+    path = f"/v1/orders/{full_id(session.client, OrderAnswer, id_)}"
+    found: OrderAnswer = session.client.get(path, NotedOrderWithEventsAnswer).value.order
+    if found.driver != EXTERNAL:
         raise RequestRefused(
-            f"order {found['id']} is done by the server itself: there is nothing to run for it here"
+            f"order {found.id} is done by the server itself: there is nothing to run for it here"
         )
-    if found["ended_at"] is not None:
-        raise RequestRefused(f"order {found['id']} is over ({found['state']}): order the work anew")
-    if found["state"] != "failed" and (running := under_way(found)):
+    if found.ended_at is not None:
+        raise RequestRefused(f"order {found.id} is over ({found.state}): order the work anew")
+    if found.state is not OrderState.FAILED and (running := under_way(found)):
         _ask(found, running, yes=yes)
     with Interrupts() as interrupts:
-        if found["state"] == "failed":
-            found = session.client.post(f"{path}/retry")["order"]
-        _told(found)
-        Gate(session, interrupts, found, command).run()
+        if found.state is OrderState.FAILED:
+            found = session.client.post(f"{path}/retry", OrderWithEventsAnswer).value.order
+        _run(session, interrupts, found, command)
 
 
 def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
@@ -126,11 +132,12 @@ def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
     return {"driver": EXTERNAL, "reason": reason, "heartbeat_seconds": silence}
 
 
-def _told(order: dict[str, Any]) -> None:
-    terminal.echo(f"Order {order['id']}:")
+def _run(session: Session, interrupts: Interrupts, order: OrderAnswer, command: list[str] | None) -> None:
+    terminal.echo(f"Order {order.id}:")
+    Gate(session, interrupts, order, command).run()
 
 
-def _ask(order: dict[str, Any], machines: list[str], *, yes: bool) -> None:
+def _ask(order: OrderAnswer, machines: list[str], *, yes: bool) -> None:
     """Ask before work is begun that another gate may be doing at this moment."""
     if yes:
         return
@@ -138,7 +145,7 @@ def _ask(order: dict[str, Any], machines: list[str], *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise RequestRefused(f"{under_way}: say --yes if nobody is at it any more")
     if not typer.confirm(f"{under_way[0].upper()}{under_way[1:]}. Do it here?", err=True):
-        raise RequestRefused(f"order {order['id']} is left to whoever is at it")
+        raise RequestRefused(f"order {order.id} is left to whoever is at it")
 
 
 def _check(command: list[str] | None, *, wait: bool) -> None:

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from signal import SIGINT
-from typing import Any
+from typing import TypeVar
 
 import typer
 
@@ -24,6 +24,11 @@ from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.core.moments import format_span_briefly
+from forewarn.core.words import OrderState, StepState
+from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer, OrderWithEventsAnswer
+
+T = TypeVar("T")
 
 # As often as a guest polls.
 LOOK_EVERY = 1.0
@@ -46,28 +51,26 @@ REPORTS = {
 }
 
 # What a report makes of the steps that were under way.
-STATES = {"complete": "done", "fail": "failed"}
-
-Answer = dict[str, Any]
+STATES = {"complete": StepState.DONE, "fail": StepState.FAILED}
 
 
 class Gate:
     """One order whose work is done here."""
 
     def __init__(
-        self, session: Session, interrupts: Interrupts, order: Answer, command: list[str] | None
+        self, session: Session, interrupts: Interrupts, order: OrderAnswer, command: list[str] | None
     ) -> None:
         self._session = session
         self._interrupts = interrupts
         self._caller = RetryingCaller(interrupts)
-        self._id = order["id"]
-        self._silence = order["heartbeat_seconds"] or DEFAULT_SILENCE
+        self._id = order.id
+        self._silence = order.heartbeat_seconds or DEFAULT_SILENCE
         self._command = command
 
     def run(self) -> None:
         """See the order through, and end with what became of it."""
         try:
-            while machines := under_way((seen := self._wait())["order"]):
+            while machines := under_way((seen := self._wait()).order):
                 if not self._command:
                     self._show_reports(machines)
                     return
@@ -79,7 +82,7 @@ class Gate:
 
     # Waiting
 
-    def _wait(self) -> Answer:
+    def _wait(self) -> NotedOrderWithEventsAnswer:
         """Wait until work may begin or all of it is done, and return the order as it is then.
 
         A host that carries two update domains of a group is done in two parts. Each change of who is awaited
@@ -89,10 +92,10 @@ class Gate:
         looks: Counter[str] = Counter()
         with self._interrupts.heeded():
             while True:
-                seen = self._caller.ask(self._look)
-                if self._is_decided(seen["order"]):
+                seen = self._caller.call(self._look)
+                if self._is_decided(seen.order):
                     return seen
-                looks.update(event["id"] for event in seen["events"])
+                looks.update(event.id for event in seen.events)
                 known = {event for event, count in looks.items() if count > LOOKS_UNPOLLED}
                 lines = gate_view.progress(seen, known=known)
                 for line in lines:
@@ -101,16 +104,16 @@ class Gate:
                 said = lines
                 threading.Event().wait(LOOK_EVERY)
 
-    def _look(self) -> Answer:
-        return self._session.client.get(self._path())
+    def _look(self) -> NotedOrderWithEventsAnswer:
+        return self._session.client.get(self._path(), NotedOrderWithEventsAnswer).value
 
-    def _is_decided(self, order: Answer) -> bool:
-        if order["state"] in ("cancelled", "failed"):
-            why = order["why"] or f"see `{self._session.command('order show ' + self._id)}`"
-            terminal.print_error(f"Order {self._id} is {order['state']}: {why}.")
+    def _is_decided(self, order: OrderAnswer) -> bool:
+        if order.state in (OrderState.CANCELLED, OrderState.FAILED):
+            why = order.why or f"see `{self._session.command('order show ' + self._id)}`"
+            terminal.print_error(f"Order {self._id} is {order.state}: {why}.")
             raise typer.Exit(1)
-        waiting = any(step["state"] == "waiting" for step in order["steps"])
-        return bool(under_way(order)) or order["state"] == "done" or not waiting
+        waiting = any(step.state is StepState.WAITING for step in order.steps)
+        return bool(under_way(order)) or order.state is OrderState.DONE or not waiting
 
     def _show_reports(self, machines: list[str]) -> None:
         terminal.echo(f"The work may begin on {formatting.listing(machines)}. Report how it goes:")
@@ -134,9 +137,9 @@ class Gate:
         finally:
             stop.set()
             beats.join(LOOK_EVERY)
-        answer = self._report(problem, "fail" if code else "complete", machines)
+        events = self._report(problem, "fail" if code else "complete", machines)
         if code:
-            self._show_failed(answer, problem, command)
+            self._show_failed(events, problem, command)
             raise typer.Exit(code)
         terminal.echo(f"Done with {formatting.listing(machines)}.")
 
@@ -180,7 +183,7 @@ class Gate:
 
     # Reporting
 
-    def _report(self, ended: str, verb: str, machines: list[str]) -> Answer:
+    def _report(self, ended: str, verb: str, machines: list[str]) -> Sequence[EventAnswer]:
         """Report how the work ended, for as long as one may be silent if the server is away."""
         body = {"reason": ended} if verb == "fail" else None
         try:
@@ -197,19 +200,19 @@ class Gate:
             show = self._session.command(f"order show {self._id}")
             raise RequestRefused(f"{ended}, but that was not taken: {refusal}\nSee `{show}`.") from None
 
-    def _reported(self, verb: str, body: Answer | None, machines: list[str]) -> Answer:
+    def _reported(self, verb: str, body: object, machines: list[str]) -> Sequence[EventAnswer]:
         try:
-            return self._caller.ask(lambda: self._post(verb, body), within=self._silence)
+            return self._caller.call(lambda: self._post(verb, body), within=self._silence).events
         except RequestRefused:
             # It may know already: a server can be gone between hearing a report and answering it.
-            seen = self._caller.ask(self._look, within=self._silence)
-            steps = [step for step in seen["order"]["steps"] if step["machine"] in machines]
-            if any(step["state"] != STATES[verb] for step in steps):
+            seen = self._caller.call(self._look, within=self._silence)
+            steps = [step for step in seen.order.steps if step.machine in machines]
+            if any(step.state is not STATES[verb] for step in steps):
                 raise
-            return seen
+            return seen.events
 
-    def _show_failed(self, answer: Answer, problem: str, command: list[str]) -> None:
-        listed = any(event["ended_at"] is None for event in answer["events"])
+    def _show_failed(self, events: Sequence[EventAnswer], problem: str, command: list[str]) -> None:
+        listed = any(event.ended_at is None for event in events)
         again = self._session.command(f"gate order {self._id} -- {shlex.join(command)}")
         abandon = self._session.command(f"order abandon {self._id}")
         terminal.print_error(
@@ -236,16 +239,16 @@ class Gate:
         try:
             self._insist(lambda: self._post("cancel"))
         except RequestRefused as refusal:
-            order = self._insist(self._look)["order"]
-            if order["ended_at"] is None:
+            order = self._insist(self._look).order
+            if order.ended_at is None:
                 self._leave(str(refusal))
             else:
-                terminal.print_error(f"Order {self._id} is over: it is {order['state']}.")
+                terminal.print_error(f"Order {self._id} is over: it is {order.state}.")
         else:
             terminal.print_error(f"Called off: order {self._id} is cancelled.")
 
-    def _insist(self, call: Callable[[], Answer]) -> Answer:
-        return self._caller.ask(call, within=CANCELLING_SECONDS, heed=False)
+    def _insist(self, call: Callable[[], T]) -> T:
+        return self._caller.call(call, within=CANCELLING_SECONDS, heed=False)
 
     def _leave(self, why: str) -> None:
         """Print that an order goes on without this gate."""
@@ -258,8 +261,8 @@ class Gate:
         terminal.echo(f"  Take it up again:  {again}")
         terminal.echo(f"  Or report it:      {report}, or order fail")
 
-    def _post(self, verb: str, body: Answer | None = None) -> Answer:
-        return self._session.client.post(f"{self._path()}/{verb}", body)
+    def _post(self, verb: str, body: object = None) -> OrderWithEventsAnswer:
+        return self._session.client.post(f"{self._path()}/{verb}", OrderWithEventsAnswer, body).value
 
     def _path(self) -> str:
         return f"/v1/orders/{self._id}"
@@ -269,6 +272,6 @@ class _NotBegun(Exception):
     """The command cannot be run."""
 
 
-def under_way(order: Answer) -> list[str]:
+def under_way(order: OrderAnswer) -> list[str]:
     """Name the machines that may be worked on now."""
-    return [step["machine"] for step in order["steps"] if step["state"] == "running"]
+    return [step.machine for step in order.steps if step.state is StepState.RUNNING]

@@ -3,13 +3,15 @@
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from typing import TypeVar
 
 from forewarn.cli import terminal
 from forewarn.cli.following.change_stream import is_temporary
 from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
+
+T = TypeVar("T")
 
 # Between two tries.
 PAUSE = 1.0
@@ -23,9 +25,7 @@ class RetryingCaller:
         self._interrupts = interrupts
         self.trouble = ""  # why the server cannot be asked, if that is so
 
-    def ask(
-        self, call: Callable[[], dict[str, Any]], *, within: float | None = None, heed: bool = True
-    ) -> dict[str, Any]:
+    def call(self, call: Callable[[], T], *, within: float | None = None, heed: bool = True) -> T:
         """Call until there is an answer; ServerUnreachable if there is none within so many seconds.
 
         An interrupt ends it between two calls, if it is to be heeded.
@@ -38,7 +38,7 @@ class RetryingCaller:
                 threading.Event().wait(PAUSE)
         return answer
 
-    def _try(self, call: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+    def _try(self, call: Callable[[], T]) -> T | None:
         try:
             answer = call()
         except ServerUnreachable as error:

@@ -1,5 +1,6 @@
 """`forewarn fleet`: the fleet as a file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +9,8 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.confirmation import confirm
 from forewarn.cli.session import Session, noun, with_session
-from forewarn.client.replies import RequestRefused
+from forewarn.client.replies import Reply, RequestRefused
+from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer, FleetAnswer
 
 app = noun("Show the fleet as a file, or make it what a file says.")
 
@@ -19,32 +21,37 @@ REMOVES_MACHINE = "- machine "
 @with_session
 def show(session: Session) -> None:
     """Show the fleet as the file that would declare it."""
-    answer = session.client.get("/v1/fleet")
-    session.print_answer(answer, lambda: _show(answer["fleet"]))
+    session.print_reply(session.client.get("/v1/fleet", FleetAnswer), _show)
 
 
 @app.command()
 @with_session
 def apply(
     session: Session,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A fleet in TOML.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A fleet in TOML.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before machines are removed.")] = False,
 ) -> None:
     """Make the fleet what a file says; the difference is shown first."""
     declared = _read(file)
-    planned = session.client.call("PUT", "/v1/fleet", body=declared, params={"dry_run": True})
+    planned = _put(session, declared, dry_run=True)
+    changes = planned.value.changes
     if not session.json:
-        _show_changes(planned["changes"])
-    if dry_run or not planned["changes"]:
-        session.print_answer(planned, lambda: None)
+        _show_changes(changes)
+    if dry_run or not changes:
+        session.print_reply(planned, lambda _: None)
         return
-    _ask(planned["changes"], yes=yes)
-    done = session.client.call("PUT", "/v1/fleet", body=declared)
-    session.print_answer(done, lambda: terminal.echo(f"Applied: {_counted(done['changes'])}."))
+    _ask(changes, yes=yes)
+    done = _put(session, declared)
+    session.print_reply(done, lambda applied: terminal.echo(f"Applied: {_counted(applied.changes)}."))
 
 
-def _counted(changes: list[str]) -> str:
+def _put(session: Session, declared: object, *, dry_run: bool | None = None) -> Reply[AppliedFleetAnswer]:
+    params = {"dry_run": dry_run}
+    return session.client.call("PUT", "/v1/fleet", AppliedFleetAnswer, body=declared, params=params)
+
+
+def _counted(changes: Sequence[str]) -> str:
     return "1 change" if len(changes) == 1 else f"{len(changes)} changes"
 
 
@@ -68,12 +75,12 @@ def _as_json(declared: dict[str, Any]) -> dict[str, Any]:
     return written
 
 
-def _show_changes(changes: list[str]) -> None:
+def _show_changes(changes: Sequence[str]) -> None:
     for change in changes or ["Nothing to change: the fleet is what the file says."]:
         terminal.echo(change)
 
 
-def _ask(changes: list[str], *, yes: bool) -> None:
+def _ask(changes: Sequence[str], *, yes: bool) -> None:
     removed = sum(change.startswith(REMOVES_MACHINE) for change in changes)
     if not removed:
         return
@@ -85,7 +92,7 @@ def _ask(changes: list[str], *, yes: bool) -> None:
     )
 
 
-def _show(fleet: dict[str, Any]) -> None:
+def _show(answer: FleetAnswer) -> None:
     from forewarn.cli.views.fleet_toml import fleet_file
 
-    terminal.echo(fleet_file(fleet))
+    terminal.echo(fleet_file(answer.fleet))

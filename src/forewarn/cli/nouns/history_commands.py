@@ -5,24 +5,21 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from forewarn.cli import terminal
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.completion import names
 from forewarn.cli.session import Json, Project, Server, Session, Token, keep_options, with_session
 from forewarn.cli.views import history_lines
 from forewarn.client.replies import PAGE
+from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
+from forewarn.wire.answers.record_answers import RecordsAnswer
 
 app = CommandGroup(invoke_without_command=True)
 
 Kinds = Annotated[
     list[str] | None,
-    typer.Option(
-        "--kind",
-        metavar="KIND",
-        help="Only records of this kind, as event-started; repeat it.",
-        show_default=False,
-    ),
+    typer.Option("--kind", metavar="KIND", help="Only records of this kind, as event-started; repeat it."),
 ]
 Since = Annotated[
     str | None,
@@ -33,12 +30,11 @@ Since = Annotated[
     ),
 ]
 Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Left out, or -: to standard output."),
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Left out, or -: to standard output.")
 ]
 Format = Annotated[
     Literal["jsonl", "csv"] | None,
-    typer.Option("--format", help="Left out: by the name of the file, else jsonl.", show_default=False),
+    typer.Option("--format", help="Left out: by the name of the file, else jsonl."),
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on after the last record in the file, if there is one.")
@@ -117,20 +113,20 @@ def _listed(
     wanted = {
         **session.scope,
         "machine": machine,
-        "event": full_id(session.client, "events", event) if event else None,
-        "order": full_id(session.client, "orders", order) if order else None,
+        "event": full_id(session.client, EventAnswer, event) if event else None,
+        "order": full_id(session.client, OrderAnswer, order) if order else None,
         "kind": kind,
         "since": since,
     }
-    answer = session.client.get("/v1/history", **wanted, limit=limit)
-    session.print_answer(answer, lambda: _show(session, answer, wanted, limit=limit))
+    reply = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=limit)
+    session.print_reply(reply, lambda page: _show(session, page, wanted, limit=limit))
 
 
-def _show(session: Session, answer: dict[str, Any], wanted: dict[str, Any], *, limit: int) -> None:
+def _show(session: Session, page: RecordsAnswer, wanted: dict[str, Any], *, limit: int) -> None:
     """Show as many lines as are wanted; many turns of the clock in a row are one."""
-    lines, after = history_lines.folded(answer["records"]), answer["next"]
-    while len(lines) < limit and after is not None:
-        page = session.client.get("/v1/history", **wanted, limit=PAGE, after=after)
-        lines, after = history_lines.folded([*lines, *page["records"]]), page["next"]
-    rows = (history_lines.row(each) for each in lines[:limit])
-    terminal.table(history_lines.LIST, rows, empty="Nothing has happened.")
+    lines = history_lines.folded(page.records)
+    while len(lines) < limit and page.next is not None:
+        more = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=PAGE, after=page.next)
+        page = more.value
+        lines = history_lines.folded(page.records, lines)
+    history_lines.LIST.print(lines[:limit])

@@ -1,6 +1,8 @@
 """`forewarn host`: show hosts, and order something to be done to one."""
 
-from typing import Annotated, Any, Literal
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
 
 import typer
 
@@ -10,6 +12,8 @@ from forewarn.cli.options.shared_options import Deadline, HostArgument, Reason, 
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.client.replies import PAGE
+from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
+from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
 app = noun("Show hosts, maintain them, and say how they are.")
 
@@ -21,8 +25,7 @@ Notice = Annotated[
     str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
 ]
 Action = Annotated[
-    Literal["freeze", "reboot", "redeploy"],
-    typer.Option("--action", help="What is done to its machines.", show_default=False),
+    Literal["freeze", "reboot", "redeploy"], typer.Option("--action", help="What is done to its machines.")
 ]
 
 
@@ -30,16 +33,14 @@ Action = Annotated[
 @with_session
 def list_(session: Session) -> None:
     """List hosts."""
-    answer = session.client.all("hosts")
-    session.print_answer(answer, lambda: _show_list(session, answer["hosts"]))
+    session.print_reply(session.client.all(HostAnswer), lambda page: _show_list(session, page.items))
 
 
 @app.command()
 @with_session
 def show(session: Session, name: HostArgument) -> None:
     """Show a host and what it carries."""
-    answer = session.client.get(f"/v1/hosts/{quoted_name('host', name)}")
-    session.print_answer(answer, lambda: terminal.details(answer["host"].items()))
+    session.print_reply(session.client.get(_path(name), HostWithMachinesAnswer), terminal.details_of)
 
 
 @app.command()
@@ -85,19 +86,25 @@ for _verb, _about in {
 def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:
     given = {**more, "reason": reason}
     body = {key: value for key, value in given.items() if value is not None}
-    answer = session.client.post(f"/v1/hosts/{quoted_name('host', name)}/{verb}", body)
-    session.print_answer(answer, lambda: show_order_on_host(session, answer))
+    reply = session.client.post(f"{_path(name)}/{verb}", OrderWithEventsAnswer, body)
+    session.print_reply(reply, lambda placed: show_order_on_host(session, placed))
 
 
-def _show_list(session: Session, hosts: list[dict[str, Any]]) -> None:
-    carried = session.client.get("/v1/machines", limit=PAGE)
+def _path(name: str) -> str:
+    return f"/v1/hosts/{quoted_name('host', name)}"
+
+
+def _show_list(session: Session, hosts: Sequence[HostAnswer]) -> None:
+    carried = session.client.page(MachineAnswer, limit=PAGE).value
+    on: dict[str | None, list[str]] = defaultdict(list)
+    for machine in carried.items:
+        on[machine.host].append(machine.name)
+    columns: dict[str, Callable[[HostAnswer], object]] = {
+        "HOST": lambda host: host.name,
+        "STATE": lambda host: host.state,
+    }
     # In a fleet of many pages the names would fill the screen; `show` has them.
-    named = carried["next"] is None
-    on: dict[str, list[str]] = {host["name"]: [] for host in hosts}
-    for machine in carried["machines"]:
-        on.setdefault(machine["host"], []).append(machine["name"])
-    layout = terminal.TableLayout(
-        columns=("HOST", "STATE", "CARRIES") if named else ("HOST", "STATE"), wraps=("CARRIES",)
-    )
-    rows = ((host["name"], host["state"], on[host["name"]]) for host in hosts)
-    terminal.table(layout, rows, empty="No hosts: `forewarn fleet apply FILE` declares a fleet.")
+    if carried.next is None:
+        columns["CARRIES"] = lambda host: on[host.name]
+    empty = "No hosts: `forewarn fleet apply FILE` declares a fleet."
+    terminal.ItemTable(columns=columns, wraps=("CARRIES",), empty=empty).print(hosts)

@@ -1,5 +1,6 @@
 """`forewarn machine`: show machines, declare them, and order something to be done to one."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -11,28 +12,13 @@ from forewarn.cli.options.machine_options import with_declaration
 from forewarn.cli.options.shared_options import MachineArgument, Reason
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_order_on_machine
+from forewarn.wire.answers.fleet_answers import MachineAnswer
+from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
 
 app = noun("Show machines, and order something to be done to one.")
 
 Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where nobody can be asked.")]
-
-LIST = terminal.TableLayout(
-    columns=(
-        "MACHINE",
-        "STATE",
-        "HOST",
-        "GROUP",
-        "UD",
-        "FD",
-        "PRIORITY",
-        "ADDRESS",
-        "PORT",
-        "ENABLED",
-        "LAST SEEN",
-    ),
-    spare=("FD", "PORT", "PRIORITY", "ADDRESS", "LAST SEEN"),
-)
 
 
 @app.command("list")
@@ -43,16 +29,15 @@ def list_(
     host: Annotated[str | None, typer.Option(metavar="HOST", help="Only on this host.")] = None,
 ) -> None:
     """List machines."""
-    answer = session.client.all("machines", **session.scope, group=group, host=host)
-    session.print_answer(answer, lambda: _show_list(session, answer["machines"]))
+    reply = session.client.all(MachineAnswer, **session.scope, group=group, host=host)
+    session.print_reply(reply, lambda page: _show_list(session, page.items))
 
 
 @app.command()
 @with_session
 def show(session: Session, name: MachineArgument) -> None:
     """Show a machine."""
-    answer = session.client.get(f"/v1/machines/{quoted_name('machine', name)}", **session.scope)
-    session.print_answer(answer, lambda: _show(answer["machine"]))
+    session.print_reply(session.client.get(_path(name), MachineAnswer, **session.scope), terminal.details_of)
 
 
 @app.command()
@@ -60,10 +45,8 @@ def show(session: Session, name: MachineArgument) -> None:
 @with_declaration
 def put(session: Session, name: MachineArgument, body: dict[str, Any]) -> None:
     """Add a machine, or change what is given of one."""
-    answer = session.client.call(
-        "PUT", f"/v1/machines/{quoted_name('machine', name)}", body=body, params=session.scope
-    )
-    session.print_answer(answer, lambda: _show(answer["machine"]))
+    reply = session.client.call("PUT", _path(name), MachineAnswer, body=body, params=session.scope)
+    session.print_reply(reply, terminal.details_of)
 
 
 @app.command()
@@ -73,12 +56,8 @@ def delete(session: Session, name: MachineArgument, yes: Yes = False) -> None:
     question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
     would = f"take {name} out of the fleet without notice to anybody (`machine terminate` gives notice)"
     confirm(question, would=would, yes=yes)
-    answer = session.client.call(
-        "DELETE", f"/v1/machines/{quoted_name('machine', name)}", params=session.scope
-    )
-    session.print_answer(
-        answer, lambda: terminal.echo(f"{answer['machine']['name']} is no longer in the fleet.")
-    )
+    reply = session.client.call("DELETE", _path(name), MachineAnswer, params=session.scope)
+    session.print_reply(reply, lambda machine: terminal.echo(f"{machine.name} is no longer in the fleet."))
 
 
 @app.command()
@@ -107,33 +86,31 @@ for _action, _about in {
 
 def _order(session: Session, name: str, action: str, reason: str | None, *, now: bool = False) -> None:
     body = {"reason": reason or "", "now": now}
-    answer = session.client.post(
-        f"/v1/machines/{quoted_name('machine', name)}/{action}", body, **session.scope
+    reply = session.client.post(f"{_path(name)}/{action}", OrderOnMachineAnswer, body, **session.scope)
+    session.print_reply(reply, lambda placed: show_order_on_machine(session, placed))
+
+
+def _path(name: str) -> str:
+    return f"/v1/machines/{quoted_name('machine', name)}"
+
+
+def _show_list(session: Session, machines: Sequence[MachineAnswer]) -> None:
+    now = session.now()
+    table = terminal.ItemTable[MachineAnswer](
+        columns={
+            "MACHINE": lambda machine: machine.name,
+            "STATE": lambda machine: machine.state,
+            "HOST": lambda machine: machine.host,
+            "GROUP": lambda machine: machine.group,
+            "UD": lambda machine: machine.update_domain,
+            "FD": lambda machine: machine.fault_domain,
+            "PRIORITY": lambda machine: machine.priority,
+            "ADDRESS": lambda machine: machine.address,
+            "PORT": lambda machine: machine.port,
+            "ENABLED": lambda machine: machine.enabled,
+            "LAST SEEN": lambda machine: machine.last_seen and formatting.countdown(machine.last_seen, now),
+        },
+        spare=("FD", "PORT", "PRIORITY", "ADDRESS", "LAST SEEN"),
+        empty="No machines: `forewarn fleet apply FILE` declares a fleet.",
     )
-    session.print_answer(answer, lambda: show_order_on_machine(session, answer))
-
-
-def _show_list(session: Session, machines: list[dict[str, Any]]) -> None:
-    now = session.client.get("/v1/clock")["now"] if machines else ""
-    rows = (
-        (
-            each["name"],
-            each["state"],
-            each["host"],
-            each["group"],
-            each["update_domain"],
-            each["fault_domain"],
-            each["priority"],
-            each["address"],
-            each["port"],
-            each["enabled"],
-            formatting.countdown(each["last_seen"], now) if each["last_seen"] else None,
-        )
-        for each in machines
-    )
-    terminal.table(LIST, rows, empty="No machines: `forewarn fleet apply FILE` declares a fleet.")
-
-
-def _show(machine: dict[str, Any]) -> None:
-    shown = {**machine, "last_seen": formatting.at(machine["last_seen"])}
-    terminal.details((key.replace("_", " "), value) for key, value in shown.items())
+    table.print(machines)

@@ -1,6 +1,7 @@
 """`forewarn order`: show what is going to be done, and what it waits for."""
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -9,6 +10,14 @@ from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.shared_options import OrderArgument, Reason
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_still_degraded, show_waiting
+from forewarn.core.words import Action, OrderState
+from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.order_answers import (
+    NotedOrderWithEventsAnswer,
+    OrderAnswer,
+    OrderWithEventsAnswer,
+    StepAnswer,
+)
 from forewarn.wire.guid import is_guid
 
 app = noun("Show what is going to be done; cancel, retry or abandon it.")
@@ -17,18 +26,28 @@ EXTERNAL = "external"
 
 State = Annotated[str | None, typer.Option("--state", metavar="STATE", help="Only in this state.")]
 
-LIST = terminal.TableLayout(
-    columns=("ORDER", "ACTION", "ON", "STATE", "ORDERED", "BY", "WHY"),
-    wraps=("WHY",),
-    spare=("BY", "ORDERED"),
-)
-EVENTS = terminal.TableLayout(
-    columns=("EVENT", "TYPE", "STATUS", "MACHINES", "NOT BEFORE", "ENDED"),
+EVENTS = terminal.ItemTable[EventAnswer](
+    columns={
+        "EVENT": lambda event: event.id,
+        "TYPE": lambda event: event.type,
+        "STATUS": lambda event: event.status,
+        "MACHINES": lambda event: event.resources,
+        "NOT BEFORE": lambda event: event.not_before,
+        "ENDED": lambda event: event.ended_at,
+    },
     wraps=("MACHINES",),
     spare=("ENDED",),
 )
-STEPS = terminal.TableLayout(
-    columns=("MACHINE", "STEP", "ATTEMPT", "TO", "BEGUN", "ENDED", "WHY"),
+STEPS = terminal.ItemTable[StepAnswer](
+    columns={
+        "MACHINE": lambda step: step.machine,
+        "STEP": lambda step: step.state,
+        "ATTEMPT": lambda step: step.attempt,
+        "TO": lambda step: step.target,
+        "BEGUN": lambda step: step.begun_at,
+        "ENDED": lambda step: step.ended_at,
+        "WHY": lambda step: step.why,
+    },
     wraps=("WHY",),
     spare=("ATTEMPT", "ENDED"),
 )
@@ -38,16 +57,17 @@ STEPS = terminal.TableLayout(
 @with_session
 def list_(session: Session, state: State = None) -> None:
     """List orders, newest first."""
-    answer = session.client.all("orders", **session.scope, state=state)
-    session.print_answer(answer, lambda: _show_list(session, answer["orders"]))
+    reply = session.client.all(OrderAnswer, **session.scope, state=state)
+    session.print_reply(reply, lambda page: _show_list(session, page.items))
 
 
 @app.command()
 @with_session
 def show(session: Session, id_: OrderArgument) -> None:
     """Show an order: its steps, its events, and what it waits for."""
-    answer = session.client.get(f"/v1/orders/{full_id(session.client, 'orders', id_)}")
-    session.print_answer(answer, lambda: _show(session, answer))
+    path = f"/v1/orders/{full_id(session.client, OrderAnswer, id_)}"
+    reply = session.client.get(path, NotedOrderWithEventsAnswer)
+    session.print_reply(reply, lambda answer: _show(session, answer))
 
 
 @app.command()
@@ -55,7 +75,7 @@ def show(session: Session, id_: OrderArgument) -> None:
 def retry(session: Session, id_: OrderArgument) -> None:
     """Carry out the failed steps once more."""
     order = _do(session, id_, "retry", "its failed steps are to be done once more")
-    if not session.json and order["driver"] == EXTERNAL and order["state"] == "started":
+    if not session.json and order.driver == EXTERNAL and order.state is OrderState.STARTED:
         _show_done_outside(session, order)
 
 
@@ -96,80 +116,80 @@ def cancel(session: Session, id_: OrderArgument) -> None:
         show_still_degraded(session, order)
 
 
-def _do(
-    session: Session, typed: str, verb: str, said: str, body: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    id_ = full_id(session.client, "orders", typed)
-    answer = session.client.post(f"/v1/orders/{id_}/{verb}", body)
-    session.print_answer(answer, lambda: terminal.echo(f"Order {terminal.short(id_)}: {said}."))
-    return dict(answer["order"])
+def _do(session: Session, typed: str, verb: str, said: str, body: object = None) -> OrderAnswer:
+    id_ = full_id(session.client, OrderAnswer, typed)
+    reply = session.client.post(f"/v1/orders/{id_}/{verb}", OrderWithEventsAnswer, body)
+    session.print_reply(reply, lambda _: terminal.echo(f"Order {terminal.short(id_)}: {said}."))
+    return reply.value.order
 
 
-def _show_list(session: Session, orders: list[dict[str, Any]]) -> None:
-    now = session.client.get("/v1/clock")["now"] if orders else ""
-    rows = (
-        (
-            terminal.short(order["id"]),
-            _action(order),
-            order["machine"] or order["host"],
-            _state(order),
-            formatting.countdown(order["created_at"], now),
-            order["by"],
-            order["why"] or _reasons(order) or order["reason"],
-        )
-        for order in orders
+def _show_list(session: Session, orders: Sequence[OrderAnswer]) -> None:
+    now = session.now()
+    table = terminal.ItemTable[OrderAnswer](
+        columns={
+            "ORDER": lambda order: terminal.short(order.id),
+            "ACTION": _action,
+            "ON": lambda order: order.machine or order.host,
+            "STATE": _state,
+            "ORDERED": lambda order: formatting.countdown(order.created_at, now),
+            "BY": lambda order: order.by,
+            "WHY": lambda order: order.why or _reasons(order) or order.reason,
+        },
+        wraps=("WHY",),
+        spare=("BY", "ORDERED"),
+        empty="No orders: nothing is going to be done.",
     )
-    terminal.table(LIST, rows, empty="No orders: nothing is going to be done.")
+    table.print(orders)
 
 
-def _reasons(order: dict[str, Any]) -> str:
+def _reasons(order: OrderAnswer) -> str:
     """Write what an order waits for, each reason once and whose it is; events are not named by their ids."""
     whose: dict[str, list[str]] = {}
-    for each in order["waiting"]:
-        named = whose.setdefault(each["reason"], [])
-        if not is_guid(each["what"]) and each["what"] not in (*named, order["machine"], order["host"]):
-            named.append(each["what"])
+    for each in order.waiting:
+        named = whose.setdefault(each.reason, [])
+        if not is_guid(each.what) and each.what not in (*named, order.machine, order.host):
+            named.append(each.what)
     return "; ".join(f"{', '.join(named)}: {why}" if named else why for why, named in whose.items())
 
 
-def _show(session: Session, answer: dict[str, Any]) -> None:
-    order = answer["order"]
+def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
+    order = answer.order
     terminal.details(
         [
-            ("order", order["id"]),
-            ("action", f"{_action(order)} on {order['machine'] or order['host']}"),
+            ("order", order.id),
+            ("action", f"{_action(order)} on {order.machine or order.host}"),
             ("state", _state(order)),
-            ("by", order["by"]),
-            ("reason", order["reason"]),
-            *([("done by", "somebody outside, who reports")] if order["driver"] == EXTERNAL else []),
-            *([("emergency", order["emergency"])] if order["emergency"] else []),
-            *([("rollout", order["rollout"])] if order["rollout"] else []),
-            ("ordered", formatting.at(order["created_at"])),
-            ("ended", formatting.at(order["ended_at"])),
-            *([("deadline", formatting.at(order["deadline"]))] if order["deadline"] else []),
-            ("why", order["why"]),
-            ("notice", formatting.notice(order["notice"])),
+            ("by", order.by),
+            ("reason", order.reason),
+            *([("done by", "somebody outside, who reports")] if order.driver == EXTERNAL else []),
+            *([("emergency", order.emergency)] if order.emergency else []),
+            *([("rollout", order.rollout)] if order.rollout else []),
+            ("ordered", order.created_at),
+            ("ended", order.ended_at),
+            *([("deadline", order.deadline)] if order.deadline else []),
+            ("why", order.why),
+            ("notice", formatting.notice(order.notice)),
         ]
     )
-    if order["waiting"]:
+    if order.waiting:
         terminal.echo("\nWaiting:")
-        show_waiting(order)
-    if answer["events"]:
+        show_waiting(order.waiting)
+    if answer.events:
         terminal.echo()
-        terminal.table(EVENTS, (_event(each) for each in answer["events"]), empty="")
-    if order["steps"]:
+        EVENTS.print(answer.events)
+    if order.steps:
         terminal.echo()
-        terminal.table(STEPS, (_step(each) for each in order["steps"]), empty="")
-    if order["state"] == "failed" and order["ended_at"] is None:
-        short = terminal.short(order["id"])
-        again = f"gate order {short} -- COMMAND" if order["driver"] == EXTERNAL else f"order retry {short}"
+        STEPS.print(order.steps)
+    if order.state is OrderState.FAILED and order.ended_at is None:
+        short = terminal.short(order.id)
+        again = f"gate order {short} -- COMMAND" if order.driver == EXTERNAL else f"order retry {short}"
         terminal.echo(f"\n  Try again:  {session.command(again)}")
         terminal.echo(f"  Give it up: {session.command(f'order abandon {short}')}")
 
 
-def _show_done_outside(session: Session, order: dict[str, Any]) -> None:
+def _show_done_outside(session: Session, order: OrderAnswer) -> None:
     """Print how work is done that was retried and is done outside."""
-    short = terminal.short(order["id"])
+    short = terminal.short(order.id)
     terminal.echo(
         "  It is done outside, so nobody begins it by itself, and long silence is a failure. Either"
     )
@@ -178,35 +198,12 @@ def _show_done_outside(session: Session, order: dict[str, Any]) -> None:
     terminal.echo(f"                            {session.command(f'order fail {short}')}")
 
 
-def _state(order: dict[str, Any]) -> str:
+def _state(order: OrderAnswer) -> str:
     """Return the state, and whether a failed order has been abandoned."""
-    if order["state"] != "failed":
-        return str(order["state"])
-    return "failed" if order["ended_at"] is None else "failed, abandoned"
+    if order.state is not OrderState.FAILED:
+        return order.state
+    return "failed" if order.ended_at is None else "failed, abandoned"
 
 
-def _action(order: dict[str, Any]) -> str:
-    return f"maintenance {order['work']}" if order["action"] == "maintenance" else str(order["action"])
-
-
-def _event(event: dict[str, Any]) -> tuple[object, ...]:
-    return (
-        event["id"],
-        event["type"],
-        event["status"],
-        event["resources"],
-        formatting.at(event["not_before"]),
-        formatting.at(event["ended_at"]),
-    )
-
-
-def _step(step: dict[str, Any]) -> tuple[object, ...]:
-    return (
-        step["machine"],
-        step["state"],
-        step["attempt"],
-        step["target"],
-        formatting.at(step["begun_at"]),
-        formatting.at(step["ended_at"]),
-        step["why"],
-    )
+def _action(order: OrderAnswer) -> str:
+    return f"maintenance {order.work}" if order.action is Action.MAINTENANCE else order.action

@@ -5,13 +5,15 @@ import sys
 from forewarn.cli import terminal
 from forewarn.cli.session import Session, with_session
 from forewarn.client.replies import RequestRefused
+from forewarn.wire.answers.service_answers import StatusAnswer
 
 
 @with_session
 def health(session: Session) -> None:
     """Say whether the server works, and whether it can save anything."""
     client = session.client
-    answer = {"healthy": client.get("/healthz"), "ready": client.get("/readyz")}
+    probes = {"healthy": "/healthz", "ready": "/readyz"}
+    answer = {name: client.get(path, StatusAnswer).json for name, path in probes.items()}
     session.print_answer(answer, lambda: terminal.echo(f"{client.url} works, and takes orders."))
 
 

@@ -1,6 +1,6 @@
 """`forewarn project`: show the tenants, and what they have declared."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -9,36 +9,52 @@ from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.options.shared_options import name_argument
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.core.moments import format_span_briefly
+from forewarn.wire.answers.fleet_answers import ProjectAnswer
+from forewarn.wire.answers.rehearsal_answers import (
+    EndedRehearsalAnswer,
+    FaultAnswer,
+    RehearsalAnswer,
+    RehearsingGuestAnswer,
+)
 
 app = noun("Show the tenants, and when maintenance may disturb them.")
 
 ProjectArgument = Annotated[str, name_argument("PROJECT")]
 
-LIST = terminal.TableLayout(
-    columns=("PROJECT", "REHEARSAL", "TIME ZONE", "WINDOWS", "BLACKOUT"), wraps=("WINDOWS", "BLACKOUT")
+LIST = terminal.ItemTable[ProjectAnswer](
+    columns={
+        "PROJECT": lambda project: project.name,
+        "REHEARSAL": lambda project: project.rehearsal,
+        "TIME ZONE": lambda project: project.time_zone,
+        "WINDOWS": lambda project: _windows(project),
+        "BLACKOUT": lambda project: project.blackout,
+    },
+    wraps=("WINDOWS", "BLACKOUT"),
+    empty="No projects.",
 )
-
-GUESTS = terminal.TableLayout(columns=("MACHINE", "POLLS", "SPOILED", "MEETS"))
+GUESTS = terminal.ItemTable[RehearsingGuestAnswer](
+    columns={
+        "MACHINE": lambda guest: guest.machine,
+        "POLLS": lambda guest: guest.polls,
+        "SPOILED": lambda guest: guest.spoiled,
+        "MEETS": lambda guest: guest.meets,
+    },
+    empty="No guests.",
+)
 
 
 @app.command("list")
 @with_session
 def list_(session: Session) -> None:
     """List projects."""
-    answer = session.client.all("projects")
-    rows = (_row(each) for each in answer["projects"])
-    session.print_answer(answer, lambda: terminal.table(LIST, rows, empty="No projects."))
+    session.print_reply(session.client.all(ProjectAnswer), lambda page: LIST.print(page.items))
 
 
 @app.command()
 @with_session
 def show(session: Session, name: ProjectArgument) -> None:
     """Show a project."""
-    answer = session.client.get(f"/v1/projects/{quoted_name('project', name)}")
-    shown = zip(
-        ("name", "rehearsal", "time zone", "windows", "blackout"), _row(answer["project"]), strict=True
-    )
-    session.print_answer(answer, lambda: terminal.details(shown))
+    session.print_reply(session.client.get(_path(name), ProjectAnswer), _show)
 
 
 @app.command()
@@ -49,41 +65,54 @@ def rehearsal(
     end: Annotated[bool, typer.Option("--end", help="End it: guests are answered as ever again.")] = False,
 ) -> None:
     """Show what is rehearsed in a project: who plays it, what guests meet, and what they did."""
-    path = f"/v1/projects/{quoted_name('project', name)}/rehearsal"
-    answer = session.client.call("DELETE" if end else "GET", path)
-    session.print_answer(answer, lambda: _show_rehearsal(answer["rehearsal"], answer.get("called_off")))
+    if end:
+        ended = session.client.call("DELETE", f"{_path(name)}/rehearsal", EndedRehearsalAnswer)
+        session.print_reply(ended, _show_ended)
+    else:
+        session.print_reply(session.client.get(f"{_path(name)}/rehearsal", RehearsalAnswer), _show_rehearsal)
 
 
-def _show_rehearsal(shown: dict[str, Any], called_off: list[str] | None) -> None:
-    if called_off is not None:
-        orders = f" Called off: {formatting.listing(called_off)}." if called_off else ""
-        terminal.echo(f"Ended. All guests are answered as ever.{orders}")
-    faults = [_fault(each) for each in shown["faults"]]
+def _path(name: str) -> str:
+    return f"/v1/projects/{quoted_name('project', name)}"
+
+
+def _show(project: ProjectAnswer) -> None:
     terminal.details(
         [
-            ("scenario", shown["scenario"]),
-            ("by", shown["by"]),
-            ("since", formatting.at(shown["begun_at"])),
-            ("faults", faults),
+            ("name", project.name),
+            ("rehearsal", project.rehearsal),
+            ("time zone", project.time_zone),
+            ("windows", _windows(project)),
+            ("blackout", project.blackout),
         ]
     )
-    rows = (_guest(each) for each in shown["guests"])
-    terminal.table(GUESTS, rows, empty="No guests.")
 
 
-def _guest(guest: dict[str, Any]) -> tuple[object, ...]:
-    return (guest["machine"], guest["polls"], guest["spoiled"], guest["meets"])
+def _show_ended(ended: EndedRehearsalAnswer) -> None:
+    orders = f" Called off: {formatting.listing(ended.called_off)}." if ended.called_off else ""
+    terminal.echo(f"Ended. All guests are answered as ever.{orders}")
+    _show_rehearsal(ended.rehearsal)
 
 
-def _fault(fault: dict[str, Any]) -> str:
-    whose = f" for {', '.join(fault['machines'])}" if fault["machines"] else ""
-    return f"{fault['kind']}{whose}{' (on now)' if fault['on'] else ''}"
+def _show_rehearsal(shown: RehearsalAnswer) -> None:
+    terminal.details(
+        [
+            ("scenario", shown.scenario),
+            ("by", shown.by),
+            ("since", shown.begun_at),
+            ("faults", [_fault(each) for each in shown.faults]),
+        ]
+    )
+    GUESTS.print(shown.guests)
 
 
-def _row(project: dict[str, Any]) -> tuple[object, ...]:
-    windows = [_window(each) for each in project["windows"]]
-    return (project["name"], project["rehearsal"], project["time_zone"], windows, project["blackout"])
+def _fault(fault: FaultAnswer) -> str:
+    whose = f" for {', '.join(fault.machines)}" if fault.machines else ""
+    return f"{fault.kind}{whose}{' (on now)' if fault.on else ''}"
 
 
-def _window(window: dict[str, Any]) -> str:
-    return f"{' '.join(window['days'])} {window['start']} for {format_span_briefly(window['length'])}"
+def _windows(project: ProjectAnswer) -> list[str]:
+    return [
+        f"{' '.join(window.days)} {window.start} for {format_span_briefly(window.length)}"
+        for window in project.windows
+    ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forewarn.cli import terminal
+from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.session import Session, with_session
 from forewarn.client.replies import ADVICE, ServerUnreachable
 from forewarn.core.moments import parse_span
@@ -15,16 +16,12 @@ if TYPE_CHECKING:
     from forewarn.rehearsal.rehearse import RehearsalRequest
     from forewarn.rehearsal.scenario import Scenario
 
-Name = Annotated[
-    str | None,
-    typer.Argument(metavar="SCENARIO", help="A file, or a name that --list shows.", show_default=False),
-]
+Name = Annotated[str | None, typer.Argument(metavar="SCENARIO", help="A file, or a name that --list shows.")]
 Command = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[-- COMMAND...]",
         help="Run as the guest of each machine concerned; {endpoint} and {machine} are filled in.",
-        show_default=False,
     ),
 ]
 Listing = Annotated[bool, typer.Option("--list", help="Show the scenarios that come with forewarn.")]
@@ -34,7 +31,6 @@ Speed = Annotated[
         metavar="N",
         min=0.001,
         help="Let time run N times as fast, whatever the scenario says; 1 is real time.",
-        show_default=False,
     ),
 ]
 Wait = Annotated[
@@ -50,16 +46,10 @@ Players = Annotated[
         "--machine",
         metavar="ROLE=NAME",
         help="On a running server: the machine that plays one of the scenario's, if it has another name.",
-        show_default=False,
     ),
 ]
 UrlFile = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the endpoints to a file, as JSON, once they answer.",
-        show_default=False,
-    ),
+    str | None, typer.Option(metavar="FILE", help="Write the endpoints to a file, as JSON, once they answer.")
 ]
 
 
@@ -86,7 +76,7 @@ def rehearse(
         raise typer.BadParameter("expected a file, or a name that --list shows", param_hint="SCENARIO")
     running = bool(session.server or session.project)
     _check_usage(running=running, command=command, machine=machine, url_file=client_url_file)
-    request = _installed_request()(
+    request: RehearsalRequest = installed("forewarn.rehearsal.rehearse").RehearsalRequest(
         scenario=_scenario(scenario, command or [], speed),
         wait=_duration(wait),
         project=session.project,
@@ -162,19 +152,6 @@ def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
         terminal.print_error(str(error))
         raise typer.Exit(2) from None
     return with_command(found, command) if command else found
-
-
-def _installed_request() -> "type[RehearsalRequest]":
-    """Import what plays scenarios, which is part of the server."""
-    try:
-        from forewarn.rehearsal.rehearse import RehearsalRequest
-    except ModuleNotFoundError as error:
-        terminal.print_error(
-            f"the server is not installed ({error.name} is missing)\n"
-            "Install it with `pip install 'forewarn[server]'`."
-        )
-        raise typer.Exit(1) from None
-    return RehearsalRequest
 
 
 def _rehearse(session: Session, request: "RehearsalRequest", *, running: bool, url_file: Path | None) -> None:

@@ -6,12 +6,13 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.rollout_follow import follow
-from forewarn.cli.id_lookup import find_by_prefix
+from forewarn.cli.id_lookup import find_by_prefix, id_of
 from forewarn.cli.options.rollout_options import with_rollout
 from forewarn.cli.options.shared_options import Reason
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views import rollout_view
 from forewarn.client.replies import RequestRefused
+from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.guid import is_guid
 
 app = noun("Roll maintenance over hosts in waves; pause, resume or abort it.")
@@ -34,8 +35,8 @@ Id = Annotated[
 @with_rollout
 def plan(session: Session, body: dict[str, Any]) -> None:
     """Show the whole plan, wave by wave with times; nothing happens."""
-    answer = session.client.post("/v1/rollouts", body | {"dry_run": True})
-    session.print_answer(answer, lambda: rollout_view.show_plan(answer["rollout"]))
+    reply = session.client.post("/v1/rollouts", RolloutAnswer, body | {"dry_run": True})
+    session.print_reply(reply, rollout_view.show_plan)
 
 
 @app.command()
@@ -43,34 +44,33 @@ def plan(session: Session, body: dict[str, Any]) -> None:
 @with_rollout
 def start(session: Session, body: dict[str, Any], detach: Detach = False) -> None:
     """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
-    answer = session.client.post("/v1/rollouts", body)
+    reply = session.client.post("/v1/rollouts", RolloutAnswer, body)
     if detach or session.json:
-        session.print_answer(answer, lambda: rollout_view.show_started(session, answer["rollout"]))
+        session.print_reply(reply, lambda rollout: rollout_view.show_started(session, rollout))
         return
-    for warning in answer["rollout"]["warnings"]:
+    rollout = reply.value
+    for warning in rollout.warnings:
         terminal.echo(f"Warning: {warning}")
-    follow(session, answer["rollout"]["id"])
+    follow(session, id_of(rollout))
 
 
 @app.command("list")
 @with_session
 def list_(session: Session) -> None:
     """List rollouts, newest first."""
-    answer = session.client.all("rollouts")
-    rows = [rollout_view.row(each) for each in answer["rollouts"]]
-    session.print_answer(answer, lambda: terminal.table(rollout_view.LIST, rows, empty="No rollouts."))
+    session.print_reply(session.client.all(RolloutAnswer), lambda page: rollout_view.LIST.print(page.items))
 
 
 @app.command()
 @with_session
 def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
     """Show a rollout: its waves, and what it waits for."""
-    meant = _meant(session, id_, "show")["id"]
+    meant, _ = _meant(session, id_, "show")
     if follow_:
         follow(session, meant)
         return
-    answer = session.client.get(f"/v1/rollouts/{meant}", expected=True)
-    session.print_answer(answer, lambda: rollout_view.show(answer["rollout"]))
+    reply = session.client.get(f"/v1/rollouts/{meant}", RolloutAnswer, expected=True)
+    session.print_reply(reply, rollout_view.show)
 
 
 @app.command()
@@ -110,34 +110,41 @@ OUTCOMES = {
 }
 
 
-def _meant(session: Session, typed: str | None, verb: str) -> dict[str, Any]:
-    """Find the rollout that is meant; of one whose whole id was typed nothing more is known.
+def _meant(session: Session, typed: str | None, verb: str) -> tuple[str, int | None]:
+    """Find the id of the rollout that is meant and, unless its whole id was typed, the version looked at.
 
     If none is open, the one that ended last can still be shown.
     """
-    if typed is not None:
-        return {"id": typed.upper()} if is_guid(typed) else find_by_prefix(session.client, "rollouts", typed)
-    listed = session.client.all("rollouts", open=True)["rollouts"]
+    if typed is not None and is_guid(typed):
+        return typed.upper(), None
+    rollout = (
+        _listed(session, verb) if typed is None else find_by_prefix(session.client, RolloutAnswer, typed)
+    )
+    return id_of(rollout), rollout.version
+
+
+def _listed(session: Session, verb: str) -> RolloutAnswer:
+    listed = session.client.all(RolloutAnswer, open=True).value.items
     fitting = [each for each in listed if formatting.rollout_state(each) in FITTING[verb]]
     # Of the only one the server says best why it cannot be.
     meant = fitting or (listed if len(listed) == 1 else [])
     if not listed and verb == "show":
-        meant = session.client.get("/v1/rollouts", limit=1)["rollouts"]
+        meant = session.client.page(RolloutAnswer, limit=1).value.items
     if len(meant) == 1:
-        return dict(meant[0])
+        return meant[0]
     open_ = "Several rollouts are open" if listed else "No rollout is open"
     which = f", and none of them is {' or '.join(FITTING[verb])}" if listed and not fitting else ""
     raise RequestRefused(f"{open_}{which}: say which (`forewarn rollout list` shows them).")
 
 
 def _do(session: Session, typed: str | None, verb: str, reason: str | None) -> None:
-    meant = _meant(session, typed, verb)
-    id_ = meant["id"]
+    id_, version = _meant(session, typed, verb)
     # Only the version that was looked at: another may have been made of it meanwhile.
-    seen = {"version": meant["version"]} if "version" in meant else {}
-    body = seen | ({"reason": reason} if reason else {})
-    answer = session.client.post(f"/v1/rollouts/{id_}/{verb}", body)
-    state = formatting.rollout_state(answer["rollout"])
+    given = {"version": version, "reason": reason or None}
+    body = {key: value for key, value in given.items() if value is not None}
+    reply = session.client.post(f"/v1/rollouts/{id_}/{verb}", RolloutAnswer, body)
+    rollout = reply.value
+    state = formatting.rollout_state(rollout)
     if verb == "resume" and state == "paused":
-        raise RequestRefused(f"Rollout {terminal.short(id_)} is paused again: {answer['rollout']['why']}")
-    session.print_answer(answer, lambda: terminal.echo(f"Rollout {terminal.short(id_)}: {OUTCOMES[state]}."))
+        raise RequestRefused(f"Rollout {terminal.short(id_)} is paused again: {rollout.why}")
+    session.print_reply(reply, lambda _: terminal.echo(f"Rollout {terminal.short(id_)}: {OUTCOMES[state]}."))

@@ -13,48 +13,33 @@ from forewarn.cli.session import Json, Session
 Database = Annotated[
     str | None,
     typer.Option(
-        metavar="URL",
-        help="sqlite:///FILE or postgresql://…; else a file in the working directory.",
-        show_default=False,
+        metavar="URL", help="sqlite:///FILE or postgresql://…; else a file in the working directory."
     ),
 ]
 
 
 def serve(
-    config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Settings in TOML.", show_default=False)
-    ] = None,
-    fleet: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A fleet to apply, if it is new.", show_default=False),
-    ] = None,
+    config: Annotated[str | None, typer.Option(metavar="FILE", help="Settings in TOML.")] = None,
+    fleet: Annotated[str | None, typer.Option(metavar="FILE", help="A fleet to apply, if it is new.")] = None,
     database: Database = None,
     guest: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="HOST:PORT",
-            help="Where guests are answered; may be repeated. Else 127.0.0.1:8169.",
-            show_default=False,
+            metavar="HOST:PORT", help="Where guests are answered; may be repeated. Else 127.0.0.1:8169."
         ),
     ] = None,
     operator: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Where operators are. Else 127.0.0.1:8170.", show_default=False
-        ),
+        str | None, typer.Option(metavar="HOST:PORT", help="Where operators are. Else 127.0.0.1:8170.")
     ] = None,
     clock: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CLOCK", help="system, manual, or xN to run N times as fast.", show_default=False
-        ),
+        str | None, typer.Option(metavar="CLOCK", help="system, manual, or xN to run N times as fast.")
     ] = None,
 ) -> None:
     """Run the service."""
     from forewarn.core.errors import ForewarnError
 
     gc.disable()  # until it answers
-    program = installed("serve")
+    program = installed("forewarn.server.serve")
     try:
         program.serve(
             {
@@ -72,14 +57,14 @@ def serve(
 
 def backup(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)],
+    file: Annotated[str, typer.Argument(metavar="FILE")],
     database: Database = None,
     json: Json = None,
 ) -> None:
     """Copy the store to a file, also while a server runs on it."""
     from forewarn.core.errors import ForewarnError
 
-    program = installed("serve")
+    program = installed("forewarn.server.serve")
     try:
         webhooks = program.backup(database, file)
     except ForewarnError as error:
@@ -95,10 +80,10 @@ def backup(
         )
 
 
-def installed(part: str) -> ModuleType:
-    """Load a part of the server, which may not be installed."""
+def installed(module: str) -> ModuleType:
+    """Import what needs the server, which may not be installed."""
     try:
-        return import_module(f"forewarn.server.{part}")
+        return import_module(module)
     except ModuleNotFoundError as error:
         terminal.print_error(
             f"the server is not installed ({error.name} is missing)\n"

@@ -12,7 +12,8 @@ from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.options.shared_options import name_argument, seconds
 from forewarn.cli.session import BAD_REQUEST, Session, noun, with_session
-from forewarn.client.replies import RequestRefused
+from forewarn.client.replies import RequestRefused, reply_of, reply_of_page
+from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
 app = noun("Say who may do what: make, list and revoke tokens.")
 
@@ -21,13 +22,22 @@ Database = Annotated[
     typer.Option(
         metavar="URL",
         help="Work on the store itself, as for the first token: sqlite:///FILE or postgresql://…",
-        show_default=False,
     ),
 ]
 Name = Annotated[str, name_argument("NAME")]
 
-LIST = terminal.TableLayout(
-    columns=("TOKEN", "ROLE", "PROJECT", "STATE", "MADE", "BY", "EXPIRES"), spare=("BY", "MADE")
+LIST = terminal.ItemTable[TokenAnswer](
+    columns={
+        "TOKEN": lambda token: token.name,
+        "ROLE": lambda token: token.role,
+        "PROJECT": lambda token: token.project,
+        "STATE": lambda token: "revoked" if token.revoked_at else "in force",
+        "MADE": lambda token: token.created_at,
+        "BY": lambda token: token.created_by,
+        "EXPIRES": lambda token: token.expires_at,
+    },
+    spare=("BY", "MADE"),
+    empty="No tokens: whoever reaches the server on its own machine may do everything.",
 )
 
 
@@ -48,10 +58,11 @@ def create(
     given = {"name": name, "role": role, "project": session.project, "expires_seconds": life}
     body = {key: value for key, value in given.items() if value is not None}
     if database is None:
-        answer = session.client.post("/v1/tokens", body)
+        reply = session.client.post("/v1/tokens", NewTokenAnswer, body)
     else:
-        answer = _on_store(lambda store: store.create(database, _grant(body), say=_print_beside))
-    session.print_answer(answer, lambda: _show_new(answer))
+        made = _on_store(lambda store: store.create(database, _grant(body), say=_print_beside))
+        reply = reply_of(made, NewTokenAnswer, url=database)
+    session.print_reply(reply, _show_new)
 
 
 @app.command("list")
@@ -59,10 +70,10 @@ def create(
 def list_(session: Session, database: Database = None) -> None:
     """List tokens, revoked ones too."""
     if database is None:
-        answer = session.client.all("tokens")
+        reply = session.client.all(TokenAnswer)
     else:
-        answer = _on_store(lambda store: store.list_all(database))
-    session.print_answer(answer, lambda: _show_list(answer["tokens"]))
+        reply = reply_of_page(_on_store(lambda store: store.list_all(database)), TokenAnswer, url=database)
+    session.print_reply(reply, lambda page: LIST.print(page.items))
 
 
 @app.command()
@@ -70,17 +81,18 @@ def list_(session: Session, database: Database = None) -> None:
 def revoke(session: Session, name: Name, database: Database = None) -> None:
     """End a token at once."""
     if database is None:
-        answer = session.client.post(f"/v1/tokens/{quoted_name('token', name)}/revoke")
+        reply = session.client.post(f"/v1/tokens/{quoted_name('token', name)}/revoke", RevokedTokenAnswer)
     else:
-        answer = _on_store(lambda store: store.revoke(database, name))
-    session.print_answer(answer, lambda: _show_revoked(answer))
+        revoked = _on_store(lambda store: store.revoke(database, name))
+        reply = reply_of(revoked, RevokedTokenAnswer, url=database)
+    session.print_reply(reply, _show_revoked)
 
 
 def _on_store(work: Callable[[ModuleType], dict[str, Any]]) -> dict[str, Any]:
     from forewarn.core.errors import ForewarnError, Invalid
 
     try:
-        return work(installed("local_tokens"))
+        return work(installed("forewarn.server.local_tokens"))
     except ForewarnError as error:
         raise RequestRefused(str(error), status=BAD_REQUEST if isinstance(error, Invalid) else None) from None
 
@@ -111,36 +123,18 @@ def _print_beside(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _show_new(answer: dict[str, Any]) -> None:
-    token = answer["token"]
-    of = f" of {token['project']}" if token["project"] else ""
-    until = f", until {formatting.at(token['expires_at'])}" if token["expires_at"] else ""
+def _show_new(answer: NewTokenAnswer) -> None:
+    token = answer.token
+    of = f" of {token.project}" if token.project else ""
+    until = f", until {formatting.utc(token.expires_at)}" if token.expires_at else ""
     _print_beside(
-        f"Token {token['name']} ({token['role']}{of}{until}) is made. Its secret is shown only now;\n"
+        f"Token {token.name} ({token.role}{of}{until}) is made. Its secret is shown only now;\n"
         "whoever has it sets FOREWARN_TOKEN to it:"
     )
-    terminal.echo(answer["secret"])
+    terminal.echo(answer.secret)
 
 
-def _show_revoked(answer: dict[str, Any]) -> None:
-    terminal.echo(f"Token {answer['token']['name']} is revoked.")
-    for warning in answer["warnings"]:
+def _show_revoked(answer: RevokedTokenAnswer) -> None:
+    terminal.echo(f"Token {answer.token.name} is revoked.")
+    for warning in answer.warnings:
         terminal.print_error(warning)
-
-
-def _show_list(tokens: list[dict[str, Any]]) -> None:
-    rows = (
-        (
-            token["name"],
-            token["role"],
-            token["project"],
-            "revoked" if token["revoked_at"] else "in force",
-            formatting.at(token["created_at"]),
-            token["created_by"],
-            formatting.at(token["expires_at"]),
-        )
-        for token in tokens
-    )
-    terminal.table(
-        LIST, rows, empty="No tokens: whoever reaches the server on its own machine may do everything."
-    )

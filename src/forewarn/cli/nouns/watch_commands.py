@@ -49,13 +49,18 @@ def watch(session: Session, group: Group = None, host: Host = None, once: Once =
 
 def _follow(session: Session, copy: FleetCopy) -> None:
     with ChangeStream(session.client, project=session.project) as changes:
-        current = Refresher(changes, load=copy.load, take=copy.take, rest=lambda: _refresh_time(copy))
+        current = Refresher(
+            changes,
+            load=copy.load,
+            take=lambda records: copy.take([record.value for record in records]),
+            rest=lambda: _refresh_time(copy),
+        )
         if session.json:
-            _print_changes(copy, current, lambda record: json.dumps(record, ensure_ascii=False))
+            _print_changes(copy, current, lambda record: json.dumps(record.json, ensure_ascii=False))
         elif terminal.is_terminal():
             _draw(copy, current)
         else:
-            _print_changes(copy, current, history_lines.line)
+            _print_changes(copy, current, lambda record: history_lines.write_record(record.value))
 
 
 def _print_changes(copy: FleetCopy, current: Refresher, written: Callable[[Record], str]) -> None:
@@ -65,7 +70,7 @@ def _print_changes(copy: FleetCopy, current: Refresher, written: Callable[[Recor
         records = current.wait(REDRAWN_EVERY)
         outages.note()
         for record in records:
-            if copy.concerns(record):
+            if copy.concerns(record.value):
                 terminal.echo(written(record))
 
 
@@ -86,7 +91,7 @@ def _draw(copy: FleetCopy, current: Refresher) -> None:
 
 
 def _refresh_time(copy: FleetCopy) -> None:
-    if copy.time is None or copy.time.old:
+    if copy.time.old:
         copy.read_time()
 
 
@@ -102,12 +107,13 @@ def _print(copy: FleetCopy) -> None:
 
 
 def _as_json(copy: FleetCopy) -> dict[str, Any]:
-    now = copy.time.at_present().isoformat() if copy.time else None
-    return {
-        "now": now,
+    from forewarn.wire.answers.coding import ANSWERS
+
+    shown = {
         "machines": list(copy.machines.values()),
         "hosts": copy.hosts,
         "events": copy.events,
         "holds": copy.holds,
         "rollouts": copy.rollouts,
     }
+    return {"now": copy.time.at_present().isoformat(), **ANSWERS.write(shown)}

@@ -1,19 +1,20 @@
 """`forewarn webhook`: where records are pushed to."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from forewarn.cli import formatting, terminal
+from forewarn.cli import terminal
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.shared_options import id_argument
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.client.replies import RequestRefused
 from forewarn.core.moments import format_span_briefly
+from forewarn.wire.answers.webhook_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
 
 app = noun("Push records to an address as they happen; see what is stuck.")
 
-Url = Annotated[str, typer.Argument(metavar="URL", help="http://… or https://…", show_default=False)]
+Url = Annotated[str, typer.Argument(metavar="URL", help="http://… or https://…")]
 Id = Annotated[str, id_argument("WEBHOOK")]
 Kinds = Annotated[
     list[str] | None,
@@ -24,10 +25,20 @@ Secret = Annotated[
     typer.Option("--secret", metavar="TEXT", help="What signs the calls, as whsec_…; left out: made."),
 ]
 
-LIST = terminal.TableLayout(
-    columns=("WEBHOOK", "URL", "PROJECT", "KINDS", "BEHIND", "FAILING SINCE", "NEXT TRY", "ERROR"),
+LIST = terminal.ItemTable[WebhookAnswer](
+    columns={
+        "WEBHOOK": lambda webhook: terminal.short(webhook.id),
+        "URL": lambda webhook: webhook.url,
+        "PROJECT": lambda webhook: webhook.project,
+        "KINDS": lambda webhook: webhook.kinds,
+        "BEHIND": lambda webhook: webhook.behind,
+        "FAILING SINCE": lambda webhook: webhook.failing_since,
+        "NEXT TRY": lambda webhook: _next_try(webhook),
+        "ERROR": lambda webhook: webhook.error,
+    },
     wraps=("KINDS", "ERROR"),
     spare=("KINDS", "PROJECT", "NEXT TRY"),
+    empty="No webhooks: nothing is pushed.",
 )
 
 
@@ -35,75 +46,59 @@ LIST = terminal.TableLayout(
 @with_session
 def add(session: Session, url: Url, kind: Kinds = None, secret: Secret = None) -> None:
     """Push records to an address from now on; --project pushes only those of a project."""
-    body = {"url": url, "kinds": kind or [], **session.scope}
-    answer = session.client.post("/v1/webhooks", {**body, "secret": secret} if secret else body)
-    session.print_answer(answer, lambda: _show_added(session, answer))
+    body = {"url": url, "kinds": kind or [], **session.scope, **({"secret": secret} if secret else {})}
+    reply = session.client.post("/v1/webhooks", NewWebhookAnswer, body)
+    session.print_reply(reply, lambda added: _show_added(session, added))
 
 
 @app.command("list")
 @with_session
 def list_(session: Session) -> None:
     """List webhooks, with what is stuck and why."""
-    answer = session.client.all("webhooks", **session.scope)
-    rows = (_row(each) for each in answer["webhooks"])
-    session.print_answer(answer, lambda: terminal.table(LIST, rows, empty="No webhooks: nothing is pushed."))
+    reply = session.client.all(WebhookAnswer, **session.scope)
+    session.print_reply(reply, lambda page: LIST.print(page.items))
 
 
 @app.command()
 @with_session
 def show(session: Session, id_: Id) -> None:
     """Show a webhook, with what is stuck and why."""
-    answer = session.client.get(f"/v1/webhooks/{full_id(session.client, 'webhooks', id_)}")
-    session.print_answer(answer, lambda: _show(answer["webhook"]))
+    session.print_reply(session.client.get(_path(session, id_), WebhookAnswer), _show)
 
 
 @app.command()
 @with_session
 def remove(session: Session, id_: Id) -> None:
     """Push nothing to an address any more."""
-    answer = session.client.call("DELETE", f"/v1/webhooks/{full_id(session.client, 'webhooks', id_)}")
-    said = f"Nothing is pushed to {answer['webhook']['url']} any more."
-    session.print_answer(answer, lambda: terminal.echo(said))
+    reply = session.client.call("DELETE", _path(session, id_), WebhookAnswer)
+    session.print_reply(reply, lambda removed: terminal.echo(f"Nothing is pushed to {removed.url} any more."))
 
 
 @app.command()
 @with_session
 def test(session: Session, id_: Id) -> None:
     """Call a webhook now, and say what came of it."""
-    answer = session.client.post(f"/v1/webhooks/{full_id(session.client, 'webhooks', id_)}/test")
-    if not answer["delivered"]:
-        raise RequestRefused(f"the call was not taken: {answer['error']}")
-    session.print_answer(answer, lambda: terminal.echo("The call was taken."))
+    reply = session.client.post(f"{_path(session, id_)}/test", TrialAnswer)
+    if not reply.value.delivered:
+        raise RequestRefused(f"the call was not taken: {reply.value.error}")
+    session.print_reply(reply, lambda _: terminal.echo("The call was taken."))
 
 
-def _show(webhook: dict[str, Any]) -> None:
-    wait = webhook["next_try_seconds"]
-    told = {
-        "created_at": formatting.at(webhook["created_at"]),
-        "failing_since": formatting.at(webhook["failing_since"]),
-        "next_try_seconds": None if wait is None else f"in {format_span_briefly(wait)}",
-    }
-    shown = {**webhook, **told}
-    terminal.details((key.removesuffix("_seconds").replace("_", " "), value) for key, value in shown.items())
+def _path(session: Session, typed: str) -> str:
+    return f"/v1/webhooks/{full_id(session.client, WebhookAnswer, typed)}"
 
 
-def _show_added(session: Session, answer: dict[str, Any]) -> None:
-    webhook = answer["webhook"]
-    short = terminal.short(webhook["id"])
-    terminal.echo(f"Records are pushed to {webhook['url']} from now on (webhook {short}).")
-    terminal.echo(f"  Signed with: {answer['secret']}   (shown this once)")
+def _show(webhook: WebhookAnswer) -> None:
+    terminal.details_of(webhook, next_try_seconds=_next_try(webhook))
+
+
+def _next_try(webhook: WebhookAnswer) -> str | None:
+    wait = webhook.next_try_seconds
+    return None if wait is None else f"in {format_span_briefly(wait)}"
+
+
+def _show_added(session: Session, added: NewWebhookAnswer) -> None:
+    short = terminal.short(added.webhook.id)
+    terminal.echo(f"Records are pushed to {added.webhook.url} from now on (webhook {short}).")
+    terminal.echo(f"  Signed with: {added.secret}   (shown this once)")
     terminal.echo(f"  Try it out:  {session.command(f'webhook test {short}')}")
-
-
-def _row(webhook: dict[str, Any]) -> tuple[object, ...]:
-    wait = webhook["next_try_seconds"]
-    return (
-        terminal.short(webhook["id"]),
-        webhook["url"],
-        webhook["project"],
-        webhook["kinds"],
-        webhook["behind"],
-        formatting.at(webhook["failing_since"]),
-        None if wait is None else f"in {format_span_briefly(wait)}",
-        webhook["error"],
-    )

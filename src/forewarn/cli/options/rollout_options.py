@@ -18,8 +18,7 @@ Hosts = Annotated[
 ]
 All = Annotated[bool, typer.Option("--all", help="All hosts that have not failed.")]
 Action = Annotated[
-    Literal["freeze", "reboot", "redeploy"],
-    typer.Option("--action", help="What is done to their machines."),
+    Literal["freeze", "reboot", "redeploy"], typer.Option("--action", help="What is done to their machines.")
 ]
 AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
 Gap = Annotated[str, typer.Option("--gap", metavar="DURATION", help="Between two waves, as 10m.")]

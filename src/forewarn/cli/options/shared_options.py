@@ -17,9 +17,7 @@ Deadline = Annotated[
 Takes = Annotated[
     str | None,
     typer.Option(
-        "--takes",
-        metavar="DURATION",
-        help="How long a host is expected to take, where windows bind it.",
+        "--takes", metavar="DURATION", help="How long a host is expected to take, where windows bind it."
     ),
 ]
 Heartbeat = Annotated[
@@ -33,12 +31,12 @@ Heartbeat = Annotated[
 def name_argument(metavar: str, completed_by: str | None = None) -> Any:
     """Make the argument that names one thing; the shell completes it by a list of the server."""
     completion = names(completed_by) if completed_by else None
-    return typer.Argument(metavar=metavar, show_default=False, autocompletion=completion)
+    return typer.Argument(metavar=metavar, autocompletion=completion)
 
 
 def id_argument(metavar: str) -> Any:
     """Make the argument that is the id of one thing."""
-    return typer.Argument(metavar=metavar, help="Its id, or how it begins.", show_default=False)
+    return typer.Argument(metavar=metavar, help="Its id, or how it begins.")
 
 
 HostArgument = Annotated[str, name_argument("HOST", "hosts")]

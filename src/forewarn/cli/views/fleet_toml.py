@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from forewarn.core.model.declaration import MachineSpec
@@ -16,7 +17,7 @@ _POLICY = write_policy(GroupPolicy())
 _MACHINE = write_machine(MachineSpec(name=MachineName("")))
 
 
-def fleet_file(fleet: dict[str, Any]) -> str:
+def fleet_file(fleet: Mapping[str, Any]) -> str:
     """Write a fleet file."""
     parts = [
         _table(f"[projects.{_key(name)}]", _project(project)) for name, project in fleet["projects"].items()

@@ -14,6 +14,7 @@ from forewarn.cli import terminal
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import PAGE, RequestRefused
+from forewarn.wire.answers.record_answers import RecordsAnswer
 
 COLUMNS = (
     *("number", "at", "kind", "project", "group", "host"),
@@ -50,7 +51,7 @@ def export(
 def _pages(client: OperatorClient, above: int, wanted: dict[str, Any]) -> Iterator[list[Record]]:
     begin = above
     while True:
-        page = client.get("/v1/history", above=above, limit=PAGE, **wanted)
+        page = client.get("/v1/history", RecordsAnswer, above=above, limit=PAGE, **wanted).json
         # Said of the first page: the others may begin among what is left of the old ones.
         if above == begin and page["missing_up_to"] is not None:
             gone = f"records after {above} and up to {page['missing_up_to']}"

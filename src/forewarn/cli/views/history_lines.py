@@ -1,57 +1,67 @@
 """Records of the history as people see them: rows of a list, or a line each."""
 
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from forewarn.cli import formatting, terminal
+from forewarn.core.words import Kind
+from forewarn.wire.answers.record_answers import RecordAnswer
 
-CLOCK_ADVANCED = "clock-advanced"
 
-LIST = terminal.TableLayout(
-    columns=("NUMBER", "AT", "WHAT", "ON", "EVENT", "ORDER", "BY", "WHY"),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryLine:
+    """A record; of turns of the clock in a row by one person, the newest: a rehearsal turns it often."""
+
+    record: RecordAnswer
+    times: int = 1
+    first: RecordAnswer | None = None  # the turn that the row began with
+
+    @property
+    def reason(self) -> str | None:
+        """The reason that is shown."""
+        if self.first is None:
+            return self.record.reason
+        return f"{self.times} times from {formatting.utc(self.first.at)} on, the last {self.record.reason}"
+
+
+LIST = terminal.ItemTable[HistoryLine](
+    columns={
+        "NUMBER": lambda line: line.record.number,
+        "AT": lambda line: line.record.at,
+        "WHAT": lambda line: line.record.kind,
+        "ON": lambda line: _about(line.record),
+        "EVENT": lambda line: terminal.short(line.record.event),
+        "ORDER": lambda line: terminal.short(line.record.order),
+        "BY": lambda line: line.record.by,
+        "WHY": lambda line: line.reason,
+    },
     wraps=("WHY",),
     spare=("NUMBER", "BY", "ORDER", "EVENT"),
+    empty="Nothing has happened.",
 )
 
 
-def folded(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make one of turns of the clock in a row by the same person: a rehearsal turns it every moment.
-
-    The newest of them is kept, with the moment from which on it was turned, and how often.
-    """
-    lines: list[dict[str, Any]] = []
+def folded(records: Iterable[RecordAnswer], lines: Iterable[HistoryLine] = ()) -> list[HistoryLine]:
+    """Add records to lines, newest first; turns of the clock in a row become one line."""
+    found = list(lines)
     for record in records:
-        newer = lines[-1] if lines else None
-        if newer is None or not _is_same_turning(newer, record):
-            lines.append(record)
-            continue
-        times = newer.get("turns", 1) + record.get("turns", 1)
-        last = newer.get("last", newer["reason"])
-        said = f"{times} times from {formatting.at(record['at'])} on, the last {last}"
-        lines[-1] = {**newer, "turns": times, "last": last, "reason": said}
-    return lines
+        if found and _is_same_turning(found[-1].record, record):
+            found[-1] = replace(found[-1], times=found[-1].times + 1, first=record)
+        else:
+            found.append(HistoryLine(record=record))
+    return found
 
 
-def _is_same_turning(newer: dict[str, Any], record: dict[str, Any]) -> bool:
-    return {newer["kind"], record["kind"]} == {CLOCK_ADVANCED} and newer["by"] == record["by"]
+def _is_same_turning(newer: RecordAnswer, record: RecordAnswer) -> bool:
+    return newer.kind == record.kind == Kind.CLOCK_ADVANCED and newer.by == record.by
 
 
-def row(record: dict[str, Any]) -> tuple[object, ...]:
-    """Make a record a row of the list."""
-    return (
-        record["number"],
-        formatting.at(record["at"]),
-        record["kind"],
-        record["machine"] or record["host"] or record["group"],
-        terminal.short(record["event"]),
-        terminal.short(record["order"]),
-        record["by"],
-        record["reason"],
-    )
-
-
-def line(record: dict[str, Any]) -> str:
+def write_record(record: RecordAnswer) -> str:
     """Write a record as one line."""
-    about = record["machine"] or record["host"] or record["group"] or ""
-    by = f"by {record['by']}" if record["by"] else ""
-    said = (formatting.at(record["at"]), f"{record['kind']:16}", about, record["reason"], by)
+    by = f"by {record.by}" if record.by else ""
+    said = (formatting.utc(record.at), f"{record.kind:16}", _about(record), record.reason, by)
     return "  ".join(part for part in said if part)
+
+
+def _about(record: RecordAnswer) -> str | None:
+    return record.machine or record.host or record.group
