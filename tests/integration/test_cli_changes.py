@@ -22,7 +22,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service = Service(sqlite_url(tmp_path))
     service.apply(sample())
     yield service
-    service.records.close()
+    service.recent.close()
     service.close()
 
 
@@ -58,7 +58,7 @@ def test_records_come_as_they_happen(service: Service) -> None:
         OperatorClient(url).post("/v1/machines/web-0/freeze")
         first, *_ = until(lambda: came(changes), what="records")
         assert first.value.kind == "order-placed"
-        service.records.close()
+        service.recent.close()
 
 
 def test_where_the_stream_is_refused_it_asks(service: Service) -> None:
@@ -81,7 +81,7 @@ def test_trouble_of_the_server_is_waited_out(service: Service) -> None:
         refusing.status = 0
         opened(changes)
         assert changes.link is LinkState.LIVE
-        service.records.close()
+        service.recent.close()
 
 
 def test_any_other_refusal_comes_through(service: Service) -> None:
@@ -110,7 +110,7 @@ def test_what_could_not_be_read_is_read_again(service: Service) -> None:
         assert current.link is LinkState.LOST
         until(lambda: current.wait(0.2) or current.link is LinkState.LIVE, what="the second try")
         assert len(tries) == 2
-        service.records.close()
+        service.recent.close()
 
 
 def test_a_block_that_was_cut_off_is_none() -> None:
