@@ -11,6 +11,7 @@ from forewarn.cli.following.change_stream import ChangeStream, LinkState, Record
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 from forewarn.core.words import Action
+from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
 from tests.harness import Service
 from tests.process import until
 from tests.served import app_of, sample, serving
@@ -55,7 +56,7 @@ def test_records_come_as_they_happen(service: Service) -> None:
     with serving(app) as url, ChangeStream(OperatorClient(url)) as changes:
         opened(changes)
         assert changes.link is LinkState.LIVE
-        OperatorClient(url).post("/v1/machines/web-0/freeze")
+        OperatorClient(url).post("/v1/machines/web-0/freeze", OrderOnMachineAnswer)
         first, *_ = until(lambda: came(changes), what="records")
         assert first.value.kind == "order-placed"
         service.recent.close()

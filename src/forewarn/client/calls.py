@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from forewarn.client.replies import (
     FIRST_ERROR,
@@ -58,25 +58,14 @@ class OperatorClient:
         with self._connection() as again._kept:
             yield again
 
-    @overload
-    def get(self, path: str, answer: type[A], **params: Any) -> Reply[A]: ...
-    @overload
-    def get(self, path: str, **params: Any) -> Json: ...
-    def get(self, path: str, answer: Any = None, **params: Any) -> Any:
+    def get(self, path: str, answer: type[A], **params: Any) -> Reply[A]:
         """Ask for something."""
         return self.call("GET", path, answer, params=params)
 
-    @overload
-    def post(self, path: str, answer: type[A], body: object = None, **params: Any) -> Reply[A]: ...
-    @overload
-    def post(self, path: str, answer: Json | None = None, **params: Any) -> Json: ...
-    def post(self, path: str, answer: Any = None, body: object = None, **params: Any) -> Any:
+    def post(self, path: str, answer: type[A], body: object = None, **params: Any) -> Reply[A]:
         """Order something."""
-        if not isinstance(answer, type):
-            return self._send("POST", path, body=answer, params=params)
         return self.call("POST", path, answer, body=body, params=params)
 
-    @overload
     def call(
         self,
         method: str,
@@ -85,44 +74,24 @@ class OperatorClient:
         *,
         body: object = None,
         params: Mapping[str, Any] | None = None,
-    ) -> Reply[A]: ...
-    @overload
-    def call(
-        self, method: str, path: str, *, body: object = None, params: Mapping[str, Any] | None = None
-    ) -> Json: ...
-    def call(
-        self,
-        method: str,
-        path: str,
-        answer: Any = None,
-        *,
-        body: object = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> Reply[A]:
         """Send a request and return the server's reply."""
-        sent = self._send(method, path, body=body, params=params or {})
-        return sent if answer is None else reply_of(sent, answer, url=self._url)
+        return reply_of(self._send(method, path, body=body, params=params or {}), answer, url=self._url)
 
     def page(self, item: type[A], **params: Any) -> "Reply[Page[A]]":
         """Ask for one page of a list."""
         return reply_of_page(self._send("GET", f"/v1/{item.NOUN}s", params=params), item, url=self._url)
 
-    @overload
-    def all(self, item: type[A], **params: Any) -> "Reply[Page[A]]": ...
-    @overload
-    def all(self, item: str, **params: Any) -> Json: ...
-    def all(self, item: Any, **params: Any) -> Any:
+    def all(self, item: type[A], **params: Any) -> "Reply[Page[A]]":
         """Ask for a whole list, page by page; it is returned as one."""
-        key = item if isinstance(item, str) else f"{item.NOUN}s"
-        found, after = [], None
+        key, after = f"{item.NOUN}s", None
+        found: list[Any] = []
         while True:
             page = self._send("GET", f"/v1/{key}", params={**params, "limit": PAGE, "after": after})
             found += page[key]
             after = page["next"]
             if after is None:
-                break
-        whole = {key: found, "next": None}
-        return whole if isinstance(item, str) else reply_of_page(whole, item, url=self._url)
+                return reply_of_page({key: found, "next": None}, item, url=self._url)
 
     def text(self, path: str, **params: Any) -> str:
         """Ask for something that is not JSON."""

@@ -12,6 +12,8 @@ from forewarn.cli.options.machine_options import with_declaration
 from forewarn.cli.options.shared_options import MachineArgument, Reason
 from forewarn.cli.session import Session, noun, with_session
 from forewarn.cli.views.order_view import show_order_on_machine
+from forewarn.core.catalogue import ON_MACHINES
+from forewarn.core.words import Action
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
 
@@ -67,21 +69,16 @@ def restart(session: Session, name: MachineArgument, reason: Reason = None, now:
     _order(session, name, "restart", reason, now=now)
 
 
-def _add_order(action: str, about: str) -> None:
-    @app.command(action, help=about)
+def _add_order(action: Action, about: str) -> None:
+    @app.command(action.value, help=f"{about}.")
     @with_session
     def order(session: Session, name: MachineArgument, reason: Reason = None) -> None:
-        _order(session, name, action, reason)
+        _order(session, name, action.value, reason)
 
 
-for _action, _about in {
-    "redeploy": "Move a machine to another host.",
-    "freeze": "Pause a machine for seconds.",
-    "evict": "Evict a spot machine; `start` brings it back.",
-    "terminate": "Delete a machine, after notice.",
-    "start": "Start a machine that was evicted.",
-}.items():
-    _add_order(_action, _about)
+for _action, _facts in ON_MACHINES.items():
+    if _action is not Action.RESTART:  # the one that can be done at once
+        _add_order(_action, _facts.about)
 
 
 def _order(session: Session, name: str, action: str, reason: str | None, *, now: bool = False) -> None:
