@@ -194,10 +194,10 @@ def test_what_has_changed_since_it_was_looked_up_is_left_alone(
     rollout = service.roll("host-1", "host-2")
     asked = OperatorClient.post
 
-    def meanwhile(client: OperatorClient, path: str, body: object = None, **more: Any) -> dict[str, Any]:
+    def meanwhile(client: OperatorClient, path: str, *given: Any, **more: Any) -> object:
         service.rollouts.pause(rollout.id, by="olga")
         service.rollouts.resume(rollout.id, by="olga")
-        return asked(client, path, body, **more)
+        return asked(client, path, *given, **more)
 
     monkeypatch.setattr(OperatorClient, "post", meanwhile)
     refused = run(verb, *([rollout.id[:12]] if named else []), code=1)
