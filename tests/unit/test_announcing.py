@@ -33,9 +33,13 @@ def at_night(work: timedelta = timedelta(minutes=5)) -> Timing:
     return Timing(notice=timedelta(minutes=15), work=work, calendars={ProjectName("shop"): NIGHT})
 
 
+def proposed(footprint: Footprint, **more: object) -> Proposal:
+    free = {"listed": {}, "budgets": {}, "timing": Timing()}
+    return Proposal(host="host-1", footprint=footprint, **{**free, **more})  # type: ignore[arg-type]
+
+
 def reasons(footprint: Footprint, *, now: datetime = NOON, **more: object) -> list[str]:
-    proposal = Proposal(host="host-1", footprint=footprint, **more)  # type: ignore[arg-type]
-    return list(map(str, announcing.why_not(proposal, now=now)))
+    return list(map(str, announcing.why_not(proposed(footprint, **more), now=now)))
 
 
 # Rule 4
@@ -66,7 +70,7 @@ def test_of_a_host_with_two_update_domains_only_the_lower_is_announced_and_compa
 
 
 def test_a_reason_names_the_group_that_must_change_for_it_to_go_away() -> None:
-    proposal = Proposal(host="host-1", footprint=disturbing(web={1: 1}), listed={WEB: {0}})
+    proposal = proposed(disturbing(web={1: 1}), listed={WEB: {0}})
     (wait,) = announcing.why_not(proposal, now=NOON)
     assert (wait.group, wait.stuck) == (WEB, False)
 
@@ -106,9 +110,7 @@ def test_update_domains_of_a_host_go_one_after_another_so_the_largest_counts() -
 
 
 def test_more_on_a_host_than_a_group_can_ever_spare_needs_a_person() -> None:
-    proposal = Proposal(
-        host="host-1", footprint=disturbing(db={0: 2}), budgets={DB: Budget(needs=2, members=3)}
-    )
+    proposal = proposed(disturbing(db={0: 2}), budgets={DB: Budget(needs=2, members=3)})
     (wait,) = announcing.why_not(proposal, now=NOON)
     assert wait.stuck
     assert wait.reason == f"needs 2 healthy of 3, but host-1 carries 2 of one update domain: {CROWDED}"
@@ -140,23 +142,22 @@ def test_all_reasons_are_given_together() -> None:
 
 
 def test_what_no_window_has_room_for_is_refused() -> None:
-    long = Proposal(host="host-1", footprint=disturbing(web={0: 1}), timing=at_night(timedelta(hours=2)))
+    long = proposed(disturbing(web={0: 1}), timing=at_night(timedelta(hours=2)))
     with pytest.raises(Invalid, match="host-1: project shop has no window with room for 2 h of work"):
         announcing.check(long, what="host-1", now=NOON)
 
 
 def test_what_a_group_can_never_spare_is_refused() -> None:
     budgets = {DB: Budget(needs=2, members=3)}
-    crowded = Proposal(host="host-1", footprint=disturbing(db={0: 1, 1: 2}), budgets=budgets)
+    crowded = proposed(disturbing(db={0: 1, 1: 2}), budgets=budgets)
     with pytest.raises(Invalid, match="group db: needs 2 healthy of 3, but host-1 carries 2 of one"):
         announcing.check(crowded, what="host-1", now=NOON)
 
 
 def test_what_only_has_to_wait_is_not_refused() -> None:
     budget = Budget(needs=2, members=3, down=named("db-1"))
-    patient = Proposal(
-        host="host-1",
-        footprint=disturbing(db={1: 1}),
+    patient = proposed(
+        disturbing(db={1: 1}),
         listed={DB: {0}},
         budgets={DB: budget},
         timing=at_night(),

@@ -206,3 +206,7 @@ json_values = st.recursive(
 def test_any_json_is_read_or_refused(value: object) -> None:
     with suppress(Invalid):
         assert azure.read_start_requests(json.dumps(value).encode())
+
+
+def test_the_newest_version_shows_events_of_every_type() -> None:
+    assert azure.VERSIONS[-1].types == frozenset(EventType)

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, Work
 from forewarn.testing.events import Order
@@ -34,7 +35,7 @@ class Host:
 
     def maintenance(self, action: Literal["freeze", "reboot", "redeploy"]) -> Order:
         """Maintain it, one update domain of a group at a time."""
-        if action not in set(Work):
+        if action not in set(MAINTENANCE_WORK):
             raise ValueError(f"action: expected freeze, reboot or redeploy, got {action!r}")
         return self._order(Action.MAINTENANCE, Work(action))
 

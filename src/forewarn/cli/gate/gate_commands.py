@@ -14,7 +14,7 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.gate.gate_run import Gate, under_way
 from forewarn.cli.gate.interrupts import Interrupts
-from forewarn.cli.id_lookup import full_id
+from forewarn.cli.id_lookup import full_id, quoted_name
 from forewarn.cli.options.shared_options import (
     Deadline,
     Heartbeat,
@@ -78,7 +78,8 @@ def host(
     body = {"action": action, **_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
     body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
     with Interrupts() as interrupts:
-        placed = session.client.post(f"/v1/hosts/{name}/maintenance", OrderWithEventsAnswer, body).value
+        path = f"/v1/hosts/{quoted_name('host', name)}/maintenance"
+        placed = session.client.post(path, OrderWithEventsAnswer, body).value
         _run(session, interrupts, placed.order, command)
 
 
@@ -97,7 +98,7 @@ def machine(
     _check(command, wait=wait)
     body = _terms(reason, heartbeat)
     with Interrupts() as interrupts:
-        path = f"/v1/machines/{name}/{action}"
+        path = f"/v1/machines/{quoted_name('machine', name)}/{action}"
         placed = session.client.post(path, OrderOnMachineAnswer, body, **session.scope).value
         terminal.echo(f"Order {placed.order.id}:")
         show_no_event(placed)

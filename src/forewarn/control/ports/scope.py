@@ -9,7 +9,7 @@ from forewarn.core.words import ProjectName
 class Scope:
     """What is found and listed for a caller."""
 
-    caller: ProjectName | None = None  # the project whose people ask; None: an operator, who sees all
+    caller: ProjectName | None  # the project whose people ask; None: an operator, who sees all
     asked: ProjectName | None = None  # the one project that the caller wants to see
 
     @property
@@ -24,4 +24,4 @@ class Scope:
         return replace(self, asked=project)
 
 
-EVERYTHING = Scope()
+EVERYTHING = Scope(caller=None)

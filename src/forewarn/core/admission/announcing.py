@@ -5,7 +5,7 @@ of a group may be. What keeps work from starting as well as from being announced
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.core.admission import budgets
@@ -18,13 +18,13 @@ from forewarn.core.words import GroupName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """Work that is to be announced; what it is exempt from is left out."""
+    """Work that is to be announced; what it is exempt from is empty."""
 
     host: str  # as its reasons name it
     footprint: Footprint
-    listed: Mapping[GroupName, Collection[int]] = field(default_factory=dict)  # domains with an event
-    budgets: Mapping[GroupName, Budget] = field(default_factory=dict)
-    timing: Timing = field(default_factory=Timing)
+    listed: Mapping[GroupName, Collection[int]]  # the update domains with an event
+    budgets: Mapping[GroupName, Budget]
+    timing: Timing
 
 
 def why_not(proposal: Proposal, *, now: datetime) -> tuple[Waiting, ...]:

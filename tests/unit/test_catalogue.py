@@ -1,0 +1,34 @@
+"""What is known of each action and each kind of work: nothing is left out."""
+
+from datetime import timedelta
+
+import pytest
+
+from forewarn.config import SimulatedTimes
+from forewarn.core.catalogue import ACTIONS, ON_HOSTS, ON_MACHINES, WORKS
+from forewarn.core.policy import Policy
+from forewarn.core.words import Action, EventType, Work
+
+
+def test_every_action_is_on_machines_or_on_hosts() -> None:
+    assert {*ON_MACHINES} | {*ON_HOSTS} == {*Action} == {*ACTIONS}
+    assert not {*ON_MACHINES} & {*ON_HOSTS}
+
+
+def test_every_kind_of_work_is_known_and_every_type_announces_one() -> None:
+    assert {*WORKS} == {*Work}
+    assert {facts.event for facts in WORKS.values()} - {None} == {*EventType}
+
+
+def test_every_order_on_a_machine_can_be_chosen_by_what_it_is_about() -> None:
+    assert all(facts.about and facts.work for facts in ON_MACHINES.values())
+
+
+@pytest.mark.parametrize("type_", EventType)
+def test_every_type_has_a_promised_notice(type_: EventType) -> None:
+    assert Policy().notice(type_) > timedelta()
+
+
+@pytest.mark.parametrize("action", [action for action, facts in ACTIONS.items() if facts.work])
+def test_the_simulated_driver_knows_how_long_each_action_takes(action: Action) -> None:
+    assert SimulatedTimes().of(action) >= timedelta()
