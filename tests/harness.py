@@ -16,9 +16,9 @@ from forewarn.control.orders.order_commands import Placed
 from forewarn.control.ports.driver import (
     Begun,
     Checked,
+    DriverTask,
     Failed,
     Running,
-    Task,
 )
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
@@ -118,13 +118,13 @@ class WatchedDriver:
         self.slow: set[str] = set()
         self.begun: list[tuple[str, str, int]] = []
 
-    def begin(self, task: Task) -> Begun:
+    def begin(self, task: DriverTask) -> Begun:
         self.begun.append((task.order, task.step.name, task.step.attempt))
         if task.step.name in self.failing:
             return Failed("told to fail")
         return self._simulated.begin(task)
 
-    def check(self, task: Task) -> Checked:
+    def check(self, task: DriverTask) -> Checked:
         if task.step.name in self.failing:
             return Failed("told to fail")
         if task.step.name in self.slow:

@@ -18,7 +18,7 @@ class _Command(TyperCommand):
         super().format_help(ctx, formatter)
 
 
-class Group(TyperGroup):
+class HelpGroup(TyperGroup):
     """A group, as Typer makes one of a CommandGroup."""
 
     def get_params(self, ctx: Any) -> Any:
@@ -35,7 +35,7 @@ class CommandGroup(typer.Typer):
     """CommandGroup of one kind."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"cls": Group, **settings})
+        super().__init__(**{"cls": HelpGroup, **settings})
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Add a command."""

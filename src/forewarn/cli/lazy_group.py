@@ -9,7 +9,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand
 
-from forewarn.cli.command_group import CommandGroup, Group
+from forewarn.cli.command_group import CommandGroup, HelpGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class _Loaded(Mapping[str, Any]):
         return len(self._parts)
 
 
-def lazy_group(parts: Mapping[str, LazyCommand]) -> type[Group]:
+def lazy_group(parts: Mapping[str, LazyCommand]) -> type[HelpGroup]:
     """Make the class of a group that has these commands."""
 
-    class LazyGroup(Group):
+    class LazyGroup(HelpGroup):
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
             self.commands = _Loaded(parts)  # type: ignore[assignment]

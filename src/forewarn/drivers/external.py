@@ -13,10 +13,10 @@ from forewarn.config import Settings
 from forewarn.control.ports.driver import (
     Begun,
     Checked,
+    DriverTask,
     Failed,
     NotBegun,
     Running,
-    Task,
 )
 from forewarn.core.moments import format_span
 from forewarn.core.words import OrderId
@@ -44,12 +44,12 @@ class ExternalDriver:
         self._monotonic = monotonic
         self._words: dict[OrderId, _Word] = {}
 
-    def begin(self, task: Task) -> Begun:
+    def begin(self, task: DriverTask) -> Begun:
         """Let others begin, and wait for their word."""
         self.expect(task.order, task.heartbeat)
         return Running(task.now + (task.heartbeat or self._silence))
 
-    def check(self, task: Task) -> Checked:
+    def check(self, task: DriverTask) -> Checked:
         """Return whether there was a report in time; a step that was never let begin has not begun."""
         if task.step.look_at == task.step.begun_at:
             return NotBegun()

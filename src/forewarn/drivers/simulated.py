@@ -12,8 +12,8 @@ from forewarn.control.ports.driver import (
     Begun,
     Checked,
     Done,
+    DriverTask,
     Running,
-    Task,
 )
 
 
@@ -28,18 +28,18 @@ class SimulatedDriver:
     def __init__(self, times: SimulatedTimes) -> None:
         self._times = times
 
-    def begin(self, task: Task) -> Begun:
+    def begin(self, task: DriverTask) -> Begun:
         """Start pretending."""
         return self._answer(task)
 
-    def check(self, task: Task) -> Checked:
+    def check(self, task: DriverTask) -> Checked:
         """Return whether the time is over."""
         return self._answer(task)
 
-    def _answer(self, task: Task) -> Done | Running:
+    def _answer(self, task: DriverTask) -> Done | Running:
         over = self._over_at(task)
         return Done() if task.now >= over else Running(over)
 
-    def _over_at(self, task: Task) -> datetime:
+    def _over_at(self, task: DriverTask) -> datetime:
         begun = task.step.begun_at or task.now
         return begun + self._times.of(task.action)

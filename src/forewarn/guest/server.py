@@ -14,7 +14,7 @@ from forewarn.guest.answers.time_cache import TimeCache
 from forewarn.guest.board.board import Board
 from forewarn.guest.commands import GuestCommands
 from forewarn.guest.guest_service import GuestService
-from forewarn.guest.http.connections import Connections
+from forewarn.guest.http.connections import OpenConnections
 from forewarn.guest.http.listeners import Listen, Listeners
 from forewarn.guest.rehearsal.registry import GuestRehearsal
 from forewarn.guest.settings import EndpointSettings
@@ -37,7 +37,7 @@ class GuestServer:
         self._service = GuestService(board, commands, times=times, settings=settings, new_id=new_id)
         self._board = board
         self._limits = settings.limits
-        self._connections = Connections(self._service)
+        self._connections = OpenConnections(self._service)
         self._listeners = Listeners(self._connections, board)
 
     @property

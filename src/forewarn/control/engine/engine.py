@@ -15,10 +15,10 @@ from forewarn.control.ports.driver import (
     Checked,
     Done,
     Driver,
+    DriverTask,
     Failed,
     NotBegun,
     Running,
-    Task,
 )
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
@@ -47,7 +47,7 @@ class Stuck(Unavailable):
 
 Id = TypeVar("Id", bound=str)
 
-Answers: TypeAlias = Sequence[tuple[Task, Checked]]
+Answers: TypeAlias = Sequence[tuple[DriverTask, Checked]]
 
 
 class Engine(FleetUseCase):
@@ -181,7 +181,7 @@ class Engine(FleetUseCase):
         while tasks := self._decide(order, answers, now):
             answers = [(task, self._ask(task, begun=begun)) for task, begun in tasks]
 
-    def _decide(self, order: OrderId, answers: Answers, now: datetime) -> list[tuple[Task, bool]]:
+    def _decide(self, order: OrderId, answers: Answers, now: datetime) -> list[tuple[DriverTask, bool]]:
         """Save an order's progress; return the steps to ask about, and whether each was begun before."""
         with self._store.write() as tx:
             around = tx.around(orders=[order])
@@ -199,7 +199,7 @@ class Engine(FleetUseCase):
             if step.look_at is not None and step.look_at <= now
         ]
 
-    def _ask(self, task: Task, *, begun: bool) -> Checked:
+    def _ask(self, task: DriverTask, *, begun: bool) -> Checked:
         """Begin a step; one that was begun before, perhaps before a crash, is asked about first."""
         driver = self._drivers[task.driver]
         try:
@@ -209,7 +209,7 @@ class Engine(FleetUseCase):
             log.exception("driver %s failed on %s", task.driver, task.step.name)
             return Failed(f"the driver broke: {error}")
 
-    def _take(self, draft: Draft, task: Task, answer: Checked, now: datetime) -> None:
+    def _take(self, draft: Draft, task: DriverTask, answer: Checked, now: datetime) -> None:
         order, machine = task.order, task.step.machine
         match answer:
             case Done():
@@ -242,9 +242,9 @@ class Engine(FleetUseCase):
             return snapshot.idle_groups(since=since, limit=BATCH)
 
 
-def _task(draft: Draft, order: Order, step: Step) -> Task:
+def _task(draft: Draft, order: Order, step: Step) -> DriverTask:
     machine = draft.machines[step.machine]
-    return Task(
+    return DriverTask(
         now=draft.now,
         order=order.id,
         action=order.action,

@@ -10,7 +10,7 @@ from forewarn.core.words import Action, HostName, OrderId, ProjectName, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class DriverTask:
     """A step, as a driver is given it."""
 
     now: datetime
@@ -55,11 +55,11 @@ Checked: TypeAlias = Done | Running | Failed | NotBegun
 class Driver(Protocol):
     """Carries steps out. Called outside any transaction; must not block for long."""
 
-    def begin(self, task: Task) -> Begun:
+    def begin(self, task: DriverTask) -> Begun:
         """Start a step. It has been saved as begun."""
         ...
 
-    def check(self, task: Task) -> Checked:
+    def check(self, task: DriverTask) -> Checked:
         """Return how a step is doing."""
         ...
 

@@ -10,7 +10,7 @@ from forewarn.guest.board.board import Key
 from forewarn.guest.board.members import BoardMachine
 from forewarn.guest.board.waiting import end
 from forewarn.guest.canonical import canonical
-from forewarn.guest.http.connections import Connections
+from forewarn.guest.http.connections import OpenConnections
 from forewarn.guest.http.parser import TOO_MANY, RequestParser
 from forewarn.guest.http.watchdog import Watchdog
 from forewarn.guest.rate_limit import Allowance
@@ -55,7 +55,9 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, endpoint: Connections, members: Mapping[Key, BoardMachine], *, key: Key = "") -> None:
+    def __init__(
+        self, endpoint: OpenConnections, members: Mapping[Key, BoardMachine], *, key: Key = ""
+    ) -> None:
         """Serve the machine that `members` has by this key, or without one by the address it calls from."""
         self._connections = endpoint
         self._service = endpoint.service

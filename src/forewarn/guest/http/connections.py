@@ -20,7 +20,7 @@ class OpenConnection(Protocol):
         ...
 
 
-class Connections:
+class OpenConnections:
     """One service, one table of known requests, many connections."""
 
     def __init__(self, service: GuestService) -> None:

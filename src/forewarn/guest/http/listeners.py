@@ -11,7 +11,7 @@ from forewarn.core.words import MachineId
 from forewarn.guest.board.board import Board
 from forewarn.guest.http.binding import BACKLOG, bind
 from forewarn.guest.http.connection import Connection
-from forewarn.guest.http.connections import Connections
+from forewarn.guest.http.connections import OpenConnections
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Listen:
 class Listeners:
     """Opens sockets, and keeps the machines' own in step with the board."""
 
-    def __init__(self, endpoint: Connections, board: Board) -> None:
+    def __init__(self, endpoint: OpenConnections, board: Board) -> None:
         self._connections = endpoint
         self._board = board
         self._shared: list[asyncio.Server] = []
