@@ -15,10 +15,10 @@ from forewarn.clock import ManualClock, monotonic
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
-from forewarn.control.orders.order_commands import OrderCommands
+from forewarn.control.orders.order_use_cases import OrderUseCases
 from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
-from forewarn.control.sent_notices import UnsavedNotices
+from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.core.model.slice import Sent
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, GroupName, MachineId
@@ -119,7 +119,7 @@ def _engine(core: OpenedService) -> Engine:
 def _hour(core: OpenedService, action: Action) -> float:
     """Order, and let an hour pass; returns milliseconds for a tick in which something was due."""
     engine, context = _engine(core), core.context
-    orders = OrderCommands(context, EVERYTHING, external=Drivers(core.settings, monotonic=monotonic).external)
+    orders = OrderUseCases(context, EVERYTHING, external=Drivers(core.settings, monotonic=monotonic).external)
     for place in ORDERED:
         orders.order_machine(f"vm-0-{place}", action, OrderRequest(by="bench"))
     clock = core.clock

@@ -12,7 +12,7 @@ from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.orders.order_commands import Placed
+from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.ports.driver import (
     Begun,
     Checked,
@@ -26,8 +26,8 @@ from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollouts import RolloutRequest
-from forewarn.control.sent_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.signal import Signal
+from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.use_case import Context
 from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
 from forewarn.core.model.event import Event

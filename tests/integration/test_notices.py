@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.control.engine.guest_saving import GuestSaving
-from forewarn.control.sent_notices import NoticeSavingStore, UnsavedNotices
+from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.core.errors import Conflict
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Action, Kind, MachineId, Work

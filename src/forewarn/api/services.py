@@ -163,6 +163,6 @@ Service = Annotated[Services, Depends(_services)]
 OpenService = Annotated[Services, Depends(_all_services)]
 
 # Who asks, as records name them.
-Caller = Annotated[str, Depends(_caller)]
+CallerName = Annotated[str, Depends(_caller)]
 # The same with role and project.
 KnownCaller = Annotated[access.Caller, Depends(_known_caller)]

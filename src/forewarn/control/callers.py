@@ -8,9 +8,9 @@ from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.orders.guest_answers import GuestAnswers
-from forewarn.control.orders.host_commands import HostCommands
-from forewarn.control.orders.order_commands import OrderCommands
+from forewarn.control.orders.guest_use_cases import GuestUseCases
+from forewarn.control.orders.host_orders import HostOrders
+from forewarn.control.orders.order_use_cases import OrderUseCases
 from forewarn.control.ports.driver import ExternalReports
 from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.scope import Scope
@@ -18,8 +18,8 @@ from forewarn.control.push.webhooks import Webhooks, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rehearsals.rehearsals import Rehearsals
 from forewarn.control.rollouts.rollouts import Rollouts
-from forewarn.control.sent_notices import UnsavedNotices
 from forewarn.control.tokens import Tokens
+from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.use_case import Context
 from forewarn.control.views import Views
 from forewarn.core.words import ProjectName
@@ -45,7 +45,7 @@ class CallerUseCases:
         context = shared.context
         self._shared = shared
         self.scope = scope
-        self.orders = OrderCommands(context, scope, external=shared.external)
+        self.orders = OrderUseCases(context, scope, external=shared.external)
         self.views = Views(context, scope, activity=shared.activity, unsaved=shared.unsaved)
         self.records = FollowedRecords(context, scope, recent=shared.recent)
         self.webhooks = Webhooks(context, scope, terms=shared.webhooks)
@@ -65,11 +65,11 @@ class FleetUseCases:
     """What only callers may ask for who see everything."""
 
     declarations: FleetCommands
-    hosts: HostCommands
+    hosts: HostOrders
     views: FleetViews
     rollouts: Rollouts
     tokens: Tokens
-    guests: GuestAnswers
+    guests: GuestUseCases
 
     @classmethod
     def made(cls, shared: Shared, *, new_secret: Callable[[], str]) -> "FleetUseCases":
@@ -77,9 +77,9 @@ class FleetUseCases:
         context = shared.context
         return cls(
             declarations=FleetCommands(context, webhooks_changed=shared.webhooks.changed),
-            hosts=HostCommands(context),
+            hosts=HostOrders(context),
             views=FleetViews(context),
             rollouts=Rollouts(context, activity=shared.activity),
             tokens=Tokens(context, new_secret=new_secret),
-            guests=GuestAnswers(context),
+            guests=GuestUseCases(context),
         )

@@ -9,7 +9,7 @@ from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
-from forewarn.control.sent_notices import UnsavedNotices
+from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.use_case import Context, ScopedUseCase
 from forewarn.core.guests import notice
 from forewarn.core.guests.notice import MachineNotice

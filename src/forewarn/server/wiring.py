@@ -20,15 +20,15 @@ from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.following.recent_records import RecentRecords
-from forewarn.control.orders.guest_answers import GuestAnswers
+from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.ports.store import Delta
 from forewarn.control.push.delivery_state import DeliveryState
 from forewarn.control.push.webhooks import SECRET_PREFIX, WebhookTerms
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
-from forewarn.control.sent_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.signal import Signal
 from forewarn.control.tokens import Tokens
+from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.use_case import Context
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
@@ -135,7 +135,7 @@ def wire(opened: OpenedService) -> Parts:
     context = replace(opened.context, store=NoticeSavingStore(opened.store, unsaved))
     guest = GuestServer(
         board,
-        WorkerCommands(GuestAnswers(context), jobs),
+        WorkerCommands(GuestUseCases(context), jobs),
         clock=clock,
         settings=endpoint_settings(settings),
         new_id=new_id,

@@ -64,7 +64,7 @@ class Event:
     @property
     def approved_by(self) -> list[str]:
         """Who let it: names of machines, or `test` for the test itself."""
-        return [word.by for word in self._now().approvals]
+        return [approval.by for approval in self._now().approvals]
 
     @property
     def why(self) -> str:

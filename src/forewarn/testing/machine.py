@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from forewarn.api.services import Services
-from forewarn.control.orders.order_commands import Placed
+from forewarn.control.orders.order_use_cases import Placed
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action

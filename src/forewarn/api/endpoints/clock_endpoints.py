@@ -2,7 +2,7 @@
 
 from forewarn.api.bodies import AdvanceBody
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Caller, Service
+from forewarn.api.services import CallerName, Service
 from forewarn.core.access import Right
 from forewarn.wire.answers.service_answers import ClockAnswer
 
@@ -16,7 +16,7 @@ async def show_clock(service: Service) -> ClockAnswer:
 
 
 @router.call("POST /v1/clock/advance", "Turn a manual clock", errors=(409, 413))
-async def advance_clock(body: AdvanceBody, service: Service, caller: Caller) -> ClockAnswer:
+async def advance_clock(body: AdvanceBody, service: Service, caller: CallerName) -> ClockAnswer:
     """Turn a manual clock forward; answered when all that fell due on the way is done."""
     await service.run(lambda: service.timekeeper.advance(body.seconds, by=caller))
     return await show_clock(service)

@@ -6,7 +6,7 @@ from fastapi import Query
 
 from forewarn.api.queries import EventInPath, ListQuery
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Caller, Service
+from forewarn.api.services import CallerName, Service
 from forewarn.core.access import Right
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer
@@ -31,7 +31,7 @@ async def show_event(id: EventInPath, service: Service) -> NotedEventAnswer:
 
 
 @router.call("POST /v1/events/{id}/approve", "Let an event start now", right=Right.USE, errors=(404, 409))
-async def approve_event(id: EventInPath, service: Service, caller: Caller) -> EventAnswer:
+async def approve_event(id: EventInPath, service: Service, caller: CallerName) -> EventAnswer:
     """Approve an event as a person; approving twice, or one that has started, changes nothing."""
     return EventAnswer.of(await service.run(lambda: service.orders.approve_event(id, by=caller)))
 
@@ -39,6 +39,6 @@ async def approve_event(id: EventInPath, service: Service, caller: Caller) -> Ev
 @router.call(
     "POST /v1/events/{id}/cancel", "Cancel the order of an event", right=Right.USE, errors=(404, 409)
 )
-async def cancel_event(id: EventInPath, service: Service, caller: Caller) -> EventAnswer:
+async def cancel_event(id: EventInPath, service: Service, caller: CallerName) -> EventAnswer:
     """Cancel the order of an event, with all its events; too late once it has started."""
     return EventAnswer.of(await service.run(lambda: service.orders.cancel_event(id, by=caller)))

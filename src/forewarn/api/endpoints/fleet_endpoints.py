@@ -7,7 +7,7 @@ from pydantic import WithJsonSchema
 
 from forewarn.api.queries import FleetQuery
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Caller, Service
+from forewarn.api.services import CallerName, Service
 from forewarn.wire import fleet
 from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer, FleetAnswer
 from forewarn.wire.fields import object_schema
@@ -25,7 +25,7 @@ async def show_fleet(service: Service) -> FleetAnswer:
 
 @router.call("PUT /v1/fleet", "Make the fleet what is declared", errors=(409, 413))
 async def put_fleet(
-    body: Declaration, query: Annotated[FleetQuery, Query()], service: Service, caller: Caller
+    body: Declaration, query: Annotated[FleetQuery, Query()], service: Service, caller: CallerName
 ) -> AppliedFleetAnswer:
     """Add, change and remove what differs, and say in a line each what that is; all of it or nothing.
 

@@ -3,7 +3,7 @@
 from forewarn.api.bodies import HoldBody
 from forewarn.api.queries import HoldInPath
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Caller, Service
+from forewarn.api.services import CallerName, Service
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.service_answers import HoldAnswer
@@ -19,7 +19,7 @@ async def list_holds(service: Service) -> Page[HoldAnswer]:
 
 
 @router.call("POST /v1/holds", "Hold the fleet, a project or a host", status=201, errors=(404, 409, 413))
-async def set_hold(body: HoldBody, service: Service, caller: Caller) -> HoldAnswer:
+async def set_hold(body: HoldBody, service: Service, caller: CallerName) -> HoldAnswer:
     """Let nothing new be announced or started; polls and approvals go on."""
     request = body.asked(OrderRequest, by=caller)
     return HoldAnswer.of(
@@ -28,6 +28,6 @@ async def set_hold(body: HoldBody, service: Service, caller: Caller) -> HoldAnsw
 
 
 @router.call("POST /v1/holds/{id}/release", "Lift a hold", errors=(404,))
-async def release_hold(id: HoldInPath, service: Service, caller: Caller) -> HoldAnswer:
+async def release_hold(id: HoldInPath, service: Service, caller: CallerName) -> HoldAnswer:
     """Lift a hold; what waited for it goes on."""
     return HoldAnswer.of(await service.run(lambda: service.fleet.hosts.release(id, by=caller)))

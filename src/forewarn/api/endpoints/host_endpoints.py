@@ -7,7 +7,7 @@ from fastapi import Query
 from forewarn.api.bodies import HostOrderBody, MaintenanceBody
 from forewarn.api.queries import HostInPath, PageQuery
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Caller, Service
+from forewarn.api.services import CallerName, Service
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, Work
 from forewarn.wire.answers.answer import Page
@@ -33,7 +33,7 @@ async def show_host(name: HostInPath, service: Service) -> HostWithMachinesAnswe
 
 @router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=(404, 409, 413))
 async def maintain_host(
-    name: HostInPath, body: MaintenanceBody, service: Service, caller: Caller
+    name: HostInPath, body: MaintenanceBody, service: Service, caller: CallerName
 ) -> OrderWithEventsAnswer:
     """Freeze, reboot or redeploy all that a host carries, one update domain of a group at a time."""
     request, work = body.request(caller), Work(body.action)
@@ -61,7 +61,7 @@ def _add_order(action: Action, summary: str) -> None:
         operation_id=f"{action}_host",
     )
     async def order_host(
-        name: HostInPath, service: Service, caller: Caller, body: HostOrderBody | None = None
+        name: HostInPath, service: Service, caller: CallerName, body: HostOrderBody | None = None
     ) -> OrderWithEventsAnswer:
         request = body.request(caller) if body else OrderRequest(by=caller)
         placed = await service.run(lambda: service.fleet.hosts.order_host(name, action, request))

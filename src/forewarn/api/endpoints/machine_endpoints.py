@@ -8,7 +8,7 @@ from pydantic import WithJsonSchema
 from forewarn.api.bodies import MachineOrderBody
 from forewarn.api.queries import MachineInPath, MachinesQuery, ProjectQuery
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import Caller, Service, Services
+from forewarn.api.services import CallerName, Service, Services
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
 from forewarn.core.catalogue import ON_MACHINES, ActionFacts
@@ -57,7 +57,7 @@ async def put_machine(
     body: Declaration,
     query: Project,
     service: Service,
-    caller: Caller,
+    caller: CallerName,
 ) -> WithStatus[MachineAnswer]:
     """Add a machine, or change one: what the body leaves out stays as it is.
 
@@ -74,7 +74,7 @@ async def put_machine(
 
 @router.call("DELETE /v1/machines/{name}", "Remove a machine", errors=(404, 409))
 async def delete_machine(
-    name: MachineInPath, query: Project, service: Service, caller: Caller
+    name: MachineInPath, query: Project, service: Service, caller: CallerName
 ) -> MachineAnswer:
     """Take a machine out of the fleet; it leaves the events that name it."""
     return _shown(await service.run(lambda: _delete(service, name, query.project, caller)))
@@ -126,7 +126,7 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         name: MachineInPath,
         query: Project,
         service: Service,
-        caller: Caller,
+        caller: CallerName,
         body: MachineOrderBody | None = None,
     ) -> OrderOnMachineAnswer:
         request = body.request(caller) if body else OrderRequest(by=caller)

@@ -11,8 +11,8 @@ from fastapi import Query
 from forewarn.api.bodies import FailureBody
 from forewarn.api.queries import OrderInPath, OrdersQuery
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Caller, Service
-from forewarn.control.orders.order_commands import OrderCommands, Placed
+from forewarn.api.services import CallerName, Service
+from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
 from forewarn.core.access import Right
 from forewarn.core.words import OrderId
 from forewarn.wire.answers.answer import Page
@@ -54,7 +54,7 @@ def _add_verb(
     verb: str,
     summary: str,
     description: str,
-    carry_out: Callable[[OrderCommands, OrderId, str], Placed],
+    carry_out: Callable[[OrderUseCases, OrderId, str], Placed],
     *,
     right: Right | None = None,
     status: int = 200,
@@ -70,7 +70,7 @@ def _add_verb(
         description=description,
         operation_id=f"{verb}_order",
     )
-    async def on_order(id: OrderInPath, service: Service, caller: Caller) -> OrderWithEventsAnswer:
+    async def on_order(id: OrderInPath, service: Service, caller: CallerName) -> OrderWithEventsAnswer:
         placed = await service.run(lambda: carry_out(service.orders, id, caller))
         return OrderWithEventsAnswer.of(placed.order, placed.events)
 
@@ -116,7 +116,7 @@ _add_verb(
 
 @router.call("POST /v1/orders/{id}/fail", "Report that the work failed", errors=(404, 409, 413))
 async def fail_order(
-    id: OrderInPath, service: Service, caller: Caller, body: FailureBody | None = None
+    id: OrderInPath, service: Service, caller: CallerName, body: FailureBody | None = None
 ) -> OrderWithEventsAnswer:
     """Report that the work of an order with an external driver failed; a person retries or abandons it."""
     why = (body or FailureBody()).reason

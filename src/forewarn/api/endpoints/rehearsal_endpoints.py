@@ -7,7 +7,7 @@ from fastapi import Query
 from forewarn.api.bodies import RehearsalBody
 from forewarn.api.queries import ProjectInPath, RehearsalQuery
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Caller, Service
+from forewarn.api.services import CallerName, Service
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.rehearsals.rehearsals import RehearsalView
 from forewarn.core.access import Right
@@ -33,7 +33,7 @@ async def show_rehearsal(name: ProjectInPath, service: Service) -> RehearsalAnsw
 
 @router.call(f"PUT {PATH}", "Begin a rehearsal, or go on with it", right=Right.USE, errors=(404, 409, 413))
 async def play_rehearsal(
-    name: ProjectInPath, body: RehearsalBody, service: Service, caller: Caller
+    name: ProjectInPath, body: RehearsalBody, service: Service, caller: CallerName
 ) -> RehearsalAnswer:
     """Give guests of a project for rehearsals a part; it ends by itself unless asked for again in 30 s."""
     wanted = body.rehearsal()
@@ -42,7 +42,7 @@ async def play_rehearsal(
 
 @router.call(f"DELETE {PATH}", "End a rehearsal", right=Right.USE, errors=(404,))
 async def end_rehearsal(
-    name: ProjectInPath, query: Annotated[RehearsalQuery, Query()], service: Service, caller: Caller
+    name: ProjectInPath, query: Annotated[RehearsalQuery, Query()], service: Service, caller: CallerName
 ) -> EndedRehearsalAnswer:
     """Answer all guests as ever again, and cancel what was ordered and has not begun."""
     ended = await service.run(lambda: service.rehearsals.end(name, only=query.id, by=caller))

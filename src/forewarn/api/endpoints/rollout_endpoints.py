@@ -7,7 +7,7 @@ from fastapi import Query
 from forewarn.api.bodies import PauseBody, ResumeBody, RolloutBody
 from forewarn.api.queries import RolloutInPath, RolloutQuery, RolloutsQuery
 from forewarn.api.routing import ApiRouter, WithStatus
-from forewarn.api.services import Caller, Service
+from forewarn.api.services import CallerName, Service
 from forewarn.control.rollouts.rollouts import RolloutView
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
@@ -22,7 +22,7 @@ router = ApiRouter("rollouts")
     errors=(404, 413),
     also={200: "The plan."},
 )
-async def begin_rollout(body: RolloutBody, service: Service, caller: Caller) -> WithStatus[RolloutAnswer]:
+async def begin_rollout(body: RolloutBody, service: Service, caller: CallerName) -> WithStatus[RolloutAnswer]:
     """Begin a rollout; a dry run answers 200 with the whole plan, and nothing happens."""
     request = body.request(caller)
     if body.dry_run:
@@ -49,7 +49,7 @@ async def show_rollout(
 
 @router.call("POST /v1/rollouts/{id}/resume", "Go on with a paused rollout", errors=(404, 409, 413))
 async def resume_rollout(
-    id: RolloutInPath, service: Service, caller: Caller, body: ResumeBody | None = None
+    id: RolloutInPath, service: Service, caller: CallerName, body: ResumeBody | None = None
 ) -> RolloutAnswer:
     """Resume a rollout; what was withdrawn is announced anew with full notice."""
     version = body.version if body else None
@@ -65,7 +65,7 @@ def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -
         operation_id=f"{verb}_rollout",
     )
     async def stop_rollout(
-        id: RolloutInPath, service: Service, caller: Caller, body: PauseBody | None = None
+        id: RolloutInPath, service: Service, caller: CallerName, body: PauseBody | None = None
     ) -> RolloutAnswer:
         asked = body or PauseBody()
         stop = service.fleet.rollouts.pause if verb == "pause" else service.fleet.rollouts.abort

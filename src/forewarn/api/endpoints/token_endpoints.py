@@ -7,7 +7,7 @@ from fastapi import Query, Request
 from forewarn.api.bodies import TokenBody
 from forewarn.api.queries import PageQuery, TokenInPath
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Caller, Service
+from forewarn.api.services import CallerName, Service
 from forewarn.core.access import Right
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
@@ -23,7 +23,9 @@ async def list_tokens(page: Annotated[PageQuery, Query()], service: Service) -> 
 
 
 @router.call("POST /v1/tokens", "Make a token", status=201, errors=(409, 413))
-async def create_token(body: TokenBody, request: Request, service: Service, caller: Caller) -> NewTokenAnswer:
+async def create_token(
+    body: TokenBody, request: Request, service: Service, caller: CallerName
+) -> NewTokenAnswer:
     """Make a token, and show its secret this once; the first one must be an operator's."""
     wanted = body.grant()
     token, secret = await service.run(lambda: service.fleet.tokens.create(wanted, by=caller))
@@ -33,7 +35,7 @@ async def create_token(body: TokenBody, request: Request, service: Service, call
 
 @router.call("POST /v1/tokens/{name}/revoke", "Revoke a token", errors=(404,))
 async def revoke_token(
-    name: TokenInPath, request: Request, service: Service, caller: Caller
+    name: TokenInPath, request: Request, service: Service, caller: CallerName
 ) -> RevokedTokenAnswer:
     """End a token: from now on nothing can be done with it; `warnings` say what that leaves behind."""
     revoked = await service.run(lambda: service.fleet.tokens.revoke(name, by=caller))

@@ -10,7 +10,7 @@ from fastapi import Query
 from forewarn.api.bodies import WebhookBody
 from forewarn.api.queries import ListQuery, WebhookInPath
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Caller, Service, Services
+from forewarn.api.services import CallerName, Service, Services
 from forewarn.control.push.webhooks import WebhookView
 from forewarn.core.access import Right
 from forewarn.core.model.webhook import WebhookId
@@ -36,7 +36,7 @@ async def list_webhooks(query: Annotated[ListQuery, Query()], service: Service) 
     status=201,
     errors=(404, 409, 413),
 )
-async def add_webhook(body: WebhookBody, service: Service, caller: Caller) -> NewWebhookAnswer:
+async def add_webhook(body: WebhookBody, service: Service, caller: CallerName) -> NewWebhookAnswer:
     """Push records to an address from now on; the secret that signs them is shown this once."""
     webhook = await service.run(
         lambda: service.webhooks.add(
@@ -54,7 +54,7 @@ async def show_webhook(id: WebhookInPath, service: Service) -> WebhookAnswer:
 
 
 @router.call("DELETE /v1/webhooks/{id}", "Remove a webhook", right=Right.USE, errors=(404,))
-async def remove_webhook(id: WebhookInPath, service: Service, caller: Caller) -> WebhookAnswer:
+async def remove_webhook(id: WebhookInPath, service: Service, caller: CallerName) -> WebhookAnswer:
     """Push nothing to an address any more; what it has not been sent is dropped."""
     shown = _shown(service, await _view(service, id))
     await service.run(lambda: service.webhooks.remove(id, by=caller))

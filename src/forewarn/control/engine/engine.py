@@ -47,7 +47,7 @@ class Stuck(Unavailable):
 
 Id = TypeVar("Id", bound=str)
 
-Answers: TypeAlias = Sequence[tuple[DriverTask, Checked]]
+DriverAnswers: TypeAlias = Sequence[tuple[DriverTask, Checked]]
 
 
 class Engine(FleetUseCase):
@@ -177,11 +177,11 @@ class Engine(FleetUseCase):
 
     def work_on(self, order: OrderId, now: datetime) -> None:
         """Decide, let the drivers act outside any transaction, and decide again by what they say."""
-        answers: Answers = ()
+        answers: DriverAnswers = ()
         while tasks := self._decide(order, answers, now):
             answers = [(task, self._ask(task, begun=begun)) for task, begun in tasks]
 
-    def _decide(self, order: OrderId, answers: Answers, now: datetime) -> list[tuple[DriverTask, bool]]:
+    def _decide(self, order: OrderId, answers: DriverAnswers, now: datetime) -> list[tuple[DriverTask, bool]]:
         """Save an order's progress; return the steps to ask about, and whether each was begun before."""
         with self._store.write() as tx:
             around = tx.around(orders=[order])

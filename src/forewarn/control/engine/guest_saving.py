@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from forewarn.control.ports.guests import Activity
-from forewarn.control.sent_notices import UnsavedNotices
+from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.words import GroupName, MachineId
 

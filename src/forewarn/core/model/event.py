@@ -83,10 +83,10 @@ class Event:
 
     @property
     def awaited(self) -> tuple[MachineName, ...]:
-        """Whose word it still needs; where any machine's will do, all that are named."""
-        guests = {word.by for word in self.approvals if word.kind is ApprovedBy.GUEST}
+        """Whose approval it still needs; where any machine's will do, all that are named."""
+        guests = {approval.by for approval in self.approvals if approval.kind is ApprovedBy.GUEST}
         names = tuple(named.name for named in self.resources)
-        if any(word.kind is not ApprovedBy.GUEST for word in self.approvals):
+        if any(approval.kind is not ApprovedBy.GUEST for approval in self.approvals):
             return ()
         match self.rule:
             case ApprovalRule.ANY:

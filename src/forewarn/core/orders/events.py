@@ -189,7 +189,7 @@ def awaits(event: Event) -> str:
         case ApprovalRule.ALL:
             return names
         case ApprovalRule.LEADER:
-            in_vain = ", ".join(word.by for word in event.approvals)
+            in_vain = ", ".join(approval.by for approval in event.approvals)
             return f"the leader {names}" + (f"; the word of {in_vain} does not count" if in_vain else "")
 
 

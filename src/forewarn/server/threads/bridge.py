@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from forewarn.clock import Clock
-from forewarn.control.orders.guest_answers import GuestAnswers
+from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.ports.store import Delta
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.model.slice import Sent
@@ -103,18 +103,18 @@ class RehearsalsOnLoop:
 class WorkerCommands:
     """What guests change, done by the worker."""
 
-    def __init__(self, answers: GuestAnswers, jobs: Jobs) -> None:
-        self._answers = answers
+    def __init__(self, guests: GuestUseCases, jobs: Jobs) -> None:
+        self._guests = guests
         self._jobs = jobs
 
     async def enable(self, group: GroupName) -> None:
         """Turn the feature on for a group."""
-        await self._jobs.run(lambda: self._answers.enable(group))
+        await self._jobs.run(lambda: self._guests.enable(group))
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:
         """Let events start early."""
-        await self._jobs.run(lambda: self._answers.approve(machine, events, address=address))
+        await self._jobs.run(lambda: self._guests.approve(machine, events, address=address))
 
     async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
         """Defer events."""
-        await self._jobs.run(lambda: self._answers.defer(machine, events))
+        await self._jobs.run(lambda: self._guests.defer(machine, events))

@@ -1,7 +1,7 @@
 """What operators order for hosts, and what they hold."""
 
 from forewarn.control import naming
-from forewarn.control.orders.order_commands import Placed
+from forewarn.control.orders.order_use_cases import Placed
 from forewarn.control.ports.scope import EVERYTHING
 from forewarn.control.use_case import FleetUseCase
 from forewarn.core.admission import holds
@@ -12,7 +12,7 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, HostName, ProjectName, Work
 
 
-class HostCommands(FleetUseCase):
+class HostOrders(FleetUseCase):
     """The use cases about orders on hosts, and about holds."""
 
     def order_host(

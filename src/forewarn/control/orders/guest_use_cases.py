@@ -13,7 +13,7 @@ from forewarn.core.orders import lifecycle
 from forewarn.core.words import ApprovedBy, EventId, GroupName, MachineId
 
 
-class GuestAnswers(FleetUseCase):
+class GuestUseCases(FleetUseCase):
     """The use cases of guests, each for the group of the machine that asks."""
 
     def enable(self, group: GroupName) -> None:
@@ -32,10 +32,10 @@ class GuestAnswers(FleetUseCase):
             live = [event for event in known.values() if event.listed]
             with self._saving(tx, tx.around(orders=[event.order for event in live])) as draft:
                 for event in sorted(live, key=lambda each: each.number):
-                    word = Approval(by=caller.name, kind=ApprovedBy.GUEST, at=draft.now, address=address)
+                    approval = Approval(by=caller.name, kind=ApprovedBy.GUEST, at=draft.now, address=address)
                     # The approval of one may have ended another.
                     if draft.events[event.id].listed:
-                        lifecycle.approve(draft, draft.events[event.id], word, policy=self._policy)
+                        lifecycle.approve(draft, draft.events[event.id], approval, policy=self._policy)
 
     def defer(self, machine: MachineId, events: Mapping[EventId, int]) -> None:
         """Defer events by so many seconds: each once, up to its group's limit; all of them or none."""

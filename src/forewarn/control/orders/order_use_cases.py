@@ -43,7 +43,7 @@ class Placed:
         return NOT_ENABLED if ACTIONS[order.action].only_if_enabled else order.why or None
 
 
-class OrderCommands(ScopedUseCase):
+class OrderUseCases(ScopedUseCase):
     """The use cases about orders on machines, and about events."""
 
     def __init__(self, context: Context, scope: Scope, *, external: ExternalReports) -> None:
@@ -109,8 +109,8 @@ class OrderCommands(ScopedUseCase):
         with self._store.write() as tx:
             known = _listed_event(tx, event)
             with self._saving(tx, tx.around(orders=[known.order])) as draft:
-                word = Approval(by=by, kind=ApprovedBy.PERSON, at=draft.now)
-                lifecycle.approve(draft, draft.events[known.id], word, policy=self._policy)
+                approval = Approval(by=by, kind=ApprovedBy.PERSON, at=draft.now)
+                lifecycle.approve(draft, draft.events[known.id], approval, policy=self._policy)
         return draft.events[known.id]
 
     def cancel_event(self, event: EventId, *, by: str) -> Event:
