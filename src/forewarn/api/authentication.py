@@ -36,7 +36,8 @@ class Authenticator:
     async def caller(self, headers: Sequence[str]) -> Caller:
         """Return the caller; Anonymous if there is none for these headers."""
         secret = _secret(headers)
-        if self._loaded_at is None or self._monotonic() - self._loaded_at > LOOK_AGAIN_AFTER:
+        # Who has a secret knows of a token: the first one may have been made this moment.
+        if self._is_old() or (secret is not None and self._keyring.unused):
             await self._load()
         try:
             return self._keyring.caller(secret, now=self._now())
@@ -46,6 +47,9 @@ class Authenticator:
         # Perhaps it was made this moment, by another process.
         await self._load()
         return self._keyring.caller(secret, now=self._now())
+
+    def _is_old(self) -> bool:
+        return self._loaded_at is None or self._monotonic() - self._loaded_at > LOOK_AGAIN_AFTER
 
     def forget(self) -> None:
         """Load the tokens again before the next call: they have changed."""
