@@ -95,8 +95,8 @@ def test_a_change_of_what_it_waits_for_makes_a_blocked_rollout_due(store: SqlSto
     for_group = (Waiting(what="db", reason="needs 2 healthy", group=GroupName("db")),)
     blocked = rollout(blocked=True, waiting=for_host), rollout(2, blocked=True, waiting=for_group)
     put(store, rollouts=(*blocked, rollout(3, waiting=for_host), rollout(4, blocked=True, ended_at=NOW)))
-    for stirred, due in ({"host-2"}, []), ({"db"}, [2]), ({"host-1"}, [2, 1]):
-        put(store, stirred=frozenset(stirred))
+    for changed, due in ({"host-2"}, []), ({"db"}, [2]), ({"host-1"}, [2, 1]):
+        put(store, changed_groups_and_hosts=frozenset(changed))
         with store.read() as snapshot:
             assert sorted(snapshot.due_rollouts(NOW, limit=10)) == sorted(rollout(n).id for n in due)
 

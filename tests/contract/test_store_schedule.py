@@ -57,13 +57,13 @@ def test_orders_that_wait_for_a_group_are_woken_when_it_is_eased(store: SqlStore
             order(5, waiting=(web,), ended_at=NOW),
         ),
     )
-    save(store, eased=frozenset({GroupName("web")}))
+    save(store, relieved_groups=frozenset({GroupName("web")}))
     assert due(store) == [order_id(1), order_id(2)]
 
 
 def test_an_order_that_begins_to_wait_in_the_same_change_is_woken(store: SqlStore) -> None:
     web = Waiting(what="it", reason="busy", group=GroupName("web"))
-    save(store, orders=(order(1, waiting=(web,)),), eased=frozenset({GroupName("web")}))
+    save(store, orders=(order(1, waiting=(web,)),), relieved_groups=frozenset({GroupName("web")}))
     assert due(store) == [order_id(1)]
 
 
@@ -71,21 +71,21 @@ def test_an_order_that_no_longer_waits_is_not_woken(store: SqlStore) -> None:
     waiting = order(1, waiting=(Waiting(what="it", reason="busy", group=GroupName("web")),))
     save(store, orders=(waiting,))
     save(store, orders=(replace(waiting, waiting=()),))
-    save(store, eased=frozenset({GroupName("web")}))
+    save(store, relieved_groups=frozenset({GroupName("web")}))
     assert due(store) == []
 
 
 def test_an_order_already_due_keeps_its_place(store: SqlStore) -> None:
     web = Waiting(what="it", reason="busy", group=GroupName("web"))
     save(store, orders=(order(1, due_at=NOW - SECOND), order(2, waiting=(web,), due_at=NOW - 2 * SECOND)))
-    save(store, eased=frozenset({GroupName("web")}))
+    save(store, relieved_groups=frozenset({GroupName("web")}))
     assert due(store) == [order_id(2), order_id(1)]
 
 
 def test_open_orders_on_a_host_that_gained_a_machine_are_woken(store: SqlStore) -> None:
     there = host("host-1").name
     save(store, orders=(order(1, host=there), order(2), order(3, host=there, ended_at=NOW)))
-    save(store, joined=frozenset({there}))
+    save(store, hosts_gaining_machines=frozenset({there}))
     assert due(store) == [order_id(1)]
 
 

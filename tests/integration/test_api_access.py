@@ -84,7 +84,7 @@ RUN = (202, 403, 403, 403, 403)
 RUN_200 = (200, 403, 403, 403, 403)
 KEPT = (200, 403, 403, 200, 200)
 NOT_NOW = (409, 403, 403, 403, 403)
-NOBODY = "602D9444-D2CD-49C7-8624-8643E7171297"
+UNKNOWN_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
 
 CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/machines", LISTED),
@@ -133,10 +133,10 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", "/v1/holds/{hold}/release", RUN_200),
     ("GET", "/v1/rollouts", ONLY_OF_THE_FLEET),
     ("POST", "/v1/rollouts", RUN),
-    ("GET", f"/v1/rollouts/{NOBODY}", (404, 404, 403, 403, 403)),
-    ("POST", f"/v1/rollouts/{NOBODY}/pause", (404, 403, 403, 403, 403)),
-    ("POST", f"/v1/rollouts/{NOBODY}/resume", (404, 403, 403, 403, 403)),
-    ("POST", f"/v1/rollouts/{NOBODY}/abort", (404, 403, 403, 403, 403)),
+    ("GET", f"/v1/rollouts/{UNKNOWN_ID}", (404, 404, 403, 403, 403)),
+    ("POST", f"/v1/rollouts/{UNKNOWN_ID}/pause", (404, 403, 403, 403, 403)),
+    ("POST", f"/v1/rollouts/{UNKNOWN_ID}/resume", (404, 403, 403, 403, 403)),
+    ("POST", f"/v1/rollouts/{UNKNOWN_ID}/abort", (404, 403, 403, 403, 403)),
     ("GET", "/v1/calendar.ics", LISTED),
     ("GET", "/v1/calendar.ics?project=a", ALL_MAY_READ),
     # A number that has not come yet: an open stream would not end.
@@ -181,7 +181,7 @@ BODIES: dict[str, Any] = {
     "/v1/machines/a-0": {"size": "large"},
     "/v1/hosts/host-3/maintenance": {"action": "freeze"},
     "/v1/clock/advance": {"seconds": 1},
-    "/v1/projects/a/rehearsal": {"id": NOBODY, "scenario": "mine", "machines": ["a-0"]},
+    "/v1/projects/a/rehearsal": {"id": UNKNOWN_ID, "scenario": "mine", "machines": ["a-0"]},
     "/v1/tokens": {"name": "new", "role": "viewer"},
     "/v1/fleet": {},
     "/v1/holds": {"reason": "holidays"},

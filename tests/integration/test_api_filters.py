@@ -12,7 +12,7 @@ from tests.served import Api, app_of
 from tests.stores import sqlite_url
 from tests.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
 
-NOBODY = "602D9444-D2CD-49C7-8624-8643E7171297"
+UNKNOWN_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
 
 
 @pytest.fixture
@@ -82,8 +82,8 @@ def test_machines_are_listed_by_group_and_host(api: Api) -> None:
         ("history?project=z", 'project "z" does not exist'),
         ("history?machine=spott", 'machine "spott" does not exist; did you mean spot?'),
         ("history?project=a&machine=b-00", 'machine "b-00" does not exist'),
-        (f"history?event={NOBODY}", f"event {NOBODY} does not exist"),
-        (f"history?order={NOBODY}", f"order {NOBODY} does not exist"),
+        (f"history?event={UNKNOWN_ID}", f"event {UNKNOWN_ID} does not exist"),
+        (f"history?order={UNKNOWN_ID}", f"order {UNKNOWN_ID} does not exist"),
     ],
 )
 def test_a_name_that_nothing_has_is_said(api: Api, path: str, message: str) -> None:

@@ -36,7 +36,7 @@ from tests.tenants import GRANTS, ROLES, A, B, bearer, let_in, two_projects
 # Requests for each operation, of those that the document allows and of those that it does not.
 EXAMPLES = tries(4, long=50)
 BASE = "http://127.0.0.1:8170"
-NOBODY = "602D9444-D2CD-49C7-8624-8643E7171297"
+UNKNOWN_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
 # More than there will ever be: the stream of a number that has come does not end.
 FAR = 2**62
 CHECKS = [
@@ -56,7 +56,7 @@ NAMES = {
     "projects": ["a", "b"],
     "hosts": ["host-1", "host-3"],
     "tokens": ["bert", "vera"],
-    **{kind: [NOBODY] for kind in ("orders", "events", "holds", "rollouts", "webhooks")},
+    **{kind: [UNKNOWN_ID] for kind in ("orders", "events", "holds", "rollouts", "webhooks")},
 }
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forewarn.agent.approval import ApprovePolicy, Approver, Decision, No, Rule, Wait, Yes
+from forewarn.agent.approval import ApprovalDecider, ApprovePolicy, Approver, Decision, No, Wait, Yes
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 
@@ -28,7 +28,9 @@ def decide(
     machine: str = "web-0",
     ready_for: float = 0.0,
 ) -> Decision:
-    return Rule(approve=approve, approver=approver, machine=machine).decide(event_, ready_for=ready_for)
+    return ApprovalDecider(approve=approve, approver=approver, machine=machine).decide(
+        event_, ready_for=ready_for
+    )
 
 
 def test_an_event_of_this_machine_alone_is_approved() -> None:

@@ -9,7 +9,7 @@ from forewarn.agent.handling import Side
 from forewarn.agent.setup import recipe
 from forewarn.agent.setup.agent_config import AgentSettings, Config, load, load_settings, parse
 from forewarn.agent.setup.handler import OnFailure, OnRestart
-from forewarn.agent.setup.summary import explain, grouped, hurry
+from forewarn.agent.setup.summary import explain, grouped, short_notice_warning
 from forewarn.agent.setup.toml_lines import line_of
 from forewarn.core.errors import Invalid, NotFound
 from forewarn.core.words import EventType, Source
@@ -335,6 +335,9 @@ def test_types_for_which_the_same_is_done_are_told_of_together() -> None:
     nothing, drained = grouped(explain(read(FULL)))
     assert [each.type for each in nothing] == ["Freeze"]
     assert [each.type for each in drained] == ["Reboot", "Redeploy", "Preempt", "Terminate"]
-    assert hurry(nothing) is None
+    assert short_notice_warning(nothing) is None
     # Its timeout is 300 s.
-    assert hurry(drained) == "Preempt may come 30 s after its notice: what takes longer is not waited for"
+    assert (
+        short_notice_warning(drained)
+        == "Preempt may come 30 s after its notice: what takes longer is not waited for"
+    )

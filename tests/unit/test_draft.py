@@ -118,39 +118,39 @@ def test_groups_that_lost_an_event_or_gained_a_healthy_machine_are_eased() -> No
     interventions.cancel(fleet.draft, order.id, by="test")
     fleet.draft.put_machine(replace(fleet.machine("db-0"), state=MachineState.RUNNING))
     fleet.draft.put_machine(replace(fleet.machine("x-0"), state=MachineState.STOPPED))
-    assert fleet.draft.changes().eased == {WEB, DB}
+    assert fleet.draft.changes().relieved_groups == {WEB, DB}
 
 
 def test_a_group_whose_policy_changes_is_eased() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.draft.put_group(replace(fleet.draft.groups[WEB], policy=GroupPolicy(budget=1)))
-    assert fleet.draft.changes().eased == {WEB}
+    assert fleet.draft.changes().relieved_groups == {WEB}
 
 
 def test_hosts_that_gained_a_machine_are_joined() -> None:
     fleet = Fleet(machine("web-0"), hosts=["host-2"])
     fleet.draft.put_machine(replace(fleet.machine("web-0"), host=HostName("host-2")))
     fleet.draft.put_machine(machine("web-1", "host-3"))
-    assert fleet.draft.changes().joined == {"host-2", "host-3"}
+    assert fleet.draft.changes().hosts_gaining_machines == {"host-2", "host-3"}
 
 
 def test_everything_that_changed_stirs_the_rollouts_that_may_wait_for_it() -> None:
     fleet = Fleet(machine("web-0"), machine("db-0", "host-2"), hosts=["host-3"])
     fleet.maintain("host-1")
-    assert fleet.draft.changes().stirred == {"host-1", "web"}
+    assert fleet.draft.changes().changed_groups_and_hosts == {"host-1", "web"}
     fleet.turn()
     fleet.draft.put_machine(replace(fleet.machine("db-0"), host=HostName("host-3")))
-    assert fleet.draft.changes().stirred == {"host-2", "host-3", "db"}
+    assert fleet.draft.changes().changed_groups_and_hosts == {"host-2", "host-3", "db"}
     fleet.turn()
     del fleet.draft.hosts[HostName("host-2")]
-    assert fleet.draft.changes().stirred == {"host-2"}
+    assert fleet.draft.changes().changed_groups_and_hosts == {"host-2"}
 
 
 def test_what_did_not_change_is_not_saved() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.draft.put_machine(fleet.machine("web-0"))
     changes = fleet.draft.changes()
-    assert (changes.machines, changes.stirred, changes.records) == ((), frozenset(), ())
+    assert (changes.machines, changes.changed_groups_and_hosts, changes.records) == ((), frozenset(), ())
 
 
 def test_what_was_taken_out_is_removed() -> None:

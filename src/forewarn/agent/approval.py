@@ -52,7 +52,7 @@ Decision: TypeAlias = Yes | Wait | No
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ApprovalDecider:
     """How a machine approves."""
 
     approve: ApprovePolicy

@@ -184,14 +184,16 @@ class Draft:
             removed_hosts=_removed(base.hosts, self.hosts),
             removed_groups=_removed(base.groups, self.groups),
             removed_machines=_removed(base.machines, self.machines),
-            eased=frozenset(self._eased(events)),
-            joined=frozenset(self._joined()),
-            stirred=frozenset(name for name in self._stirred(events) if name is not None),
+            relieved_groups=frozenset(self._relieved_groups(events)),
+            hosts_gaining_machines=frozenset(self._hosts_gaining_machines()),
+            changed_groups_and_hosts=frozenset(
+                name for name in self._changed_groups_and_hosts(events) if name is not None
+            ),
             wake_all=self._wake_all,
             tallies=self._tallies,
         )
 
-    def _eased(self, events: Iterable[Event]) -> Iterable[GroupName]:
+    def _relieved_groups(self, events: Iterable[Event]) -> Iterable[GroupName]:
         yield from (event.group for event in events if not event.listed)
         for machine in _changed(self.base.machines, self.machines):
             before = self.base.machines.get(machine.id)
@@ -202,7 +204,7 @@ class Draft:
             if known is not None and known.policy != group.policy:
                 yield group.name
 
-    def _stirred(self, events: Iterable[Event]) -> Iterable[str | None]:
+    def _changed_groups_and_hosts(self, events: Iterable[Event]) -> Iterable[str | None]:
         yield from (event.group for event in events)
         yield from (order.host for order in _changed(self.base.orders, self.orders))
         for before, after in ((self.base.machines, self.machines), (self.machines, self.base.machines)):
@@ -213,7 +215,7 @@ class Draft:
         for hosts in (_changed(self.base.hosts, self.hosts), _changed(self.hosts, self.base.hosts)):
             yield from (host.name for host in hosts)
 
-    def _joined(self) -> Iterable[HostName]:
+    def _hosts_gaining_machines(self) -> Iterable[HostName]:
         for machine in _changed(self.base.machines, self.machines):
             before = self.base.machines.get(machine.id)
             if machine.host is not None and (before is None or before.host != machine.host):

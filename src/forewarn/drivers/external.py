@@ -23,7 +23,7 @@ from forewarn.core.words import OrderId
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _LastReport:
     """When an order was last heard of, and how long it may be silent; in seconds of real time."""
 
     at: float
@@ -36,16 +36,16 @@ def make(settings: Settings, *, monotonic: Callable[[], float]) -> "ExternalDriv
 
 
 class ExternalDriver:
-    """Waits for the word of others."""
+    """Waits for the reports of those who do the work."""
 
     def __init__(self, silence: timedelta, *, monotonic: Callable[[], float]) -> None:
         """Take how long others may be silent where an order does not say."""
         self._silence = silence
         self._monotonic = monotonic
-        self._words: dict[OrderId, _Word] = {}
+        self._reports: dict[OrderId, _LastReport] = {}
 
     def begin(self, task: DriverTask) -> Begun:
-        """Let others begin, and wait for their word."""
+        """Let others begin, and wait for their reports."""
         self.expect(task.order, task.heartbeat)
         return Running(task.now + (task.heartbeat or self._silence))
 
@@ -53,31 +53,31 @@ class ExternalDriver:
         """Return whether there was a report in time; a step that was never let begin has not begun."""
         if task.step.look_at == task.step.begun_at:
             return NotBegun()
-        if task.order not in self._words:  # begun by a server that is gone
+        if task.order not in self._reports:  # begun by a server that is gone
             return self.begin(task)
-        word = self._words[task.order]
-        left = word.at + word.limit - self._monotonic()
-        return Running(task.now + timedelta(seconds=left)) if left > 0 else Failed(_silent(word))
+        report = self._reports[task.order]
+        left = report.at + report.limit - self._monotonic()
+        return Running(task.now + timedelta(seconds=left)) if left > 0 else Failed(_silent(report))
 
     def heard(self, order: OrderId) -> None:
         """Take a heartbeat."""
-        if order in self._words:
-            self._words[order] = replace(self._words[order], at=self._monotonic())
+        if order in self._reports:
+            self._reports[order] = replace(self._reports[order], at=self._monotonic())
 
     def expect(self, order: OrderId, limit: timedelta | None) -> None:
         """Begin to count the silence about an order that another server let begin."""
-        self._words[order] = _Word(self._monotonic(), (limit or self._silence).total_seconds())
+        self._reports[order] = _LastReport(self._monotonic(), (limit or self._silence).total_seconds())
 
     def overdue(self) -> Mapping[OrderId, str]:
         """Return the orders without a report in time, also while service time stands still."""
         now = self._monotonic()
-        late = {order: word for order, word in self._words.items() if now >= word.at + word.limit}
-        return {order: _silent(word) for order, word in late.items()}
+        late = {order: report for order, report in self._reports.items() if now >= report.at + report.limit}
+        return {order: _silent(report) for order, report in late.items()}
 
     def forget(self, order: OrderId) -> None:
-        """Wait for no more word of an order."""
-        self._words.pop(order, None)
+        """Wait for no more reports of an order."""
+        self._reports.pop(order, None)
 
 
-def _silent(word: _Word) -> str:
-    return f"nobody has reported for {format_span(word.limit)}"
+def _silent(report: _LastReport) -> str:
+    return f"nobody has reported for {format_span(report.limit)}"

@@ -98,7 +98,7 @@ class GuestService:
         if isinstance(plan, Refusal) and plan.early:
             return self.errors.refusal(plan)
         member = caller.member
-        if not self._rate.admit(member or self.board.strangers, self.times.beat()):
+        if not self._rate.admit(member or self.board.unknown_callers, self.times.refresh()):
             return self.errors.too_many()
         if member is None:
             return self.errors.not_found()
@@ -171,7 +171,7 @@ class GuestService:
         else:
             answer = GuestAnswer(200, self.board.rest(member.group, poll.version))
             if member.last_sent != member.group.news:
-                self.times.beat()
+                self.times.refresh()
                 self.board.note_sent(member, poll.version, self.times.seconds)
         if poll.wait is None:
             return answer

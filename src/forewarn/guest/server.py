@@ -54,9 +54,9 @@ class GuestServer:
         self._board.apply(delta)
         await self._listeners.follow()
 
-    async def open_door(self, machine: MachineId, *, name: str, port: int = 0) -> str:
+    async def open_listener(self, machine: MachineId, *, name: str, port: int = 0) -> str:
         """Listen for one machine, on a free port if none is given, and return the URL."""
-        return await self._listeners.open_door(machine, port, name=name)
+        return await self._listeners.open_listener(machine, port, name=name)
 
     def rehearse(self, ledger: Ledger) -> GuestRehearsal:
         """Begin a rehearsal without machines."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Protocol, TypeAlias
 
 from forewarn.agent.agent_log import AgentLog
-from forewarn.agent.approval import Rule
+from forewarn.agent.approval import ApprovalDecider
 from forewarn.agent.journal.entries import Entry
 from forewarn.agent.journal.tracked_events import TrackedEvent, TrackedEvents
 from forewarn.agent.metrics import AgentMetrics
@@ -86,10 +86,10 @@ class AgentContext:
         return {name: value for name, value in self.inherited.items() if name not in kept}
 
     @property
-    def rule(self) -> Rule:
+    def approval_decider(self) -> ApprovalDecider:
         """How this machine approves."""
         agent = self.config.agent
-        return Rule(approve=agent.approve, approver=agent.approver, machine=self.machine)
+        return ApprovalDecider(approve=agent.approve, approver=agent.approver, machine=self.machine)
 
     def tracked(self, id_: str) -> TrackedEvent:
         """Return an event that was taken up."""

@@ -175,7 +175,7 @@ class EventCare:
             self._ready_since = self._context.monotonic()
             self._log.info("ready for the event")
         ready_for = (self._context.monotonic() - self._ready_since) * self._context.speed
-        match self._context.rule.decide(tracked.event, ready_for=ready_for):
+        match self._context.approval_decider.decide(tracked.event, ready_for=ready_for):
             case Yes():
                 return await self._send_approval()
             case Wait(seconds, why):

@@ -51,7 +51,7 @@ def grouped(explained: Sequence[TypeSummary]) -> list[tuple[TypeSummary, ...]]:
     return [tuple(group) for group in alike.values()]
 
 
-def hurry(alike: Sequence[TypeSummary]) -> str | None:
+def short_notice_warning(alike: Sequence[TypeSummary]) -> str | None:
     """Return which types may start before all is done that is done for them."""
     short = [
         f"{each.type} may come {each.short_notice} s after its notice"

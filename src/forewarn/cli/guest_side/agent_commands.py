@@ -112,7 +112,7 @@ def check(session: Session, config: ConfigFile = None) -> None:
 
 
 def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[str]) -> None:
-    from forewarn.agent.setup.summary import explain, grouped, hurry, surroundings
+    from forewarn.agent.setup.summary import explain, grouped, short_notice_warning, surroundings
 
     terminal.echo(f"{path} is sound.")
     for line in surroundings(config.agent):
@@ -127,7 +127,7 @@ def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[st
         ):
             for line in lines:
                 terminal.fold(line, indent=f"  {side}  ", hanging=" " * 11)
-        if late := hurry(alike):
+        if late := short_notice_warning(alike):
             terminal.fold(late, indent="  but      ", hanging=" " * 11)
     _show_lines("To be known:", remarks)
     _show_lines("In this machine stands in the way:", wrong)

@@ -116,9 +116,9 @@ def _check(wanted: Rehearsal) -> None:
     if len(set(numbers)) < len(numbers):
         raise Invalid("faults: expected a number for each that no other has")
     for index, fault in enumerate(wanted.faults):
-        strangers = set(fault.machines) - set(wanted.machines)
-        if strangers:
-            raise Invalid(f"faults[{index}].machines: {min(strangers)} is not among the machines that play")
+        outsiders = set(fault.machines) - set(wanted.machines)
+        if outsiders:
+            raise Invalid(f"faults[{index}].machines: {min(outsiders)} is not among the machines that play")
 
 
 def _in_words(faults: Sequence[Fault]) -> str:

@@ -36,12 +36,13 @@ class Changes:
     removed_hosts: tuple[HostName, ...] = ()
     removed_groups: tuple[GroupName, ...] = ()
     removed_machines: tuple[MachineId, ...] = ()
-    # Groups that lost an event or gained a healthy machine: orders that wait for them are looked at again.
-    eased: frozenset[GroupName] = frozenset()
+    # Groups that lost an event, gained a healthy machine or have another policy: orders that wait for them
+    # are looked at again.
+    relieved_groups: frozenset[GroupName] = frozenset()
     # Hosts that gained a machine: an order on one must give it its own notice.
-    joined: frozenset[HostName] = frozenset()
+    hosts_gaining_machines: frozenset[HostName] = frozenset()
     # All groups and hosts that anything has changed about, before and after: rollouts may wait for them.
-    stirred: frozenset[str] = frozenset()
+    changed_groups_and_hosts: frozenset[str] = frozenset()
     # Something that concerns every open order has changed.
     wake_all: bool = False
     # How many more machines the records of a kind name, for the metrics.

@@ -22,7 +22,7 @@ REASONS = {
 
 
 class TimeCache:
-    """Real and service time as of the last beat, and how an answer begins in that second."""
+    """Real and service time as last read, and how an answer begins in that second."""
 
     __slots__ = ("_clock", "_common", "_second", "is_manual", "not_modified", "ok", "real", "seconds", "time")
 
@@ -34,7 +34,7 @@ class TimeCache:
         self._second = -1
         self.renew(loop.time())
 
-    def beat(self) -> float:
+    def refresh(self) -> float:
         """Read the time anew if it may have changed, and return the real one.
 
         The loop's time stands still while it works off what has arrived, so that a burst of requests

@@ -140,7 +140,7 @@ class Waits:
             del self._enabling[group]
 
     def _service_seconds(self) -> float:
-        self._times.beat()
+        self._times.refresh()
         return self._times.seconds
 
 

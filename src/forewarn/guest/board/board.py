@@ -37,7 +37,7 @@ class Board:
         self._members: dict[Key, BoardMachine] = {}
         self._networks: dict[str, dict[Key, BoardMachine]] = {}
         self.ports: dict[Key, BoardMachine] = {}
-        self.strangers = Allowance()  # what all unknown callers share
+        self.unknown_callers = Allowance()  # what all unknown callers share
         self.waiting: Waiters[BoardMachine] = Waiters()
         self.polled: dict[BoardGroup, float] = {}
         self.seen: dict[BoardMachine, float] = {}
@@ -104,7 +104,7 @@ class Board:
     def _place(self, machine: Machine) -> set[GroupName]:
         """Add or change a machine; return the groups in which a caller may now be another machine."""
         group = self._group(machine.group)
-        machine = _lean(machine, group)
+        machine = _slimmed(machine, group)
         member = self._members.get(machine.id)
         if member is None:
             member = self._members[machine.id] = BoardMachine(machine, group)
@@ -221,7 +221,7 @@ class Board:
         }
 
 
-def _lean(machine: Machine, group: BoardGroup) -> Machine:
+def _slimmed(machine: Machine, group: BoardGroup) -> Machine:
     """Share what machines have in common, and leave out the host: there may be a hundred thousand."""
     return replace(
         machine,

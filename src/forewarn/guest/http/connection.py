@@ -28,6 +28,7 @@ class Connection(asyncio.Protocol):
     """A connection, and the caller behind it, who is looked up anew for each request."""
 
     __slots__ = (
+        "_allowance",
         "_began",
         "_connections",
         "_crowded",
@@ -37,7 +38,6 @@ class Connection(asyncio.Protocol):
         "_limits",
         "_loop",
         "_members",
-        "_payer",
         "_queue",
         "_quiet",
         "_reader",
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         self._key = key
         self._loop = asyncio.get_running_loop()
         # Whose connections this one counts to.
-        self._payer: Allowance = endpoint.service.board.strangers
+        self._allowance: Allowance = endpoint.service.board.unknown_callers
         self._reader = RequestParser(self._limits)
         self._queue: deque[Request | RequestFault] = deque()
         self._request = Request()  # the one that is being answered
@@ -97,11 +97,11 @@ class Connection(asyncio.Protocol):
         self.address = canonical(peer[0]) if peer else ""
         if self._key == "":
             self._key = self.address
-        self._payer.connections += 1
-        self._crowded = self._payer.connections > self._limits.connections
+        self._allowance.connections += 1
+        self._crowded = self._allowance.connections > self._limits.connections
         self._charge(self.member)
         self._quiet = not self._crowded
-        if self._payer.connections > 2 * self._limits.connections:
+        if self._allowance.connections > 2 * self._limits.connections:
             self._transport.abort()  # not even worth an answer
         self._watchdog.by(self._deadline())
 
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
             poll = self._known.get(data)
             if poll is not None:
                 member = self._members.get(self._key)
-                if member is not None and member is self._payer:
+                if member is not None and member is self._allowance:
                     answer = self._service.quick(member, poll)
                     if answer is not None:
                         self._transport.write(answer)
@@ -123,7 +123,7 @@ class Connection(asyncio.Protocol):
         """Answer what has been asked, but hold nothing any longer: most likely the client is gone."""
         if self._ending or not self._owes:
             return False
-        self._hurry()
+        self._release_waits()
         return True
 
     def pause_writing(self) -> None:
@@ -144,7 +144,7 @@ class Connection(asyncio.Protocol):
         self._ending = True
         self._quiet = False
         self._connections.forget(self)
-        self._payer.connections -= 1
+        self._allowance.connections -= 1
         self._watchdog.stop()
         if self._task is not None:
             self._task.cancel()
@@ -157,7 +157,7 @@ class Connection(asyncio.Protocol):
         """Whether any request still waits for its answer."""
         return self._task is not None or bool(self._queue)
 
-    def _hurry(self) -> None:
+    def _release_waits(self) -> None:
         """Let nothing be held any longer."""
         self.leaving = True
         if self.waits_on is not None:
@@ -165,7 +165,7 @@ class Connection(asyncio.Protocol):
 
     def finish(self) -> None:
         """Give the answers that are due, then close."""
-        self._hurry()
+        self._release_waits()
         if not self._owes and not self._ending:
             self._close()
 
@@ -199,12 +199,12 @@ class Connection(asyncio.Protocol):
 
     def _charge(self, member: BoardMachine | None) -> None:
         """Count this connection to the machine that the caller is now."""
-        payer = member or self._service.board.strangers
-        if payer is not self._payer:
-            self._payer.connections -= 1
-            payer.connections += 1
-            self._payer = payer
-            self._crowded = payer.connections > self._limits.connections
+        allowance = member or self._service.board.unknown_callers
+        if allowance is not self._allowance:
+            self._allowance.connections -= 1
+            allowance.connections += 1
+            self._allowance = allowance
+            self._crowded = allowance.connections > self._limits.connections
 
     def _read(self, data: bytes) -> None:
         if self._ending:
@@ -290,5 +290,5 @@ class Connection(asyncio.Protocol):
 
     def _write(self, answer: GuestAnswer, connection: bytes) -> None:
         times = self._service.times
-        self._touched = times.beat()
+        self._touched = times.refresh()
         self._transport.write(times.opening(answer.status) + connection + answer.rest)

@@ -72,7 +72,7 @@ class Listeners:
                 else:
                     self._failed.discard(port)
 
-    async def open_door(self, machine: MachineId, port: int, *, name: str) -> str:
+    async def open_listener(self, machine: MachineId, port: int, *, name: str) -> str:
         """Open a socket for one machine wherever its fleet file has it, 0 for any port; returns the URL."""
         members = self._board.members
         for bound in bind(LOOPBACK, port, what=f'machine "{name}": port {port}', change=CHANGE_PORT):

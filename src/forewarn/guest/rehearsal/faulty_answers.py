@@ -66,7 +66,7 @@ class FaultyAnswers:
         met = state.meet(self._now())
         kinds = {fault.kind: fault for fault in met}
         if slow := kinds.get(FaultKind.SLOW):
-            await self._dawdle(caller, state, slow)
+            await self._delay(caller, state, slow)
             if member_of(caller).rehearsal is not state:
                 return await self._ordinary.answer(caller, asked)  # the rehearsal is over
         if hang := kinds.get(FaultKind.HANG):
@@ -79,7 +79,7 @@ class FaultyAnswers:
             return await self._poll(caller, asked, state, met)
         return await self._take(caller, asked, state)
 
-    async def _dawdle(self, caller: GuestCaller, state: RehearsalState, slow: Fault) -> None:
+    async def _delay(self, caller: GuestCaller, state: RehearsalState, slow: Fault) -> None:
         state.ledger.spoiled(state.machine, "a slow answer")
         ends = self._now() + slow.delay
         while self._now() < ends and state.still(slow) and not caller.leaving:
@@ -168,7 +168,7 @@ class FaultyAnswers:
         return answers.with_header(answers.content(body), b'ETag: "%b"\r\n' % etag)
 
     def _now(self) -> datetime:
-        self._times.beat()
+        self._times.refresh()
         return datetime.fromtimestamp(self._times.seconds, UTC)
 
 

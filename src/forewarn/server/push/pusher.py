@@ -131,7 +131,7 @@ class Pusher:
         finally:
             self._tried.discard(webhook.id)
         if error is None and webhook.id in self._served:
-            self._served[webhook.id][0].hurry()
+            self._served[webhook.id][0].retry_now()
         return error
 
     def _context(self) -> PushContext:

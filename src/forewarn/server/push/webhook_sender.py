@@ -72,7 +72,7 @@ class WebhookSender:
         """In how many real seconds it is tried again; None if it is not failing."""
         return None if self._tries_at is None else max(0.0, self._tries_at - monotonic())
 
-    def hurry(self) -> None:
+    def retry_now(self) -> None:
         """Try again at once, if it waits."""
         self._again.set()
 

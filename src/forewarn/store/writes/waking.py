@@ -42,16 +42,17 @@ class Waking(Writer):
         Looking at a rollout costs as much as its hosts carry, so it is not done for nothing.
         """
         now = {"now": micros(changes.now)}
-        self._wake_those(_ORDERS_WAITING, changes.eased, now)
-        self._wake_those(_ORDERS_ON, changes.joined, now)
+        self._wake_those(_ORDERS_WAITING, changes.relieved_groups, now)
+        self._wake_those(_ORDERS_ON, changes.hosts_gaining_machines, now)
         rollouts = {order.terms.rollout for order in changes.orders if order.terms.rollout is not None}
         self._wake_those(_ROLLOUTS_BY_ID, sorted(rollouts), now)
         if changes.wake_all:
             self._connection.execute(_ORDERS, now)
             self._connection.execute(_ROLLOUTS_BLOCKED, now)
-        elif changes.stirred:
-            eased = [id_ for id_, reasons in self._all(_REASONS) if _awaited(reasons) & changes.stirred]
-            self._wake_those(_ROLLOUTS_BY_ID, eased, now)
+        elif changes.changed_groups_and_hosts:
+            changed = changes.changed_groups_and_hosts
+            waiting = [id_ for id_, reasons in self._all(_REASONS) if _awaited(reasons) & changed]
+            self._wake_those(_ROLLOUTS_BY_ID, waiting, now)
 
     def _wake_those(self, statement: Update, keys: Iterable[str], now: dict[str, int]) -> None:
         for chunk in chunks(keys):
