@@ -38,7 +38,7 @@ def main() -> int:
     """Measure, show, write."""
     options = _options(sys.argv[1:])
     console = Console(highlight=False)
-    # Told to stop, it ends what it has started.
+    # On a signal to stop, it ends what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     computer, began = this_computer(), time.perf_counter()
     if computer.load > QUIET:

@@ -77,7 +77,7 @@ def constant(folder: Path, *, size: int) -> Iterator[Nginx]:
 
 
 def body_size(answer: int) -> int:
-    """Say how long a body must be for the whole answer to have a size."""
+    """Return how long a body must be for the whole answer to have a size."""
     for body in range(answer):
         if len(HEAD.format(body)) + body >= answer:
             return body

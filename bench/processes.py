@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-# For a program to end that has been told to; then it is killed.
+# For a program to end after a signal; then it is killed.
 STOP_SECONDS = 20.0
 
 
@@ -48,7 +48,7 @@ def family(pid: int) -> list[int]:
 
 
 def cpu_seconds(pids: Sequence[int]) -> float:
-    """Say how much time processes have had of a processor, in user and system mode, all threads together.
+    """Return how much time processes have had of a processor, in user and system mode, all threads together.
 
     /proc/PID/stat has the same in hundredths of a second, which is too coarse for short rounds.
     """
@@ -61,7 +61,7 @@ def _cpu_clock(pid: int) -> int:
 
 
 def resident(pid: int) -> int:
-    """Say how many bytes of memory a process holds."""
+    """Return how many bytes of memory a process holds."""
     pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * resource.getpagesize()
 

@@ -41,7 +41,7 @@ class NoGuests:
     """Nobody polls."""
 
     def pending(self) -> bool:
-        """Say that nothing is to be saved."""
+        """Return False: nothing is to be saved."""
         return False
 
     def take(self) -> tuple[Mapping[GroupName, datetime], Mapping[MachineId, datetime]]:
@@ -53,7 +53,7 @@ class NoGuests:
         return {}
 
     def has_sent(self) -> bool:
-        """Say that nothing was sent."""
+        """Return False: nothing was sent."""
         return False
 
     def take_sent(self) -> Sent:
@@ -86,7 +86,7 @@ def _by_turns(cores: Mapping[str, OpenedService], action: Action) -> dict[str, l
 
 
 def rows(found: dict[str, Any], *, machines: int) -> list[Row]:
-    """Say how much more a tick costs in the large fleet: where machines stay, and where they move."""
+    """Return how much more a tick costs in the large fleet: where machines stay, and where they move."""
     return [_row(action, found[action.value], machines=machines) for action in ACTIONS]
 
 

@@ -100,7 +100,7 @@ class _Server:
         return _nothing if 0 in ready else None
 
     def _report(self) -> None:
-        """Tell how processes have ended."""
+        """Report how processes have ended."""
         while self._asking:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:

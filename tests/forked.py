@@ -54,7 +54,7 @@ class Forked:
             os.close(file)
         self.stdin: IO[str] | None = None
         self.stdout, self.stderr = (os.fdopen(file, encoding="utf-8") for file in (out, err))
-        self.pid = self._told("begun")
+        self.pid = self._reported("begun")
 
     def poll(self) -> int | None:
         """Return the exit code, once there is one."""
@@ -101,22 +101,22 @@ class Forked:
         if self.returncode is None and select.select([self._answer], [], [], within)[0]:
             with self._reading:
                 if self.returncode is None:
-                    self.returncode = self._told("ended")
+                    self.returncode = self._reported("ended")
         return self.returncode
 
-    def _told(self, what: str) -> int:
+    def _reported(self, what: str) -> int:
         line = b""
         while not line.endswith(b"\n"):
             part = os.read(self._answer, 1)
             assert part, f"the process that forks is gone: {self.args}"
             line += part
-        told, number = line.decode().split()
-        assert told == what, f"{self.args} {told}: {number}"
+        reported, number = line.decode().split()
+        assert reported == what, f"{self.args} {reported}: {number}"
         return int(number)
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:
-    """Tell whether a program that is not started anew can have this environment."""
+    """Return whether a program that is not started anew can have this environment."""
     return _at_start(environment) == _at_start(plain_environment())
 
 

@@ -1,7 +1,7 @@
 """Service time: the only reader of the time.
 
 Notice, NotBefore, steps and records live in service time, which may run faster than the world or only when
-told. It never goes back: every clock starts from the time that the store says was reached.
+turned. It never goes back: every clock starts from the time that the store says was reached.
 """
 
 import time

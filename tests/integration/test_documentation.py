@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def ports_of(fleet: Path) -> dict[str, str]:
-    """Say which port of the sample fleet has become which."""
+    """Return the port that each port of the sample fleet has become."""
     sample = re.findall(r"^port = (\d+)$", (ROOT / "examples/fleet.toml").read_text(), re.MULTILINE)
     return dict(zip(sample, re.findall(r"^port = (\d+)$", fleet.read_text(), re.MULTILINE), strict=True))
 

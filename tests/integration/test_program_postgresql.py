@@ -38,7 +38,7 @@ def cut(url: str, *, but: int = 0) -> int:
 
 
 def is_locked(url: str, *, granted: bool = True) -> bool:
-    """Say whether a server holds the database, or somebody waits to."""
+    """Return whether a server holds the database or, with `granted=False`, waits to."""
     mine = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     query = f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted = %s AND {mine}"
     return ask(url, query, granted) > 0

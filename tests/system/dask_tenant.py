@@ -29,7 +29,7 @@ def main(scheduler: str) -> None:
 
 
 def say(*words: object) -> None:
-    """Tell the test."""
+    """Print a line for the test."""
     print(*words, flush=True)  # noqa: T201 - it reads this
 
 

@@ -59,7 +59,7 @@ def event(
 
 
 def one(shown: Event, after: timedelta | None) -> MachineNotice:
-    """Say what notice the only machine got that was sent the event so long after noon."""
+    """Return the notice of the only machine, which was sent the event so long after noon."""
     sent = {} if after is None else {MachineId("id of a"): NOON + after}
     (only,) = by_machine(shown, sent)
     return only

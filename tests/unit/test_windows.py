@@ -38,7 +38,7 @@ def first_fit(calendars: list[Calendar], *, after: datetime, work: timedelta) ->
 
 
 def is_open(known: Calendar, moment: datetime) -> bool:
-    """Say it the slow way: by looking at every window of the last week on the wall."""
+    """Return whether a moment is open, the slow way: look at every window of the last week."""
     local = moment.astimezone(known.zone)
     if local.date() in known.blackout:
         return False

@@ -15,7 +15,7 @@ from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import key_of_page
 from forewarn.wire.answers.service_answers import ErrorAnswer
 
-# A component has the name of its class without "ApiAnswer", but for these, which programs know by another.
+# A component has the name of its class without "Answer", but for these, which programs know by another.
 COMPONENTS = {
     "MachineNotice": "Told",
     "OneHostWithMachines": "OneHost",

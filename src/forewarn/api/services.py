@@ -81,7 +81,7 @@ class ApiSettings:
     names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
     # The declaration of a hundred thousand machines must fit.
     body_bytes: int = 64 * 1024 * 1024
-    # Of the stream, in real seconds. Sooner than proxies give up on a silent connection.
+    # Of the stream, in real seconds. Sooner than proxies close a silent connection.
     heartbeat: float = 15.0
     # A reader that has taken nothing for so long is cut off; it can resume.
     patience: float = 60.0

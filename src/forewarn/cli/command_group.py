@@ -1,4 +1,4 @@
-"""CommandGroup whose help leaves out what says nothing: that a flag is a bool, and that a name is a text."""
+"""Commands whose help leaves out what says nothing: that a flag is a bool, and that a name is a text."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ class _Command(TyperCommand):
 
 
 class HelpGroup(TyperGroup):
-    """A group, as Typer makes one of a CommandGroup."""
+    """The Click group that Typer makes of a CommandGroup."""
 
     def get_params(self, ctx: Any) -> Any:
         """Return its options."""
@@ -32,7 +32,7 @@ class HelpGroup(TyperGroup):
 
 
 class CommandGroup(typer.Typer):
-    """CommandGroup of one kind."""
+    """A Typer application whose commands and groups have this help."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"cls": HelpGroup, **settings})

@@ -32,7 +32,7 @@ class LazyCommand:
         return typer.main.get_group(holder).commands[name]
 
     def listed(self, name: str) -> TyperCommand:
-        """Make what is needed to list it; a noun is told of in full wherever it is listed."""
+        """Make what is needed to list it; the help of a noun is given in full wherever it is listed."""
         in_full = self.help if self.home.endswith(":app") else None
         return TyperCommand(name, help=self.help, short_help=in_full, rich_help_panel=self.panel)
 

@@ -60,7 +60,7 @@ COMMANDS = {
         "probe", "calendar", "Print coming events as a calendar; --project prints those of a project."
     ),
     "health": _of_the_server(
-        "probe", "health", "Say whether the server works, and whether it can save anything."
+        "probe", "health", "Check whether the server works, and whether it can save anything."
     ),
     "metrics": _of_the_server("probe", "metrics", "Print the metrics, as Prometheus reads them."),
     "serve": _of_the_server("serve", "serve", "Run the service."),

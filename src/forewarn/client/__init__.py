@@ -6,7 +6,7 @@
 
     client = OperatorClient("http://127.0.0.1:8170", token="fw_…")
     machine = client.get("/v1/machines/web-0", MachineAnswer).value   # a MachineAnswer
-    spot = client.all(MachineAnswer, group="batch").value             # a tuple of them, all pages
+    spot = client.all(MachineAnswer, group="batch").value.items       # a tuple of them, all pages
     reply = client.post("/v1/machines/web-0/restart", OrderOnMachineAnswer, {"reason": "wedged"})
     reply.value.order.state, reply.json                               # as a value, and as the server sent it
 

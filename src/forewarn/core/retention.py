@@ -41,11 +41,13 @@ def removable(records: Iterable[Record], needed: Needed) -> tuple[int, ...]:
     return tuple(
         record.number
         for record in records
-        if record.order not in orders and not _tells_of(needed.rollouts, record) and not _owed(needed, record)
+        if record.order not in orders
+        and not _is_of_rollout(needed.rollouts, record)
+        and not _owed(needed, record)
     )
 
 
-def _tells_of(rollouts: Iterable[Rollout], record: Record) -> bool:
+def _is_of_rollout(rollouts: Iterable[Rollout], record: Record) -> bool:
     # A rollout is named in the words of its records, and nowhere else.
     return any(record.number == rollout.number or rollout.id in record.reason for rollout in rollouts)
 

@@ -1,4 +1,4 @@
-"""What the guest endpoint needs of the rest of the service: the two things a guest can change."""
+"""What the guest endpoint needs of the rest of the service: the three things a guest can change."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -14,7 +14,7 @@ class GuestCommands(Protocol):
         ...
 
     async def defer(self, machine: MachineId, events: Mapping[EventId, int], *, address: str) -> None:
-        """Put events off by so many seconds each, all of them or none; Conflict if that cannot be."""
+        """Defer events by so many seconds each, all of them or none; Conflict if that cannot be."""
         ...
 
     async def approve(self, machine: MachineId, events: Sequence[EventId], *, address: str) -> None:

@@ -1,6 +1,6 @@
 """The service that a scenario is played on, private or running: reached through its operator API alone.
 
-The guests poll the service itself; it is told which faults they are to meet, and asked what they did.
+The guests poll the service itself; it is given the faults they are to meet, and asked what they did.
 """
 
 import contextlib

@@ -76,7 +76,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
 
 
 def say(line: str) -> None:
-    """Tell the person at the terminal."""
+    """Print a line for the person at the terminal."""
     print(line, flush=True)  # noqa: T201 - this is the program's own voice
 
 

@@ -14,7 +14,7 @@ LONGEST_ADVANCE = timedelta(days=400)
 
 
 class Timekeeper:
-    """Tells the time and, if the clock is a manual one, turns it."""
+    """Reads the clock and, if it is a manual one, turns it."""
 
     def __init__(
         self, clock: Clock, engine: Engine, fleet: FleetCommands, *, moved: Callable[[], None] = lambda: None

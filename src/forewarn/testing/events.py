@@ -168,7 +168,7 @@ def _did(machine: str, event: str, service: FleetService) -> str:
     account = service.account(machine)
     if not account.polls:
         return f"{machine} has never polled: is its endpoint the one that your application asks?"
-    told = "was told of it" if event in account.seen else "was not told of it"
+    seen = "was told of it" if event in account.seen else "was not told of it"
     times = "once" if account.polls == 1 else f"{account.polls} times"
     spoiled = f" ({account.spoiled} spoiled by a fault)" if account.spoiled else ""
-    return f"{machine} has polled {times}{spoiled} and {told}"
+    return f"{machine} has polled {times}{spoiled} and {seen}"

@@ -76,7 +76,7 @@ class Fleet:
 
     @property
     def now(self) -> datetime:
-        """FleetService time."""
+        """Service time."""
         return self._service.ask(lambda services: services.timekeeper.now())
 
     def advance(

@@ -23,24 +23,24 @@ class Systemd:
 
     def ready(self, status: str) -> None:
         """Send that the agent is up."""
-        self._tell("READY=1", f"STATUS={status}")
+        self._notify("READY=1", f"STATUS={status}")
 
     def status(self, status: str) -> None:
         """Send what the agent is doing."""
-        self._tell(f"STATUS={status}")
+        self._notify(f"STATUS={status}")
 
     def alive(self) -> None:
         """Send that the agent lives."""
-        self._tell("WATCHDOG=1")
+        self._notify("WATCHDOG=1")
 
     def reloading(self) -> None:
         """Send that the agent reads its config again; `ready` ends that."""
-        self._tell("RELOADING=1", f"MONOTONIC_USEC={int(monotonic() * 1e6)}")
+        self._notify("RELOADING=1", f"MONOTONIC_USEC={int(monotonic() * 1e6)}")
 
     def stopping(self) -> None:
         """Send that the agent ends."""
-        self._tell("STOPPING=1")
+        self._notify("STOPPING=1")
 
-    def _tell(self, *lines: str) -> None:
+    def _notify(self, *lines: str) -> None:
         if self._address:
-            system.tell_locally(self._address, "\n".join(map(on_one_line, lines)).encode(errors="replace"))
+            system.send_locally(self._address, "\n".join(map(on_one_line, lines)).encode(errors="replace"))

@@ -11,7 +11,7 @@ router = ApiRouter("clock")
 
 @router.call("GET /v1/clock", "Tell the time", right=Right.SEE)
 async def show_clock(service: Service) -> ClockAnswer:
-    """Tell service time, and how it runs."""
+    """Return service time, and how it runs."""
     return ClockAnswer.like(service.clock, now=service.clock.now())
 
 

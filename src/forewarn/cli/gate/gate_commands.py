@@ -1,4 +1,4 @@
-"""`forewarn gate`: your own runbook does the work; forewarn tells the guests first and says when to begin.
+"""`forewarn gate`: your own runbook does the work; forewarn gives notice first and says when to begin.
 
 It announces, shows who has approved and who is awaited, waits until the stage may start, runs the command,
 and completes or fails the order by the command's exit code. An order whose work failed, or whose gate has
@@ -150,7 +150,7 @@ def _ask(order: OrderAnswer, machines: list[str], *, yes: bool) -> None:
 
 
 def _check(command: list[str] | None, *, wait: bool) -> None:
-    """Refuse what could not be run before anybody is told of it: guests drain when they are told."""
+    """Refuse what could not be run before it is announced: guests drain as soon as it is."""
     if not command and not wait:
         raise typer.BadParameter("nothing to run: give a command after --, or --wait")
     if command and shutil.which(command[0]) is None:

@@ -34,7 +34,7 @@ T = TypeVar("T")
 LOOK_EVERY = 1.0
 # A guest that has not polled after so many looks is worth a word.
 LOOKS_UNPOLLED = 3
-# As long as a server lets an external driver be silent, unless it is told otherwise.
+# As long as a server lets an external driver be silent, unless it is set otherwise.
 DEFAULT_SILENCE = 600.0
 # Well within the limit after which silence is a failure.
 BEATS_IN_LIMIT = 4
@@ -86,7 +86,7 @@ class Gate:
         """Wait until work may begin or all of it is done, and return the order as it is then.
 
         A host that carries two update domains of a group is done in two parts. Each change of who is awaited
-        is told once.
+        is printed once.
         """
         said: list[str] = []
         looks: Counter[str] = Counter()
@@ -153,7 +153,7 @@ class Gate:
     def _ended(self, process: "subprocess.Popen[bytes]", name: str) -> int:
         """Wait for the command's end, and return its code; an interrupt ends it, and with it this gate.
 
-        Then its code is not reported: one that ends well when it is told to end need not have done its work.
+        Then its code is not reported: one that ends well when it is asked to end need not have done its work.
         """
         try:
             with self._interrupts.heeded():
@@ -169,8 +169,8 @@ class Gate:
         # Ctrl-C at a terminal has reached the command too; to many a second signal means: drop everything.
         if self._interrupts.came == SIGINT and sys.stdin.isatty():
             harder.insert(0, lambda: None)
-        for tell in harder:
-            tell()
+        for signal_end in harder:
+            signal_end()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(ENDING_SECONDS)
                 return

@@ -8,7 +8,7 @@ from forewarn.core.words import EventStatus
 from forewarn.wire.answers.event_answers import MachineNoticeAnswer, NotedEventAnswer
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
 
-# So long an event stays listed after its start, unless a server is told otherwise.
+# So long an event stays listed after its start, unless a server is set otherwise.
 LINGER = 90
 
 
@@ -48,10 +48,10 @@ def show_notice(seen: NotedOrderWithEventsAnswer) -> None:
 
 def _delivered(notices: Sequence[MachineNoticeAnswer]) -> str:
     """Write what notice machines got of an event: `delivered at least 14 m 58 s (never polled: web-0)`."""
-    given = [told.notice_seconds for told in notices if told.notice_seconds is not None]
+    given = [notice.notice_seconds for notice in notices if notice.notice_seconds is not None]
     if not given:
         return "delivered to nobody (never polled)"
-    late = [told.machine for told in notices if told.late]
+    late = [notice.machine for notice in notices if notice.late]
     faults = {"late": late, "never polled": _unsent(notices)}
     said = "; ".join(f"{fault}: {formatting.listing(names)}" for fault, names in faults.items() if names)
     least = "at least " if len(given) > 1 else ""
@@ -66,7 +66,7 @@ def _awaited(event: NotedEventAnswer, *, known: bool) -> str:
 
 
 def _unsent(notices: Sequence[MachineNoticeAnswer]) -> list[str]:
-    return [told.machine for told in notices if told.sent_at is None]
+    return [notice.machine for notice in notices if notice.sent_at is None]
 
 
 def _lingers(state: str) -> str:

@@ -86,7 +86,7 @@ def watch(session: Session, endpoint: Endpoint = None) -> None:
         elif terminal.is_terminal():
             guest_view.draw(client)
         else:
-            guest_view.tell(client)
+            guest_view.print_documents(client)
 
 
 @app.command()

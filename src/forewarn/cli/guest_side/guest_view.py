@@ -90,7 +90,7 @@ def print_changes(client: "GuestClient") -> None:
         print(json.dumps(as_json(document, client), ensure_ascii=False), flush=True)
 
 
-def tell(client: "GuestClient") -> None:
+def print_documents(client: "GuestClient") -> None:
     """Print each document as it comes."""
     for document in client.watch(trouble=_complain):
         terminal.echo(f"{client.server_now():%H:%M:%S} UTC, document {document.incarnation}")

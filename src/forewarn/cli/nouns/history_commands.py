@@ -90,7 +90,7 @@ def export(
 
 
 def _is_number(text: str) -> bool:
-    """Tell the number of a record from a time, which is never all digits."""
+    """Return whether a text is the number of a record; a time is never all digits."""
     return text.isascii() and text.isdigit()
 
 

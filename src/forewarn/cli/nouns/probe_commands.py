@@ -10,7 +10,7 @@ from forewarn.wire.answers.service_answers import StatusAnswer
 
 @with_session
 def health(session: Session) -> None:
-    """Say whether the server works, and whether it can save anything."""
+    """Check whether the server works, and whether it can save anything."""
     client = session.client
     probes = {"healthy": "/healthz", "ready": "/readyz"}
     answer = {name: client.get(path, StatusAnswer).json for name, path in probes.items()}

@@ -144,8 +144,8 @@ def _said(session: Session, file: Path | None, count: int, last: int) -> None:
         print("\r\033[K", end="", file=sys.stderr)
     if file is None:
         return
-    told = {"file": str(file), "records": count, "last": last}
+    summary = {"file": str(file), "records": count, "last": last}
     session.print_answer(
-        told,
+        summary,
         lambda: terminal.echo(f"{_counted(count)} written to {file}, which goes up to number {last} now."),
     )

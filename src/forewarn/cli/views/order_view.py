@@ -95,11 +95,11 @@ def _progress(order: OrderAnswer) -> str:
 
 
 def _announcement(event: EventAnswer, now: datetime) -> str:
-    told = f"Event {terminal.short(event.id)} tells {formatting.listing(event.resources)}: {event.type}"
+    announced = f"Event {terminal.short(event.id)} tells {formatting.listing(event.resources)}: {event.type}"
     if event.status is EventStatus.STARTED:
-        return f"{told}, started."
+        return f"{announced}, started."
     not_before = event.not_before
-    return f"{told} {formatting.countdown(not_before, now)} (not before {formatting.utc(not_before)})."
+    return f"{announced} {formatting.countdown(not_before, now)} (not before {formatting.utc(not_before)})."
 
 
 def _what(text: str) -> str:

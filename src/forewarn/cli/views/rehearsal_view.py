@@ -100,8 +100,8 @@ class RehearsalScreen(RehearsalPrinter):
         for column in ("machine", "polls", "spoiled", "sees now", "approved"):
             table.add_column(column)
         for account in list(self._accounts.values()):
-            told = [str(len(each)) for each in (account.listed, account.approved)]
-            table.add_row(account.machine, str(account.polls), str(account.spoiled), *told)
+            counts = [str(len(each)) for each in (account.listed, account.approved)]
+            table.add_row(account.machine, str(account.polls), str(account.spoiled), *counts)
         return Group(table, *(Text(line, no_wrap=True, overflow="ellipsis") for line in list(self._lines)))
 
 

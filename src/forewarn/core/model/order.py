@@ -56,7 +56,7 @@ class OrderTerms:
     heartbeat: timedelta | None = None  # how long an external driver may be silent
     expected: timedelta | None = None  # how long the work is expected to take, where windows bind it
     paused: str = ""  # why the rollout it is part of does not go on
-    deadline: datetime | None = None  # from then on windows give way, and guests cannot put it off further
+    deadline: datetime | None = None  # from then on windows give way, and guests cannot defer it further
     rollout: str | None = None  # the rollout that the order is part of
     rehearsal: str = ""  # the scenario that it is part of, which only guests that agreed to it may meet
 

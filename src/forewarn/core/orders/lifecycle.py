@@ -39,7 +39,7 @@ def approve(draft: Draft, event: Event, approval: Approval, *, policy: Policy) -
 
 
 def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, policy: Policy) -> None:
-    """Put an event off because one of its guests asks for more time, and its whole stage with it."""
+    """Defer an event because one of its guests asks for more time, and its whole stage with it."""
     order = draft.orders[event.order]
     timing = reasons.timing(draft, order, order.stages[event.stage].steps, policy)
     latest = timing.latest(event.not_before, now=draft.now)

@@ -238,7 +238,7 @@ class Connection(asyncio.Protocol):
             self._close()
             return
         if self._reader.expects_continue:
-            self._reader.told_to_continue()
+            self._reader.continue_sent()
             self._transport.write(CONTINUE)
         self._quiet = not self._reader.partial
 

@@ -57,12 +57,12 @@ class RequestParser:
 
     @property
     def expects_continue(self) -> bool:
-        """Whether the client holds its body back until it is told to go on."""
+        """Whether the client holds its body back until it is sent 100 Continue."""
         expected = self._request.listed(b"expect")
         return self.partial and self._head_done and b"100-continue" in (item.lower() for item in expected)
 
-    def told_to_continue(self) -> None:
-        """Forget that the client wanted to be told to go on."""
+    def continue_sent(self) -> None:
+        """Note that the client has been sent 100 Continue."""
         del self._request.fields[b"expect"]
 
     def stop(self) -> None:

@@ -203,7 +203,7 @@ async def connect_locally(path: str) -> "tuple[asyncio.StreamReader, asyncio.Str
     return await asyncio.open_unix_connection(path)
 
 
-def tell_locally(address: str, message: bytes) -> None:
+def send_locally(address: str, message: bytes) -> None:
     """Send a message to a socket that is a file; one whose name begins with @ is none."""
     address = f"\0{address[1:]}" if address.startswith("@") else address
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as speaker:

@@ -140,5 +140,5 @@ async def connect_locally(path: str) -> "tuple[asyncio.StreamReader, asyncio.Str
     raise OSError(0, "this system has no such sockets: use HOST:PORT")
 
 
-def tell_locally(address: str, message: bytes) -> None:
+def send_locally(address: str, message: bytes) -> None:
     """Do nothing: there is no systemd."""

@@ -49,7 +49,7 @@ class NoAnswer:
     why: str
     stale: bool = False  # the connection ended before a byte of the answer, perhaps before the request
     sent: float = 0.0
-    received: float = 0.0  # when it was given up
+    received: float = 0.0  # when it was abandoned
 
 
 Reply: TypeAlias = HttpAnswer | NoAnswer

@@ -39,7 +39,7 @@ class SystemLookup:
 
     The loop's own threads are few and shared: somebody whose name servers never answer would use them up, and
     keep the program from ending. So there are threads for this alone, no more of them than are let, and never
-    two for one name. Whoever gives up waiting does not end the lookup, and the thread stays counted.
+    two for one name. A caller that stops waiting does not end the lookup, and the thread stays counted.
     """
 
     def __init__(self, *, most: int = MOST_AT_ONCE, ask: Ask | None = None) -> None:

@@ -10,5 +10,5 @@ _NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Say whose each webhook is; those there are were made by operators."""
+    """Save the owner of each webhook; the existing ones were made by operators."""
     op.add_column("webhooks", sa.Column("owner", _NAME))
