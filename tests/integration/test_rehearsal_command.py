@@ -96,3 +96,37 @@ def test_a_private_service_has_the_scenarios_own_machines(tmp_path: Path) -> Non
     ran = run(tmp_path, "rehearse", "user-restart", "--machine", "web-0=front-0")
     assert ran.returncode == 2
     assert "--project says where others are" in " ".join(ran.stderr.replace("│", " ").split())
+
+
+TWO_PROJECTS = """
+[fleet.projects.a]
+[fleet.projects.b]
+[fleet.hosts.h]
+[fleet.hosts.spare]
+[[fleet.machines]]
+name = "one"
+project = "a"
+host = "h"
+[[fleet.machines]]
+name = "two"
+project = "b"
+host = "h"
+"""
+EMPTIED = """
+[[steps]]
+fault = { kind = "slow", machines = ["two"], delay = "0s", for = "1m" }
+[[steps]]
+order = { host = "h", action = "fail" }
+[[steps]]
+at = "10m"
+order = { host = "h", action = "restore" }
+"""
+
+
+def test_in_a_private_service_all_machines_and_hosts_are_for_rehearsals(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(QUICK + 'start = "now"\n' + TWO_PROJECTS + EMPTIED)
+    ran = run(tmp_path, "rehearse", "mine.toml")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "refused" not in ran.stdout
+    assert "restore h" in ran.stdout
+    assert re.search(r"^ +0 s  service +the scenario begins$", ran.stdout, re.MULTILINE)

@@ -213,7 +213,7 @@ class FaultBody(Body):
     since: Time | None = Field(None, description="Service time (RFC 3339); left out: at once.")
     until: Time | None = Field(None, description="Left out: to the end.")
     calls: int | None = Field(None, ge=1, le=LARGEST, description="Of each machine that it spoils at most.")
-    delay_seconds: float = Field(SLOW.total_seconds(), gt=0, le=86400, description="Of a slow answer.")
+    delay_seconds: float = Field(SLOW.total_seconds(), ge=0, le=86400, description="Of a slow answer.")
     notice_seconds: float = Field(
         SHORT_NOTICE.total_seconds(), ge=0, le=86400 * 30, description="Left when a short notice is shown."
     )

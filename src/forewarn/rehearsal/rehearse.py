@@ -16,7 +16,7 @@ import uvloop
 from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.clock import clock_of
 from forewarn.control.rehearsals.ledger import Account
-from forewarn.core.errors import Conflict, ForewarnError, Invalid
+from forewarn.core.errors import Conflict, ForewarnError
 from forewarn.rehearsal.guest_programs import GuestProgram
 from forewarn.rehearsal.matching import match_machines
 from forewarn.rehearsal.private_service import private_service
@@ -111,9 +111,7 @@ async def _in_private(request: RehearsalRequest, observer: Observer) -> Rehearsa
         )
         api = OperatorApi(service.client)
         clock = ServerClock(await api.call("GET", "/v1/clock", ClockAnswer))
-        rehearsal = _Rehearsal(
-            scenario, _target(api, scenario, _project(scenario), clock), observer, wait=request.wait
-        )
+        rehearsal = _Rehearsal(scenario, _target(api, scenario, None, clock), observer, wait=request.wait)
         await rehearsal.set_up()
         endpoints = {
             str(machine.name): await service.open_endpoint(machine.name, port=machine.port or 0)
@@ -160,17 +158,9 @@ async def _on_running(
         return await rehearsal.run()
 
 
-def _target(api: OperatorApi, scenario: Scenario, project: str, clock: ServerClock) -> Target:
+def _target(api: OperatorApi, scenario: Scenario, project: str | None, clock: ServerClock) -> Target:
     pace = clock_of(scenario.clock).speed
     return Target(api, scenario=scenario, project=project, clock=clock, pace=pace, id_=new_id())
-
-
-def _project(scenario: Scenario) -> str:
-    """Return the project of a scenario's own fleet; a rehearsal is played in one."""
-    projects = sorted({machine.project for machine in scenario.fleet.machines})
-    if len(projects) > 1:
-        raise Invalid(f"{scenario.name}: expected all machines in one project, got {', '.join(projects)}")
-    return projects[0]
 
 
 class _Rehearsal:
@@ -220,13 +210,15 @@ class _Rehearsal:
         troubles = []
         try:
             await runner.run(places=self._places, wait=self._wait)
-            await until(self._observer.satisfied, within=SATISFIED_WITHIN)
+            await until(self._observer.satisfied, within=SATISFIED_WITHIN, meanwhile=runner.catch_up)
         except asyncio.CancelledError:
             # Ctrl-C: what there is so far is worth a report.
             troubles.append("it was interrupted")
         except ForewarnError as refusal:
             troubles.append(f"it could not go on: {refusal}")
         await runner.cancel_orders()
+        with contextlib.suppress(ForewarnError):
+            await runner.catch_up()  # what guests did in the end
         now = self._target.clock.now()
         return report(
             self._scenario,

@@ -63,15 +63,16 @@ class ScenarioRunner:
         if not await self._guests_polled(places, wait):
             return
         self._target.begin()
-        await self._target.set_faults(self._scenario.faults(self._clock.begin()))
-        self._note(SERVICE, "the scenario begins")
+        began = self._clock.begin()
+        await self._target.set_faults(self._scenario.faults(began))
+        self._note(SERVICE, "the scenario begins", at=began)
         waiting = list(self._scenario.steps)
         while not self._over(waiting):
             while waiting and waiting[0].at <= self._clock.elapsed():
                 await self._do(waiting.pop(0))
             await self._look()
             await asyncio.sleep(self._target.look_every)
-        await self._catch_up()  # another person may have ended it, and its orders with it
+        await self.catch_up()  # another person may have ended it, and its orders with it
         await self._last_answers()
 
     async def cancel_orders(self) -> None:
@@ -112,7 +113,7 @@ class ScenarioRunner:
         """Wait until guests have done something, for some real seconds at most."""
         deadline = monotonic() + within
         while not condition() and monotonic() < deadline:
-            await self._catch_up()
+            await self.catch_up()
             await asyncio.sleep(min(self._target.look_every, max(0.0, deadline - monotonic())))
 
     async def _do(self, step: ScenarioStep) -> None:
@@ -146,7 +147,7 @@ class ScenarioRunner:
 
     async def _look(self) -> None:
         """Show what has happened since the last look."""
-        await self._catch_up()
+        await self.catch_up()
         await self._look_at_orders()
 
     async def _look_at_orders(self) -> None:
@@ -162,7 +163,8 @@ class ScenarioRunner:
             for event in shown.events:
                 self._show(event)
 
-    async def _catch_up(self) -> None:
+    async def catch_up(self) -> None:
+        """Learn what guests have done; a server that does not answer is shown once."""
         try:
             await self._target.catch_up()
             self._silent = False

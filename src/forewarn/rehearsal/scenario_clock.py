@@ -1,7 +1,7 @@
 """The time of a scenario, counted from its start."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from forewarn.clock import monotonic
@@ -11,12 +11,13 @@ from forewarn.control.ports.clock import ServiceClock
 LOOK_EVERY = 0.05
 
 
-async def until(condition: Callable[[], bool], *, within: float | None = None) -> None:
+async def until(
+    condition: Callable[[], bool], *, within: float, meanwhile: Callable[[], Awaitable[None]]
+) -> None:
     """Wait until something is so that nothing announces, for some real seconds at most."""
-    deadline = None if within is None else monotonic() + within
-    while not condition():
-        if deadline is not None and monotonic() > deadline:
-            return
+    deadline = monotonic() + within
+    while not condition() and monotonic() < deadline:
+        await meanwhile()
         await asyncio.sleep(LOOK_EVERY)
 
 

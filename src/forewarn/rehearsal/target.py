@@ -5,6 +5,7 @@ The guests poll the service itself; it is given the faults they are to meet, and
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -36,8 +37,9 @@ A = TypeVar("A", bound=ApiAnswer)
 MANUAL = "manual"
 FIRST_FAULT = 500  # of the server's own: another time it may answer
 # Real seconds. A clock that may be fast is looked at often; in real time there is no hurry.
-LOOK_OFTEN = 0.05
+LOOK_OFTEN = 0.2
 LOOK_SELDOM = 1.0
+LOOK_PRIVATELY = 0.05
 # Each turn of a manual clock is a record. It is turned once a real second, and sooner only where guests would
 # find more than a third of the shortest notice gone at once.
 TURN_EVERY = 1.0
@@ -97,21 +99,33 @@ class ServerClock:
 
 
 class Target:
-    """One project of a service, in which a scenario is played."""
+    """The projects of a service in which a scenario is played: of one that others use too, only one."""
 
     def __init__(
-        self, api: OperatorApi, *, scenario: Scenario, project: str, clock: ServerClock, pace: float, id_: str
+        self,
+        api: OperatorApi,
+        *,
+        scenario: Scenario,
+        project: str | None,
+        clock: ServerClock,
+        pace: float,
+        id_: str,
     ) -> None:
-        """Take an id for this rehearsal, and how fast to turn a manual clock."""
+        """Take an id for this rehearsal, and how fast to turn a manual clock; no project: all is private."""
         self.clock = clock
         self.ledger = Ledger()
-        self.look_every = LOOK_SELDOM if clock.speed == 1 else LOOK_OFTEN
+        self.look_every = (
+            LOOK_PRIVATELY if project is None else LOOK_SELDOM if clock.speed == 1 else LOOK_OFTEN
+        )
         self._api = api
         self._pace = pace
         self._turned_at: float | None = None  # None: the scenario has not begun
         self._project = project
-        self._path = f"/v1/projects/{project}/rehearsal"
-        self._body = {"id": id_, "scenario": scenario.name, "machines": list(scenario.machines)}
+        self._id = id_
+        self._scenario = scenario.name
+        self._machines: dict[str, list[str]] = {}  # by project
+        for each in scenario.fleet.machines:
+            self._machines.setdefault(project or each.project, []).append(each.name)
         self._faults: Sequence[Fault] = ()
         self._renewed_at = monotonic()
         for machine in scenario.machines:
@@ -140,13 +154,16 @@ class Target:
             await self._renew()
             return
         try:
-            self._learn(await self._api.call("GET", self._path, RehearsalAnswer))
+            for project in self._machines:
+                self._learn(await self._api.call("GET", _path(project), RehearsalAnswer))
         except NotFound:
             await self._renew()  # the server was restarted, or the lease has run out
 
     async def order(self, step: OrderStep) -> str:
         """Place an order, and return its id; Conflict says why it cannot be."""
-        body = {"rehearsal": self._body["scenario"], **({"action": step.work.value} if step.work else {})}
+        # Only a service that others use too must be told: it refuses orders on machines that are not for it.
+        terms = {"reason": "rehearsal"} if self._project is None else {"rehearsal": self._scenario}
+        body = {**terms, **({"action": step.work.value} if step.work else {})}
         if step.host:
             path = f"/v1/hosts/{step.host}/{step.action}"
             return (await self._api.call("POST", path, OrderWithEventsAnswer, body=body)).order.id
@@ -165,17 +182,32 @@ class Target:
     async def leave(self) -> None:
         """End the rehearsal; a server that cannot be reached ends it by itself soon."""
         with contextlib.suppress(Conflict, NotFound, Unavailable):
-            await self._api.call("DELETE", self._path, EndedRehearsalAnswer, id=self._body["id"])
+            for project in self._machines:
+                await self._api.call("DELETE", _path(project), EndedRehearsalAnswer, id=self._id)
 
     async def _renew(self) -> None:
         """Send what is played, which a restarted server does not know."""
-        body = {**self._body, "faults": [ANSWERS.write(FaultFields.like(fault)) for fault in self._faults]}
-        self._learn(await self._api.call("PUT", self._path, RehearsalAnswer, body=body))
+        for project, machines in self._machines.items():
+            faults = [ANSWERS.write(FaultFields.like(fault)) for fault in _among(self._faults, machines)]
+            body = {"id": self._id, "scenario": self._scenario, "machines": machines, "faults": faults}
+            self._learn(await self._api.call("PUT", _path(project), RehearsalAnswer, body=body))
         self._renewed_at = monotonic()
 
     def _learn(self, rehearsal: RehearsalAnswer) -> None:
         for guest in rehearsal.guests:
             self.ledger.catch_up(_account(guest))
+
+
+def _path(project: str) -> str:
+    return f"/v1/projects/{project}/rehearsal"
+
+
+def _among(faults: Sequence[Fault], machines: Sequence[str]) -> Iterator[Fault]:
+    """Return the faults that guests of these machines meet; one that names no machine is for all."""
+    for fault in faults:
+        named = tuple(name for name in fault.machines if name in machines)
+        if named or not fault.machines:
+            yield replace(fault, machines=named)
 
 
 def _account(guest: RehearsingGuestAnswer) -> Account:
