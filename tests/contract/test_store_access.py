@@ -191,3 +191,14 @@ def test_a_transaction_finds_what_a_snapshot_would(shared: SqlStore) -> None:
 def test_what_the_rules_load_is_whole(shared: SqlStore) -> None:
     with shared.scoped(Scope(caller=B)).read() as snapshot:
         assert len(snapshot.around(hosts=[HostName("host-1")]).machines) == 3
+
+
+def test_the_events_of_a_projects_order_are_its_own_also_when_their_records_are_gone(
+    shared: SqlStore,
+) -> None:
+    with shared.write() as tx:
+        tx.remove_records(range(1, 7))
+    with shared.scoped(Scope(caller=A)).read() as snapshot:
+        assert 4 in [each.number for each in snapshot.events_of_order(order_id(1))]
+    with shared.scoped(Scope(caller=B)).read() as snapshot:
+        assert snapshot.events_of_order(order_id(1)) == []
