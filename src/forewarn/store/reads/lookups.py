@@ -68,8 +68,8 @@ class Lookups(Reader):
     def events_of_order(self, order: OrderId) -> Sequence[Event]:
         """List all events of an order, over ones too, by creation."""
         # By the order's project: the record that tells an ended event's own may have been removed.
-        mine = self._mine(select(_O.id).where(_O.id == order.upper()), _O.project)
-        query = EVENTS.select().where(_E.order_id.in_(mine))
+        project = select(_O.project).where(_O.id == _E.order_id).scalar_subquery()
+        query = self._mine(EVENTS.select().where(_E.order_id == order.upper()), project)
         return self._list(EVENTS.read, query.order_by(_E.number, _E.id))
 
     def scheduled_user_orders(self, project: ProjectName) -> int:
