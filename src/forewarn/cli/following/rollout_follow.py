@@ -81,10 +81,6 @@ class _FollowedRollout:
         if self.time.old:
             self.time = ServiceTime.read(self._client)
 
-    def json_lines(self) -> list[str]:
-        """Write it for a program."""
-        return [json.dumps(self.reply.json["rollout"], ensure_ascii=False)]
-
     def facts(self) -> list[str]:
         """Write the present state, a line for each part of it; a line that changes is printed again."""
         rollout = self.rollout
