@@ -62,6 +62,16 @@ async def awaited(condition: Callable[[], T]) -> T:
     return found
 
 
+async def line_in(path: Path) -> str:
+    """Wait for a whole line: a shell makes the file first, and writes to it after."""
+
+    def whole_line() -> str:
+        text = path.read_text() if path.exists() else ""
+        return text if text.endswith("\n") else ""
+
+    return (await awaited(whole_line)).strip()
+
+
 def play(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(main)
 
@@ -272,7 +282,7 @@ def test_a_program_is_ended_when_its_event_vanishes(tmp_path: Path) -> None:
         )
         harness.start()
         await harness.show(event())
-        pid = int(await awaited(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
+        pid = int(await line_in(tmp_path / "pid"))
         await over(harness)
         assert system.process_started(pid) is None
         assert (tmp_path / "back").exists()
@@ -288,7 +298,7 @@ def test_a_program_outlives_the_agent_and_the_next_one_waits_for_it(tmp_path: Pa
         harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
         harness.start()
         await harness.show(event())
-        await awaited((tmp_path / "ran").exists)
+        await line_in(tmp_path / "ran")
         await harness.stop()
         harness.start()
         await harness.show(event())
@@ -333,7 +343,7 @@ def test_a_program_whose_end_nobody_saw_is_run_again_as_a_second_attempt(tmp_pat
         harness = AgentHarness(tmp_path, *handlers(toml(name="drain", kind="exec", prepare=[hook])))
         harness.start()
         await harness.show(event())
-        await awaited((tmp_path / "ran").exists)
+        await line_in(tmp_path / "ran")
         attempt = harness.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
         await harness.stop()
         assert attempt is not None
@@ -358,7 +368,7 @@ def test_a_program_may_be_ended_and_run_again_instead(tmp_path: Path) -> None:
         harness = AgentHarness(tmp_path, *handlers(declared))
         harness.start()
         await harness.show(event())
-        await awaited((tmp_path / "ran").exists)
+        await line_in(tmp_path / "ran")
         attempt = harness.journal.tracked_events["A"].attempt(Side.PREPARE, "drain")
         await harness.stop()
         harness.start()
@@ -429,7 +439,7 @@ def test_a_program_whose_event_is_gone_after_a_restart_is_ended_before_it_comes_
         )
         harness.start()
         await harness.show(event())
-        pid = int(await awaited(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
+        pid = int(await line_in(tmp_path / "pid"))
         await harness.stop()
         assert system.process_started(pid) is not None
         harness.start()
