@@ -34,7 +34,10 @@ def test_probes_metrics_and_status_show_what_it_does(service: Program, tmp_path:
     (tmp_path / "hold").touch()
     with agent_of(service, "web-0", tmp_path, more='listen = "127.0.0.1:0"') as agent:
         url = f"http://{agent.out.wait_for('metrics and probes listen=')}"
-        assert httpx.get(f"{url}/readyz").json() == {"status": "ready"}
+        assert httpx.get(f"{url}/readyz", headers={"Host": "check.example"}).json() == {"status": "ready"}
+        for page in ("status", "status?x"):
+            rebound = httpx.get(f"{url}/{page}", headers={"Host": "pages.evil.example"})
+            assert (rebound.status_code, "pid" in rebound.json()) == (403, False)
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(ProgramRunning)
         ready = httpx.get(f"{url}/readyz")

@@ -236,6 +236,7 @@ def test_a_client_that_wants_to_send_too_much_is_not_told_to_go_on(face: Face) -
     "data",
     [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET /\r\n\r\n", b"BREW /tea HTTP/1.1\r\n\r\n",
      b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET / HTTP/1.1\r\nBad Header: x\r\n\r\n",
+     GET.replace(b"HTTP/1.1", b"HTTP/2.0"), GET.replace(b"HTTP/1.1", b"HTTP/0.9"),
      b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
      b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
      b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],

@@ -25,7 +25,7 @@ from forewarn.agent.journal.entries import (
     as_json,
     from_json,
 )
-from forewarn.agent.journal.journal_file import COMPACT_BYTES, Journal, read
+from forewarn.agent.journal.journal_file import COMPACT_BYTES, Journal, machine_of, read
 from forewarn.agent.journal.tracked_events import entries_of, replay
 from forewarn.core.errors import Invalid
 from tests.agents import NOW, VM_ID, event, started
@@ -178,6 +178,31 @@ def test_a_line_that_cannot_be_read_is_skipped_and_told(tmp_path: Path) -> None:
     (told,) = said
     assert told.startswith(f"journal {path}: line 3 cannot be read")
     assert b"rubbish" in (tmp_path / "agent.journal.damaged").read_bytes()
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_line_nested_too_deeply_to_be_read_is_a_damaged_one(tmp_path: Path, at: int) -> None:
+    path, said = tmp_path / "agent.journal", list[str]()
+    lines = written(path, LIFE[:3]).splitlines(keepends=True)
+    lines.insert(at, b"[" * 100_000 + b"\n")
+    path.write_bytes(b"".join(lines))
+    machine_of(path.read_bytes())
+    journal = opened(path, said=said)
+    journal.close()
+    assert journal.tracked_events == replay(LIFE[:3])
+    assert said[0].startswith(f"journal {path}: line {at + 1} cannot be read")
+
+
+@pytest.mark.parametrize("ending", ["part", "damaged"])
+def test_a_link_in_the_place_of_a_file_that_is_written_is_not_followed(tmp_path: Path, ending: str) -> None:
+    path, precious = tmp_path / "agent.journal", tmp_path / "precious"
+    precious.write_text("kept")
+    path.write_bytes(written(path, LIFE[:3]) + b"rubbish\n")
+    (tmp_path / f"agent.journal.{ending}").symlink_to(precious)
+    opened(path).close()
+    assert precious.read_text() == "kept"
+    assert (tmp_path / "agent.journal.damaged").read_bytes().endswith(b"rubbish\n")
+    assert not path.is_symlink()
 
 
 @pytest.mark.parametrize("lost", range(len(LIFE)))

@@ -21,6 +21,22 @@ def test_a_host_and_its_port_are_taken_apart(authority: str, parts: tuple[str, s
     assert split(authority) == parts
 
 
+@pytest.mark.parametrize(
+    "host", ["[fe80::a9fe:a9fe%25eth0]", "[FE80::1%eth0.100]:80", "[fe80::1%252]", "[fe80::1]"]
+)
+def test_a_link_local_address_may_name_its_interface(host: str) -> None:
+    assert is_expected(host, frozenset())
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["[::1%25x.evil]", "[2001:db8::1%eth0]", "127.0.0.1%25eth0", "169.254.169.254%", "[fe80::1%]",
+     "[fe80::1%25]", "[fe80::1%25eth0%25x]", "[fe80::1%25e/h0]", "[fe80::1%25a-name-of-sixteen]"],
+)  # fmt: skip
+def test_no_other_address_has_a_zone_and_no_zone_is_anything_else(host: str) -> None:
+    assert not is_expected(host, frozenset())
+
+
 @pytest.mark.parametrize("host", ["", ":80", "a@localhost", "localhost/x", "evil.example", "1.2.3.4.evil"])
 def test_what_an_attacker_could_own_is_not_expected(host: str) -> None:
     assert not is_expected(host, frozenset({"ops.example"}))

@@ -58,7 +58,8 @@ class OnlySameOrigin:
         """Let a request through if it names no origin, or the one it is addressed to."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            foreign = [each for each in headers.getlist("origin") if not _is_same(each, headers)]
+            own = scope["scheme"], headers.get("host", "")
+            foreign = [each for each in headers.getlist("origin") if not _is_same(each, *own)]
             if foreign:
                 message = f"requests from web pages of {foreign[0][:100]!r} are not accepted"
                 await errors.answer(403, "Forbidden", message)(scope, receive, send)
@@ -162,11 +163,11 @@ def guards(*, names: Collection[str], authenticator: Authenticator, body_bytes: 
     ]
 
 
-def _is_same(origin: str, headers: Headers) -> bool:
-    scheme, _, rest = origin.lower().partition("://")
-    if scheme not in _DEFAULT_PORTS:
+def _is_same(origin: str, scheme: str, host: str) -> bool:
+    named, _, rest = origin.lower().partition("://")
+    if named != scheme or named not in _DEFAULT_PORTS:
         return False
-    default = _DEFAULT_PORTS[scheme]
+    default = _DEFAULT_PORTS[named]
     name, port = authority.split(rest)
-    addressed, addressed_port = authority.split(headers.get("host", ""))
+    addressed, addressed_port = authority.split(host)
     return bool(name) and (name, port or default) == (addressed, addressed_port or default)

@@ -1,8 +1,12 @@
 """The Host header: its parts, and whether what it names can be this service."""
 
+import re
 from collections.abc import Collection
 from functools import lru_cache
 from ipaddress import ip_address
+
+# The name of a network interface, which stands behind a link-local address (RFC 6874); "%25" is a "%" in a URL.
+_ZONE = re.compile(r"[0-9a-z._-]{1,15}")
 
 
 # Hosts are few on an endpoint with one address; a hostile client's inventions soon make room again.
@@ -38,8 +42,9 @@ def _is_port(text: str) -> bool:
 
 
 def _is_address(name: str) -> bool:
+    name, percent, zone = name.partition("%")
     try:
-        ip_address(name)
+        address = ip_address(name)
     except ValueError:
         return False
-    return True
+    return not percent or (address.is_link_local and bool(_ZONE.fullmatch(zone.removeprefix("25"))))

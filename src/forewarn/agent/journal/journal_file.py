@@ -84,7 +84,7 @@ class Journal:
         """Write all tracked events to a new file, and replace the old one with it."""
         part = self.path.with_name(f"{self.path.name}.part")
         head = {"journal": FORMAT, "vm_id": self._vm_id, "machine": self._machine, "owes": True}
-        with part.open("wb") as file:
+        with _created(part) as file:
             file.writelines(
                 _line(parsed) for parsed in (head, *map(as_json, entries_of(self.tracked_events)))
             )
@@ -102,7 +102,8 @@ class Journal:
         vm_id, tracked_events = read(whole, warn=faults.append)
         if faults:
             damaged = path.with_name(f"{path.name}.damaged")
-            damaged.write_bytes(whole)
+            with _created(damaged) as file:
+                file.write(whole)
             for fault in faults:
                 self._warn(f"journal {path}: {fault}; the file as it was is kept as {damaged}")
         # A machine without an id cannot be told from another: it keeps what it finds.
@@ -146,7 +147,7 @@ def machine_of(whole: bytes) -> str:
     try:
         parsed = json.loads(whole.partition(b"\n")[0])
         return str(parsed.get("machine", ""))
-    except (ValueError, AttributeError):
+    except (ValueError, RecursionError, AttributeError):
         return ""
 
 
@@ -166,7 +167,7 @@ def read_entries(
                 vm_id, owes = _head(parsed)
             else:
                 entries.append(from_json(parsed))
-        except ValueError:
+        except (ValueError, RecursionError):
             warn(f"line {number} cannot be read: what the others say is believed, what it said is lost")
     return vm_id, entries if owes else [*entries, *unwritten_debts(replay(entries))]
 
@@ -181,6 +182,12 @@ def _head(parsed: Any) -> tuple[str, bool]:
             "it was written by another version; move it away once nothing is prepared"
         )
     return str(parsed.get("vm_id", "")), bool(parsed.get("owes"))
+
+
+def _created(path: Path) -> IO[bytes]:
+    """Create a file in the place of whatever has its name; a link there is removed, never followed."""
+    path.unlink(missing_ok=True)
+    return path.open("xb")
 
 
 def _line(parsed: Iterable[Any]) -> bytes:

@@ -130,7 +130,7 @@ class ProgramRun:
             return {}
         try:
             result: Mapping[str, Any] = json.loads(_file(self._base, "result").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return result
 

@@ -7,10 +7,15 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from forewarn.wire.authority import is_expected
+
 REQUEST_SECONDS = 5.0
 LONGEST_REQUEST = 8 * 1024
 # Probes come alone; many at once are a mistake.
 MOST_CONNECTIONS = 32
+# What a web page must not read by pointing its own name at this address. The others tell no more than that
+# the agent works, to checks that send whatever Host they like.
+PRIVATE = frozenset({"/status"})
 
 
 class ProbePage(NamedTuple):
@@ -31,11 +36,13 @@ class ProbeServer:
 
     def __init__(self, pages: Mapping[str, Callable[[], ProbePage]]) -> None:
         self._pages = pages
+        self._names: frozenset[str] = frozenset()
         self._server: asyncio.Server | None = None
         self._open = 0
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; returns where. OSError says why not."""
+        self._names = frozenset({host.lower()})
         self._server = await asyncio.start_server(self._serve, host, port, limit=LONGEST_REQUEST)
         found: tuple[Any, ...] = self._server.sockets[0].getsockname()
         return found[0], found[1]
@@ -69,8 +76,15 @@ class ProbeServer:
             return as_json({"error": f"there is no {path}; there is {known}"}, HTTPStatus.NOT_FOUND)
         if method not in ("GET", "HEAD"):
             return as_json({"error": "expected GET"}, HTTPStatus.METHOD_NOT_ALLOWED)
+        if path in PRIVATE and not all(is_expected(host, self._names) for host in _hosts(request)):
+            return as_json({"error": "the Host header names no address of this agent"}, HTTPStatus.FORBIDDEN)
         page = self._pages[path]()
         return page if method == "GET" else page._replace(content=b"")
+
+
+def _hosts(request: bytes) -> list[str]:
+    fields = (line.partition(":") for line in request.decode("latin-1").split("\r\n")[1:])
+    return [value for name, _, value in fields if name.strip().lower() == "host"]
 
 
 def _written(page: ProbePage) -> bytes:

@@ -10,6 +10,8 @@ HEAD_TOO_LARGE = RequestFault(431, "The request line and headers are too large")
 BODY_TOO_LARGE = RequestFault(413, "The body is too large")
 TOO_MANY = RequestFault(503, "Too many requests wait for their answers", retry=True)
 
+# The parser knows the versions before and after these too, which are framed otherwise.
+READABLE = ("1.0", "1.1")
 # A chunked body may come byte by byte, each with five more around it; what is beyond that is padding.
 CHUNK_OVERHEAD = 6
 
@@ -164,7 +166,10 @@ class RequestParser:
             return
         request, parser = self._request, self._parser
         request.method = parser.get_method()
-        request.http11 = parser.get_http_version() != "1.0"
+        version = parser.get_http_version()
+        if version not in READABLE:
+            self._refuse(UNREADABLE)
+        request.http11 = version == "1.1"
         request.keep_alive = parser.should_keep_alive() and request.method != b"CONNECT"
         self._head_done = True
         self._upgrading = parser.should_upgrade()
