@@ -90,7 +90,7 @@ def test_a_scenario_may_bring_its_own_fleet() -> None:
 
 
 def test_the_clock_can_be_another() -> None:
-    assert with_speed(read(WHOLE), "x600").clock == "x600"
+    assert with_speed(read(WHOLE), 600).clock == "x600"
 
 
 def test_a_command_is_run_for_each_machine_that_something_is_expected_of() -> None:

@@ -26,7 +26,7 @@ class LazyCommand:
         found = getattr(import_module(module), attribute)
         holder = CommandGroup()
         if isinstance(found, typer.Typer):
-            holder.add_typer(found, name=name)
+            holder.add_typer(found, name=name, help=self.help, short_help=self.help)
         else:
             holder.command(name, rich_help_panel=self.panel)(found)
         return typer.main.get_group(holder).commands[name]

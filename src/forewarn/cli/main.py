@@ -11,10 +11,9 @@ from typing import Annotated
 
 import typer
 
-from forewarn.cli import session
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.lazy_group import LazyCommand, lazy_group
-from forewarn.cli.session import Json, Project, Server, Token
+from forewarn.cli.session import Session, with_session
 
 ABOUT = "An open Scheduled Events service for any fleet of virtual machines."
 EXIT_CODES = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server reached."
@@ -110,17 +109,10 @@ Version = Annotated[
 
 
 @app.callback()
-def start(
-    ctx: typer.Context,
-    version: Version = False,
-    server: Server = None,
-    token: Token = None,
-    project: Project = None,
-    json: Json = None,
-) -> None:
+@with_session
+def start(_: Session, version: Version = False) -> None:
     """An open Scheduled Events service for any fleet of virtual machines."""
     gc.enable()  # it is off while a program starts
-    session.keep_options(ctx, server=server, token=token, project=project, json=json)
 
 
 def main() -> None:

@@ -8,7 +8,8 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,6 +22,7 @@ from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.flags import in_flags
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import Reply, RequestRefused, ServerUnreachable
+from forewarn.core.errors import ForewarnError, Invalid
 
 V = TypeVar("V")
 
@@ -113,70 +115,83 @@ class Session:
             show()
 
 
-def keep_options(
-    ctx: typer.Context, server: Server = None, token: Token = None, project: Project = None, json: Json = None
-) -> None:
-    """Keep the options that stand before a verb."""
-    ctx.obj = _merged(ctx, server, token, project, json)
+Command = Callable[..., None]
 
 
-def noun(help_: str, *, callback: Callable[..., None] = keep_options) -> CommandGroup:
-    """Make the group of commands about one kind of thing; `callback` has the options before the verb."""
-    group = CommandGroup(help=help_, no_args_is_help=True, callback=callback)
-    group.info.short_help = help_
-    return group
+def with_session(function: Command) -> Command:
+    """Let a command take a Session as its first argument, and fail as a program should.
 
-
-def with_session(function: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take a Session as its first argument, and fail as a program should."""
+    Of a group it is the callback: its options hold for the commands below. `ctx` is passed where it is taken.
+    """
     return _command(function, OPTIONS)
 
 
-def within_machine(function: Callable[..., None]) -> Callable[..., None]:
+def within_machine(function: Command) -> Command:
     """Do the same for a command that asks no server: its help leaves out what is said to one."""
     return _command(function, HIDDEN_OPTIONS)
 
 
-def _command(function: Callable[..., None], options: Mapping[str, Any]) -> Callable[..., None]:
-    def command(
-        ctx: typer.Context, server: Server, token: Token, project: Project, json: Json, **given: Any
+class Noun(CommandGroup):
+    """The commands about one kind of thing, each of which takes a Session."""
+
+    def __init__(
+        self, *, callback: Command | None = None, takes: Callable[[Command], Command] = with_session
     ) -> None:
-        session = _merged(ctx, server, token, project, json)
-        try:
-            function(session, **given)
-        except RequestRefused as refusal:
-            message = str(refusal)
-            typed = in_flags(message) if refusal.status == BAD_REQUEST else message
-            terminal.print_error(typed)
-            # What names a flag is wrong usage, whether it was found here or by the server.
-            raise typer.Exit(1 if typed == message else 2) from None
-        except ServerUnreachable as error:
-            terminal.print_error(str(error))
-            raise typer.Exit(3) from None
+        """Take what has the options before the verb, and how commands take theirs."""
+        super().__init__(no_args_is_help=True, callback=callback or with_session(lambda _: None))
+        self._takes = takes
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Add a command."""
+        add = super().command(name, **settings)
+        return lambda function: add(self._takes(function))
+
+
+def keep_options(ctx: typer.Context, **given: Any) -> Session:
+    """Keep the options that were typed so far: those after the verb go over those before it."""
+    before = ctx.obj if isinstance(ctx.obj, Session) else Session()
+    session = ctx.obj = replace(before, **{name: value for name, value in given.items() if value})
+    return session
+
+
+@contextmanager
+def exit_codes() -> Iterator[None]:
+    """End what fails as a program should: with a message, and 1 refused, 2 wrong usage, 3 no server."""
+    try:
+        yield
+    except RequestRefused as refusal:
+        message = str(refusal)
+        typed = in_flags(message) if refusal.status == BAD_REQUEST else message
+        terminal.print_error(typed)
+        # What names a flag is wrong usage, whether it was found here or by the server.
+        raise typer.Exit(1 if typed == message else 2) from None
+    except ServerUnreachable as error:
+        terminal.print_error(str(error))
+        raise typer.Exit(3) from None
+    except ForewarnError as error:
+        terminal.print_error(str(error))
+        raise typer.Exit(2 if isinstance(error, Invalid) else 1) from None
+
+
+def _command(function: Command, options: Mapping[str, Any]) -> Command:
+    parameters = inspect.signature(function).parameters
+
+    def command(ctx: typer.Context, **given: Any) -> None:
+        session = keep_options(ctx, **{name: given.pop(name) for name in options})
+        with exit_codes():
+            function(session, **given, **({"ctx": ctx} if "ctx" in parameters else {}))
 
     # Typer reads a command's options from its signature.
-    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    own = list(inspect.signature(function).parameters.values())[1:]
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in options.items()
+    own = [each for each in list(parameters.values())[1:] if each.name != "ctx"]
+    described = [
+        inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
+        *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own),
+        *(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in options.items()
+        ),
     ]
-    own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
-    parameters = [context, *own, *shared]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__signature__ = inspect.Signature(described)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in described}
     command.__name__, command.__doc__ = function.__name__, function.__doc__
     return command
-
-
-def _merged(
-    ctx: typer.Context, server: str | None, token: str | None, project: str | None, json: bool | None
-) -> Session:
-    session = ctx.obj if isinstance(ctx.obj, Session) else Session()
-    return replace(
-        session,
-        server=server or session.server,
-        token=token or session.token,
-        project=project or session.project,
-        json=bool(json) or session.json,
-    )

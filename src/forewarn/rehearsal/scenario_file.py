@@ -48,9 +48,11 @@ def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario
     )
 
 
-def with_speed(scenario: Scenario, clock: str) -> Scenario:
-    """Run a scenario by another clock."""
-    return replace(scenario, clock=_clock(clock))
+def with_speed(scenario: Scenario, speed: float | None) -> Scenario:
+    """Let time run so many times as fast, 1 is real time; None leaves it to the scenario."""
+    if speed is None:
+        return scenario
+    return replace(scenario, clock=_clock("system" if speed == 1 else f"x{speed:g}"))
 
 
 def with_command(scenario: Scenario, command: Sequence[str]) -> Scenario:

@@ -24,7 +24,7 @@ from forewarn.cli.options.shared_options import (
     Takes,
     seconds_or_none,
 )
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_no_event
 from forewarn.client.replies import RequestRefused
 from forewarn.core.words import OrderState
@@ -35,7 +35,7 @@ from forewarn.wire.answers.order_answers import (
     OrderWithEventsAnswer,
 )
 
-app = noun("Announce, wait for the guests, then run your own command.")
+app = Noun()
 
 EXTERNAL = "external"
 
@@ -60,7 +60,6 @@ Emergency = Annotated[
 
 
 @app.command()
-@with_session
 def host(
     session: Session,
     name: HostArgument,
@@ -84,7 +83,6 @@ def host(
 
 
 @app.command()
-@with_session
 def machine(
     session: Session,
     name: MachineArgument,
@@ -106,7 +104,6 @@ def machine(
 
 
 @app.command()
-@with_session
 def order(
     session: Session, id_: OrderArgument, command: Command = None, wait: Wait = False, yes: Yes = False
 ) -> None:

@@ -1,7 +1,5 @@
 """`forewarn agent`: the program in a machine that runs handlers and approves."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,18 +8,17 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.session import Session, within_machine
+from forewarn.client.replies import RequestRefused
 
 if TYPE_CHECKING:
     from forewarn.agent.setup.agent_config import Config
     from forewarn.rehearsal.rehearse_agent import AgentReport
 
 DEFAULT_CONFIG = Path("/etc/forewarn/agent.toml")
-HELP = "The agent in a machine: it gets ready for events, approves them, and comes back."
 # The exit code for what cannot be reached: here, an agent that does not run.
 NOT_THERE = 3
 
-app = CommandGroup(help=HELP, invoke_without_command=True)
-app.info.short_help = HELP
+app = CommandGroup(invoke_without_command=True)
 
 ConfigFile = Annotated[
     Path | None,
@@ -147,8 +144,7 @@ def status(session: Session, config: ConfigFile = None) -> None:
     from forewarn.agent.setup.agent_config import load_settings
     from forewarn.cli.guest_side.agent_status import asked, from_journal, show
 
-    with _refusals():
-        settings = load_settings(config or DEFAULT_CONFIG)
+    settings = load_settings(config or DEFAULT_CONFIG)
     found = asked(settings) or from_journal(settings)
     session.print_answer(found, lambda: show(found))
     if not found["running"]:
@@ -177,15 +173,12 @@ def init(
         rows = [(each["name"], each["about"]) for each in found]
         session.print_answer({"recipes": found}, lambda: terminal.table(layout, rows, empty="No recipes."))
         return
-    with _refusals():
-        config, others = placed(recipe, file.resolve().parent), programs(recipe)
+    config, others = placed(recipe, file.resolve().parent), programs(recipe)
     if file.is_dir():
-        terminal.print_error(f"{file} is a folder: name the file to write, as {file / 'agent.toml'}")
-        raise typer.Exit(1)
+        raise RequestRefused(f"{file} is a folder: name the file to write, as {file / 'agent.toml'}")
     beside = [file.with_name(name) for name in others]
     if not force and (there := next((path for path in (file, *beside) if path.exists()), None)):
-        terminal.print_error(f"{there} cannot be written: File exists; --force writes over it")
-        raise typer.Exit(1)
+        raise RequestRefused(f"{there} cannot be written: File exists; --force writes over it")
     _write(file, config)
     for path, content in zip(beside, others.values(), strict=True):
         _write(path, content, mode=0o755)
@@ -204,8 +197,7 @@ def _write(path: Path, content: str, *, mode: int | None = None) -> None:
         if mode is not None:
             path.chmod(mode)
     except OSError as error:
-        terminal.print_error(f"{path} cannot be written: {error.strerror}")
-        raise typer.Exit(1) from None
+        raise RequestRefused(f"{path} cannot be written: {error.strerror}") from None
 
 
 @app.command("rehearse")
@@ -231,12 +223,11 @@ def rehearse(
 
     path, _ = _loaded(config)
     reports: list[AgentReport] = []
-    with _refusals():
-        for killed in (False, True) if kill else (False,):
-            report = stories(scenario, config=path, speed=speed, killed=killed, verbose=verbose)
-            reports.append(report)
-            if not session.json:
-                show(report)
+    for killed in (False, True) if kill else (False,):
+        report = stories(scenario, config=path, speed=speed, killed=killed, verbose=verbose)
+        reports.append(report)
+        if not session.json:
+            show(report)
     if session.json:
         terminal.print_json({"rehearsals": [as_json(report) for report in reports]})
     if any(report.failures for report in reports):
@@ -246,17 +237,4 @@ def rehearse(
 def _loaded(path: Path | None) -> "tuple[Path, Config]":
     from forewarn.agent.setup.agent_config import load
 
-    with _refusals():
-        return path or DEFAULT_CONFIG, load(path or DEFAULT_CONFIG)
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """End as a program should that was refused."""
-    from forewarn.core.errors import ForewarnError, Invalid
-
-    try:
-        yield
-    except ForewarnError as error:
-        terminal.print_error(str(error))
-        raise typer.Exit(2 if isinstance(error, Invalid) else 1) from None
+    return path or DEFAULT_CONFIG, load(path or DEFAULT_CONFIG)

@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from forewarn.cli import terminal
+from forewarn.cli.views.rehearsal_view import line_of
+from forewarn.client.replies import RequestRefused
 from forewarn.core.moments import format_span_briefly
 
 if TYPE_CHECKING:
@@ -24,23 +24,16 @@ def stories(
         from forewarn.rehearsal.scenario_file import with_speed
         from forewarn.rehearsal.shipped import find
     except ModuleNotFoundError as error:
-        terminal.print_error(
+        raise RequestRefused(
             f"a rehearsal runs a private service, and the server is not installed ({error.name} is missing)\n"
             "Install it with `pip install 'forewarn[server]'`, here or on a laptop with the same config."
-        )
-        raise typer.Exit(1) from None
+        ) from None
 
     def note(at: timedelta, who: str, what: str) -> None:
         if verbose or not what.startswith("|"):
-            print(
-                f"{format_span_briefly(at.total_seconds()):>10}  {who:10}  {what}",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(line_of(at, who, what), file=sys.stderr, flush=True)
 
-    found = find(scenario)
-    if speed is not None:
-        found = with_speed(found, "system" if speed == 1 else f"x{speed:g}")
+    found = with_speed(find(scenario), speed)
     return rehearse_agent(found, config=config.absolute(), killed=killed, note=note)
 
 

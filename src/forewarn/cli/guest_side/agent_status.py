@@ -3,12 +3,12 @@
 from typing import Any
 
 import httpx
-import typer
 
 from forewarn.agent.journal.journal_file import lock_of, read
 from forewarn.agent.reporting.status import of_events
 from forewarn.agent.setup.agent_config import AgentSettings
 from forewarn.cli import terminal
+from forewarn.client.replies import RequestRefused
 from forewarn.clock import SystemClock
 from forewarn.core.moments import format_span_briefly
 from forewarn.sdk.platform import system
@@ -43,8 +43,7 @@ def from_journal(settings: AgentSettings) -> dict[str, Any]:
     except FileNotFoundError:
         return {**status, "has_run": False, "events": []}
     except OSError as error:
-        terminal.print_error(f"journal {journal} cannot be read: {error.strerror}")
-        raise typer.Exit(1) from None
+        raise RequestRefused(f"journal {journal} cannot be read: {error.strerror}") from None
     events = of_events(tracked_events, now=now, seconds_left=lambda event: event.seconds_left(now))
     return {**status, "events": events}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.session import Json, Session, keep_options, noun, within_machine
+from forewarn.cli.session import Json, Noun, Session, keep_options, within_machine
 from forewarn.client.replies import RequestRefused, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -58,11 +58,10 @@ def before_the_verb(ctx: typer.Context, endpoint: Endpoint = None, json: Json = 
         ctx.default_map = {str(ctx.invoked_subcommand): {"endpoint": endpoint}}
 
 
-app = noun("Inside a machine: what it is told, and approving it.", callback=before_the_verb)
+app = Noun(callback=before_the_verb, takes=within_machine)
 
 
 @app.command()
-@within_machine
 def events(session: Session, endpoint: Endpoint = None) -> None:
     """Show what this machine is told, with countdowns."""
     from forewarn.cli.guest_side import guest_view
@@ -75,7 +74,6 @@ def events(session: Session, endpoint: Endpoint = None) -> None:
 
 
 @app.command()
-@within_machine
 def watch(session: Session, endpoint: Endpoint = None) -> None:
     """Show what this machine is told, as it changes, until interrupted."""
     from forewarn.cli.guest_side import guest_view
@@ -90,7 +88,6 @@ def watch(session: Session, endpoint: Endpoint = None) -> None:
 
 
 @app.command()
-@within_machine
 def approve(session: Session, ids: Ids = None, yes: Yes = False, endpoint: Endpoint = None) -> None:
     """Let events start now."""
     from forewarn.cli.guest_side import guest_view
@@ -112,7 +109,6 @@ def approve(session: Session, ids: Ids = None, yes: Yes = False, endpoint: Endpo
 
 
 @app.command()
-@within_machine
 def doctor(session: Session, endpoint: Endpoint = None) -> None:
     """Find out why this machine is told nothing: where the endpoint is, who I am, clocks, who polls."""
     from forewarn.cli.guest_side.guest_doctor import examine, show
@@ -124,7 +120,6 @@ def doctor(session: Session, endpoint: Endpoint = None) -> None:
 
 
 @app.command()
-@within_machine
 def wait(
     session: Session,
     clear: Clear = False,

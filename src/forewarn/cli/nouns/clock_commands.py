@@ -6,23 +6,21 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.options.shared_options import seconds
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.wire.answers.service_answers import ClockAnswer
 
-app = noun("Show service time; turn it, if the clock is a manual one.")
+app = Noun()
 
 Duration = Annotated[str, typer.Argument(metavar="DURATION", help="As 90 (seconds), 15m, 1h30m or 7d.")]
 
 
 @app.command()
-@with_session
 def show(session: Session) -> None:
     """Show service time, and how it runs."""
     session.print_reply(session.client.get("/v1/clock", ClockAnswer), _show)
 
 
 @app.command()
-@with_session
 def advance(session: Session, duration: Duration) -> None:
     """Turn a manual clock; all that falls due on the way is done."""
     body = {"seconds": seconds(duration, hint="DURATION")}

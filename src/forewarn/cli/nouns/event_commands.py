@@ -6,7 +6,7 @@ from typing import Annotated
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.shared_options import id_argument
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_still_degraded
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Source
@@ -20,13 +20,12 @@ from forewarn.wire.answers.event_answers import (
 from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
 from forewarn.wire.answers.record_answers import RecordsAnswer
 
-app = noun("Show what guests are being told; approve or cancel it.")
+app = Noun()
 
 Id = Annotated[str, id_argument("EVENT")]
 
 
 @app.command("list")
-@with_session
 def list_(session: Session) -> None:
     """List current events."""
     reply = session.client.all(EventAnswer, **session.scope)
@@ -34,7 +33,6 @@ def list_(session: Session) -> None:
 
 
 @app.command()
-@with_session
 def show(session: Session, id_: Id) -> None:
     """Show an event, current or over."""
     reply = session.client.get(_path(session, id_), NotedEventAnswer)
@@ -42,7 +40,6 @@ def show(session: Session, id_: Id) -> None:
 
 
 @app.command()
-@with_session
 def approve(session: Session, id_: Id) -> None:
     """Let an event start now."""
     reply = session.client.post(f"{_path(session, id_)}/approve", EventAnswer)
@@ -50,7 +47,6 @@ def approve(session: Session, id_: Id) -> None:
 
 
 @app.command()
-@with_session
 def cancel(session: Session, id_: Id) -> None:
     """Cancel the order of an event, with all its events."""
     reply = session.client.post(f"{_path(session, id_)}/cancel", EventAnswer)

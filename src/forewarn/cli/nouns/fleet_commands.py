@@ -8,24 +8,22 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.confirmation import confirm
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import Reply, RequestRefused
 from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer, FleetAnswer
 
-app = noun("Show the fleet as a file, or make it what a file says.")
+app = Noun()
 
 REMOVES_MACHINE = "- machine "
 
 
 @app.command()
-@with_session
 def show(session: Session) -> None:
     """Show the fleet as the file that would declare it."""
     session.print_reply(session.client.get("/v1/fleet", FleetAnswer), _show)
 
 
 @app.command()
-@with_session
 def apply(
     session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A fleet in TOML.")],

@@ -5,10 +5,10 @@ from typing import Annotated
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.options.shared_options import name_argument
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.wire.answers.fleet_answers import GroupAnswer
 
-app = noun("Show whom events are delivered to.")
+app = Noun()
 
 LIST = terminal.ItemTable[GroupAnswer](
     columns={
@@ -25,7 +25,6 @@ LIST = terminal.ItemTable[GroupAnswer](
 
 
 @app.command("list")
-@with_session
 def list_(session: Session) -> None:
     """List groups."""
     reply = session.client.all(GroupAnswer, **session.scope)
@@ -33,7 +32,6 @@ def list_(session: Session) -> None:
 
 
 @app.command()
-@with_session
 def show(session: Session, name: Annotated[str, name_argument("GROUP", "groups")]) -> None:
     """Show a group."""
     session.print_reply(session.client.get(f"/v1/groups/{quoted_name('group', name)}", GroupAnswer), _show)

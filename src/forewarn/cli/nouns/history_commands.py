@@ -8,7 +8,7 @@ import typer
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.completion import names
-from forewarn.cli.session import Json, Project, Server, Session, Token, keep_options, with_session
+from forewarn.cli.session import Session, with_session
 from forewarn.cli.views import history_lines
 from forewarn.client.replies import PAGE
 from forewarn.wire.answers.event_answers import EventAnswer
@@ -42,7 +42,9 @@ Resume = Annotated[
 
 
 @app.callback()
+@with_session
 def history(
+    session: Session,
     ctx: typer.Context,
     machine: Annotated[
         str | None,
@@ -55,16 +57,26 @@ def history(
         str | None, typer.Option(metavar="TIME", help="Only from this time on, as 2026-01-31T12:00:00Z.")
     ] = None,
     limit: Annotated[int, typer.Option(metavar="N", help="How many at most.", min=1, max=1000)] = 50,
-    server: Server = None,
-    token: Token = None,
-    project: Project = None,
-    json: Json = None,
 ) -> None:
     """Show what happened, newest first; `export` writes all of it."""
-    keep_options(ctx, server=server, token=token, project=project, json=json)
-    if ctx.invoked_subcommand is None:
-        given = {"machine": machine, "event": event, "order": order, "kind": kind, "since": since}
-        _listed(limit=limit, ctx=ctx, server=None, token=None, project=None, json=None, **given)
+    if ctx.invoked_subcommand is not None:
+        return
+    if since and _is_number(since):
+        raise typer.BadParameter(
+            f"expected a time such as 2026-01-31T12:00:00Z, got {since!r}: a record's number is what "
+            "`history export --since` takes",
+            param_hint="--since",
+        )
+    wanted = {
+        **session.scope,
+        "machine": machine,
+        "event": full_id(session.client, EventAnswer, event) if event else None,
+        "order": full_id(session.client, OrderAnswer, order) if order else None,
+        "kind": kind,
+        "since": since,
+    }
+    reply = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=limit)
+    session.print_reply(reply, lambda page: _show(session, page, wanted, limit=limit))
 
 
 @app.command()
@@ -92,34 +104,6 @@ def export(
 def _is_number(text: str) -> bool:
     """Return whether a text is the number of a record; a time is never all digits."""
     return text.isascii() and text.isdigit()
-
-
-@with_session
-def _listed(
-    session: Session,
-    machine: str | None,
-    event: str | None,
-    order: str | None,
-    kind: list[str] | None,
-    since: str | None,
-    limit: int,
-) -> None:
-    if since and _is_number(since):
-        raise typer.BadParameter(
-            f"expected a time such as 2026-01-31T12:00:00Z, got {since!r}: a record's number is what "
-            "`history export --since` takes",
-            param_hint="--since",
-        )
-    wanted = {
-        **session.scope,
-        "machine": machine,
-        "event": full_id(session.client, EventAnswer, event) if event else None,
-        "order": full_id(session.client, OrderAnswer, order) if order else None,
-        "kind": kind,
-        "since": since,
-    }
-    reply = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=limit)
-    session.print_reply(reply, lambda page: _show(session, page, wanted, limit=limit))
 
 
 def _show(session: Session, page: RecordsAnswer, wanted: dict[str, Any], *, limit: int) -> None:

@@ -9,13 +9,13 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.options.shared_options import Deadline, HostArgument, Reason, Takes, seconds_or_none
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.client.replies import PAGE
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
-app = noun("Show hosts, maintain them, and say how they are.")
+app = Noun()
 
 Emergency = Annotated[
     str | None,
@@ -30,21 +30,18 @@ Action = Annotated[
 
 
 @app.command("list")
-@with_session
 def list_(session: Session) -> None:
     """List hosts."""
     session.print_reply(session.client.all(HostAnswer), lambda page: _show_list(session, page.items))
 
 
 @app.command()
-@with_session
 def show(session: Session, name: HostArgument) -> None:
     """Show a host and what it carries."""
     session.print_reply(session.client.get(_path(name), HostWithMachinesAnswer), terminal.details_of)
 
 
 @app.command()
-@with_session
 def maintenance(
     session: Session,
     name: HostArgument,
@@ -68,7 +65,6 @@ def maintenance(
 
 def _add_order(verb: str, about: str) -> None:
     @app.command(verb, help=about)
-    @with_session
     def order(session: Session, name: HostArgument, reason: Reason = None) -> None:
         _order(session, name, verb, reason)
 

@@ -10,21 +10,20 @@ from forewarn.cli.confirmation import confirm
 from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.options.machine_options import with_declaration
 from forewarn.cli.options.shared_options import MachineArgument, Reason
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_machine
 from forewarn.core.catalogue import ON_MACHINES
 from forewarn.core.words import Action
 from forewarn.wire.answers.fleet_answers import MachineAnswer
 from forewarn.wire.answers.order_answers import OrderOnMachineAnswer
 
-app = noun("Show machines, and order something to be done to one.")
+app = Noun()
 
 Now = Annotated[bool, typer.Option("--now", help="Do not wait for its guests: it is wedged.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where nobody can be asked.")]
 
 
 @app.command("list")
-@with_session
 def list_(
     session: Session,
     group: Annotated[str | None, typer.Option(metavar="GROUP", help="Only of this group.")] = None,
@@ -36,14 +35,12 @@ def list_(
 
 
 @app.command()
-@with_session
 def show(session: Session, name: MachineArgument) -> None:
     """Show a machine."""
     session.print_reply(session.client.get(_path(name), MachineAnswer, **session.scope), terminal.details_of)
 
 
 @app.command()
-@with_session
 @with_declaration
 def put(session: Session, name: MachineArgument, body: dict[str, Any]) -> None:
     """Add a machine, or change what is given of one."""
@@ -52,7 +49,6 @@ def put(session: Session, name: MachineArgument, body: dict[str, Any]) -> None:
 
 
 @app.command()
-@with_session
 def delete(session: Session, name: MachineArgument, yes: Yes = False) -> None:
     """Take a machine out of the fleet, without notice to anybody."""
     question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
@@ -63,7 +59,6 @@ def delete(session: Session, name: MachineArgument, yes: Yes = False) -> None:
 
 
 @app.command()
-@with_session
 def restart(session: Session, name: MachineArgument, reason: Reason = None, now: Now = False) -> None:
     """Restart a machine."""
     _order(session, name, "restart", reason, now=now)
@@ -71,7 +66,6 @@ def restart(session: Session, name: MachineArgument, reason: Reason = None, now:
 
 def _add_order(action: Action, about: str) -> None:
     @app.command(action.value, help=f"{about}.")
-    @with_session
     def order(session: Session, name: MachineArgument, reason: Reason = None) -> None:
         _order(session, name, action.value, reason)
 

@@ -8,7 +8,7 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.shared_options import OrderArgument, Reason
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_still_degraded, show_waiting
 from forewarn.core.words import Action, OrderState
 from forewarn.wire.answers.event_answers import EventAnswer
@@ -20,7 +20,7 @@ from forewarn.wire.answers.order_answers import (
 )
 from forewarn.wire.guid import is_guid
 
-app = noun("Show what is going to be done; cancel, retry or abandon it.")
+app = Noun()
 
 EXTERNAL = "external"
 
@@ -54,7 +54,6 @@ STEPS = terminal.ItemTable[StepAnswer](
 
 
 @app.command("list")
-@with_session
 def list_(session: Session, state: State = None) -> None:
     """List orders, newest first."""
     reply = session.client.all(OrderAnswer, **session.scope, state=state)
@@ -62,7 +61,6 @@ def list_(session: Session, state: State = None) -> None:
 
 
 @app.command()
-@with_session
 def show(session: Session, id_: OrderArgument) -> None:
     """Show an order: its steps, its events, and what it waits for."""
     path = f"/v1/orders/{full_id(session.client, OrderAnswer, id_)}"
@@ -71,7 +69,6 @@ def show(session: Session, id_: OrderArgument) -> None:
 
 
 @app.command()
-@with_session
 def retry(session: Session, id_: OrderArgument) -> None:
     """Carry out the failed steps once more."""
     order = _do(session, id_, "retry", "its failed steps are to be done once more")
@@ -80,35 +77,30 @@ def retry(session: Session, id_: OrderArgument) -> None:
 
 
 @app.command()
-@with_session
 def complete(session: Session, id_: OrderArgument) -> None:
     """Report that the work of an order with an external driver is done."""
     _do(session, id_, "complete", "its work is reported as done")
 
 
 @app.command()
-@with_session
 def fail(session: Session, id_: OrderArgument, reason: Reason = None) -> None:
     """Report that the work of an order with an external driver failed."""
     _do(session, id_, "fail", "its work is reported as failed", {"reason": reason} if reason else None)
 
 
 @app.command()
-@with_session
 def heartbeat(session: Session, id_: OrderArgument) -> None:
     """Report that the work of an order with an external driver goes on."""
     _do(session, id_, "heartbeat", "its work goes on")
 
 
 @app.command()
-@with_session
 def abandon(session: Session, id_: OrderArgument) -> None:
     """Abandon an order that failed."""
     _do(session, id_, "abandon", "given up; what was not done stays undone")
 
 
 @app.command()
-@with_session
 def cancel(session: Session, id_: OrderArgument) -> None:
     """Cancel an order, with all its events."""
     order = _do(session, id_, "cancel", "called off, with all its events")

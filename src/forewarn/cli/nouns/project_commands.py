@@ -7,7 +7,7 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.options.shared_options import name_argument
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.core.moments import format_span_briefly
 from forewarn.wire.answers.fleet_answers import ProjectAnswer
 from forewarn.wire.answers.rehearsal_answers import (
@@ -17,7 +17,7 @@ from forewarn.wire.answers.rehearsal_answers import (
     RehearsingGuestAnswer,
 )
 
-app = noun("Show the tenants, and when maintenance may disturb them.")
+app = Noun()
 
 ProjectArgument = Annotated[str, name_argument("PROJECT")]
 
@@ -44,21 +44,18 @@ GUESTS = terminal.ItemTable[RehearsingGuestAnswer](
 
 
 @app.command("list")
-@with_session
 def list_(session: Session) -> None:
     """List projects."""
     session.print_reply(session.client.all(ProjectAnswer), lambda page: LIST.print(page.items))
 
 
 @app.command()
-@with_session
 def show(session: Session, name: ProjectArgument) -> None:
     """Show a project."""
     session.print_reply(session.client.get(_path(name), ProjectAnswer), _show)
 
 
 @app.command()
-@with_session
 def rehearsal(
     session: Session,
     name: ProjectArgument,

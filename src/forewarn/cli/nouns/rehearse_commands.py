@@ -9,7 +9,7 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.session import Session, with_session
-from forewarn.client.replies import ADVICE, ServerUnreachable
+from forewarn.client.replies import ADVICE, RequestRefused, ServerUnreachable
 from forewarn.core.moments import parse_span
 
 if TYPE_CHECKING:
@@ -135,22 +135,15 @@ def _duration(text: str) -> timedelta:
 
 
 def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
-    from forewarn.core.errors import ForewarnError, NotFound
+    from forewarn.core.errors import Invalid, NotFound
     from forewarn.core.spelling import hint
     from forewarn.rehearsal.scenario_file import with_command, with_speed
     from forewarn.rehearsal.shipped import all_shipped, find
 
     try:
-        found = find(name)
-        if speed is not None:
-            found = with_speed(found, "system" if speed == 1 else f"x{speed:g}")
+        found = with_speed(find(name), speed)
     except NotFound as error:
-        known = [each.name for each in all_shipped()]
-        terminal.print_error(f"{error}{hint(name, known)}")
-        raise typer.Exit(2) from None
-    except ForewarnError as error:
-        terminal.print_error(str(error))
-        raise typer.Exit(2) from None
+        raise Invalid(f"{error}{hint(name, [each.name for each in all_shipped()])}") from None
     return with_command(found, command) if command else found
 
 
@@ -169,8 +162,7 @@ def _rehearse(session: Session, request: "RehearsalRequest", *, running: bool, u
     except Unavailable as error:
         raise ServerUnreachable(f"{error}\n{ADVICE}") from None
     except ForewarnError as error:
-        terminal.print_error(str(error))
-        raise typer.Exit(1) from None
+        raise RequestRefused(str(error)) from None
     session.print_answer(as_json(report), lambda: show_report(report))
     if not report.held:
         raise typer.Exit(1)

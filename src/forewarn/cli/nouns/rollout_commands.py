@@ -9,13 +9,13 @@ from forewarn.cli.following.rollout_follow import follow
 from forewarn.cli.id_lookup import find_by_prefix, id_of
 from forewarn.cli.options.rollout_options import with_rollout
 from forewarn.cli.options.shared_options import Reason
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.cli.views import rollout_view
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.guid import is_guid
 
-app = noun("Roll maintenance over hosts in waves; pause, resume or abort it.")
+app = Noun()
 
 Detach = Annotated[
     bool, typer.Option("--detach", help="Return at once, as with --json, and let it go on unseen.")
@@ -31,7 +31,6 @@ Id = Annotated[
 
 
 @app.command()
-@with_session
 @with_rollout
 def plan(session: Session, body: dict[str, Any]) -> None:
     """Show the whole plan, wave by wave with times; nothing happens."""
@@ -40,7 +39,6 @@ def plan(session: Session, body: dict[str, Any]) -> None:
 
 
 @app.command()
-@with_session
 @with_rollout
 def start(session: Session, body: dict[str, Any], detach: Detach = False) -> None:
     """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
@@ -55,14 +53,12 @@ def start(session: Session, body: dict[str, Any], detach: Detach = False) -> Non
 
 
 @app.command("list")
-@with_session
 def list_(session: Session) -> None:
     """List rollouts, newest first."""
     session.print_reply(session.client.all(RolloutAnswer), lambda page: rollout_view.LIST.print(page.items))
 
 
 @app.command()
-@with_session
 def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
     """Show a rollout: its waves, and what it waits for."""
     meant, _ = _meant(session, id_, "show")
@@ -74,21 +70,18 @@ def show(session: Session, id_: Id = None, follow_: Follow = False) -> None:
 
 
 @app.command()
-@with_session
 def pause(session: Session, id_: Id = None, reason: Reason = None) -> None:
     """Withdraw what is announced and not started; what has started is finished."""
     _do(session, id_, "pause", reason)
 
 
 @app.command()
-@with_session
 def resume(session: Session, id_: Id = None) -> None:
     """Go on; what was withdrawn is announced anew with full notice."""
     _do(session, id_, "resume", None)
 
 
 @app.command()
-@with_session
 def abort(session: Session, id_: Id = None, reason: Reason = None) -> None:
     """Abandon what has not started; what has is finished first."""
     _do(session, id_, "abort", reason)

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.session import Json, Session
+from forewarn.cli.session import Json, Session, exit_codes
+from forewarn.client.replies import RequestRefused
 
 Database = Annotated[
     str | None,
@@ -36,23 +37,10 @@ def serve(
     ] = None,
 ) -> None:
     """Run the service."""
-    from forewarn.core.errors import ForewarnError
-
     gc.disable()  # until it answers
-    program = installed("forewarn.server.serve")
-    try:
-        program.serve(
-            {
-                "config": config,
-                "fleet": fleet,
-                "database": database,
-                "guest": guest or None,
-                "operator": operator,
-                "clock": clock,
-            }
-        )
-    except ForewarnError as error:
-        raise _failed(error) from None
+    options = {"config": config, "fleet": fleet, "database": database, "operator": operator, "clock": clock}
+    with exit_codes():
+        installed("forewarn.server.serve").serve({**options, "guest": guest or None})
 
 
 def backup(
@@ -62,13 +50,8 @@ def backup(
     json: Json = None,
 ) -> None:
     """Copy the store to a file, also while a server runs on it."""
-    from forewarn.core.errors import ForewarnError
-
-    program = installed("forewarn.server.serve")
-    try:
-        webhooks = program.backup(database, file)
-    except ForewarnError as error:
-        raise _failed(error) from None
+    with exit_codes():
+        webhooks = installed("forewarn.server.serve").backup(database, file)
     if json or (isinstance(ctx.obj, Session) and ctx.obj.json):
         terminal.print_json({"file": file, "webhooks": webhooks})
         return
@@ -85,15 +68,7 @@ def installed(module: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        terminal.print_error(
+        raise RequestRefused(
             f"the server is not installed ({error.name} is missing)\n"
             "Install it with `pip install 'forewarn[server]'`."
-        )
-        raise typer.Exit(1) from None
-
-
-def _failed(error: Exception) -> typer.Exit:
-    from forewarn.core.errors import Invalid
-
-    terminal.print_error(str(error))
-    return typer.Exit(2 if isinstance(error, Invalid) else 1)
+        ) from None

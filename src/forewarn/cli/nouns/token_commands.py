@@ -11,11 +11,11 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.options.shared_options import name_argument, seconds
-from forewarn.cli.session import BAD_REQUEST, Session, noun, with_session
+from forewarn.cli.session import BAD_REQUEST, Noun, Session
 from forewarn.client.replies import RequestRefused, reply_of, reply_of_page
 from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
-app = noun("Say who may do what: make, list and revoke tokens.")
+app = Noun()
 
 Database = Annotated[
     str | None,
@@ -42,7 +42,6 @@ LIST = terminal.ItemTable[TokenAnswer](
 
 
 @app.command()
-@with_session
 def create(
     session: Session,
     *,
@@ -66,7 +65,6 @@ def create(
 
 
 @app.command("list")
-@with_session
 def list_(session: Session, database: Database = None) -> None:
     """List tokens, revoked ones too."""
     if database is None:
@@ -77,7 +75,6 @@ def list_(session: Session, database: Database = None) -> None:
 
 
 @app.command()
-@with_session
 def revoke(session: Session, name: Name, database: Database = None) -> None:
     """End a token at once."""
     if database is None:

@@ -7,12 +7,12 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.shared_options import id_argument
-from forewarn.cli.session import Session, noun, with_session
+from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import RequestRefused
 from forewarn.core.moments import format_span_briefly
 from forewarn.wire.answers.webhook_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
 
-app = noun("Push records to an address as they happen; see what is stuck.")
+app = Noun()
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="http://… or https://…")]
 Id = Annotated[str, id_argument("WEBHOOK")]
@@ -43,7 +43,6 @@ LIST = terminal.ItemTable[WebhookAnswer](
 
 
 @app.command()
-@with_session
 def add(session: Session, url: Url, kind: Kinds = None, secret: Secret = None) -> None:
     """Push records to an address from now on; --project pushes only those of a project."""
     body = {"url": url, "kinds": kind or [], **session.scope, **({"secret": secret} if secret else {})}
@@ -52,7 +51,6 @@ def add(session: Session, url: Url, kind: Kinds = None, secret: Secret = None) -
 
 
 @app.command("list")
-@with_session
 def list_(session: Session) -> None:
     """List webhooks, with what is stuck and why."""
     reply = session.client.all(WebhookAnswer, **session.scope)
@@ -60,14 +58,12 @@ def list_(session: Session) -> None:
 
 
 @app.command()
-@with_session
 def show(session: Session, id_: Id) -> None:
     """Show a webhook, with what is stuck and why."""
     session.print_reply(session.client.get(_path(session, id_), WebhookAnswer), _show)
 
 
 @app.command()
-@with_session
 def remove(session: Session, id_: Id) -> None:
     """Push nothing to an address any more."""
     reply = session.client.call("DELETE", _path(session, id_), WebhookAnswer)
@@ -75,7 +71,6 @@ def remove(session: Session, id_: Id) -> None:
 
 
 @app.command()
-@with_session
 def test(session: Session, id_: Id) -> None:
     """Call a webhook now, and say what came of it."""
     reply = session.client.post(f"{_path(session, id_)}/test", TrialAnswer)
