@@ -5,7 +5,7 @@ from collections.abc import Collection
 from functools import lru_cache
 from ipaddress import ip_address
 
-# The name of a network interface, which stands behind a link-local address (RFC 6874); "%25" is a "%" in a URL.
+# The name of a network interface, which stands behind a link-local address; in a URL after "%25" (RFC 6874).
 _ZONE = re.compile(r"[0-9a-z._-]{1,15}")
 
 
