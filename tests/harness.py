@@ -37,8 +37,9 @@ from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Sent, Slice
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import EXTERNAL, Policy
+from forewarn.core.policy import Policy
 from forewarn.core.words import (
+    EXTERNAL,
     Action,
     EventId,
     GroupKind,

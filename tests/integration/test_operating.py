@@ -12,8 +12,8 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import EXTERNAL
 from forewarn.core.words import (
+    EXTERNAL,
     Action,
     ApprovalRule,
     EventStatus,

@@ -3,8 +3,7 @@
 from typing import get_args
 
 from forewarn.config import Settings
-from forewarn.core.policy import EXTERNAL
-from forewarn.core.words import DriverName
+from forewarn.core.words import EXTERNAL, DriverName
 from forewarn.drivers.registry import Drivers
 
 

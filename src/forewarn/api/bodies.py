@@ -13,9 +13,8 @@ from forewarn.core.errors import Invalid
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.model.rollout import RolloutTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.policy import EXTERNAL
 from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
-from forewarn.core.words import DriverName, Kind, Work
+from forewarn.core.words import EXTERNAL, SIMULATED, DriverName, Kind, Work
 
 
 class _Dataclass(Protocol):
@@ -169,7 +168,7 @@ class RolloutBody(OrderBody):
         0, ge=0, le=86400 * 30, description="From the end of a wave to the next announcement."
     )
     driver: DriverName = Field(
-        "simulated", description="external: the work of each order is done outside, and reported."
+        SIMULATED, description="external: the work of each order is done outside, and reported."
     )
     heartbeat_seconds: Heartbeat = None
     deadline: Deadline = None

@@ -14,9 +14,8 @@ from enum import StrEnum
 
 from forewarn.core.errors import Anonymous, Conflict, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
-from forewarn.core.policy import EXTERNAL
 from forewarn.core.spelling import hint
-from forewarn.core.words import DEFAULT_PROJECT, ProjectName, Source
+from forewarn.core.words import DEFAULT_PROJECT, EXTERNAL, ProjectName, Source
 
 # What every secret begins with, so that a scanner of repositories can find one that leaked.
 PREFIX = "fw_"

@@ -15,9 +15,6 @@ from forewarn.core.words import Action, EventType, Source, Work
 
 UNKNOWN_DURATION = -1
 
-# The driver of orders whose work is done outside forewarn, and reported when it is done.
-EXTERNAL = "external"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:

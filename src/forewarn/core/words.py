@@ -212,3 +212,5 @@ class Kind(StrEnum):
 
 # All drivers: each is a module of `forewarn.drivers`, which makes it.
 DriverName: TypeAlias = Literal["simulated", "external"]
+SIMULATED: DriverName = "simulated"
+EXTERNAL: DriverName = "external"  # work is done outside forewarn, and reported when it is done

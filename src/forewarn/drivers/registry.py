@@ -6,8 +6,7 @@ from typing import get_args
 
 from forewarn.config import Settings
 from forewarn.control.ports.driver import Driver
-from forewarn.core.policy import EXTERNAL
-from forewarn.core.words import DriverName
+from forewarn.core.words import EXTERNAL, DriverName
 from forewarn.drivers import external
 
 

@@ -10,7 +10,7 @@ from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.shared_options import OrderArgument, Reason
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_still_degraded, show_waiting
-from forewarn.core.words import Action, OrderState
+from forewarn.core.words import EXTERNAL, Action, OrderState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,
@@ -21,8 +21,6 @@ from forewarn.wire.answers.order_answers import (
 from forewarn.wire.guid import is_guid
 
 app = Noun()
-
-EXTERNAL = "external"
 
 State = Annotated[str | None, typer.Option("--state", metavar="STATE", help="Only in this state.")]
 

@@ -8,7 +8,7 @@ import typer
 from forewarn.cli.options.body_options import with_body
 from forewarn.cli.options.completion import names
 from forewarn.cli.options.shared_options import Deadline, Heartbeat, Reason, Takes, seconds, seconds_or_none
-from forewarn.core.words import DriverName
+from forewarn.core.words import SIMULATED, DriverName
 
 Hosts = Annotated[
     list[str] | None,
@@ -47,7 +47,7 @@ def _body(
     takes: Takes = None,
     health: Health = None,
     require_poll: RequirePoll = False,
-    driver: Driver = "simulated",
+    driver: Driver = SIMULATED,
     heartbeat: Heartbeat = None,
     reason: Reason = None,
 ) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _body(
         "health_seconds": seconds_or_none(health, hint="--health"),
         "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
         "require_poll": require_poll or None,
-        "driver": driver if driver != "simulated" else None,
+        "driver": driver if driver != SIMULATED else None,
         "reason": reason or None,
     }
     return {key: value for key, value in given.items() if value is not None}

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
+    SIMULATED,
     Action,
     GroupName,
     HostName,
@@ -76,7 +77,7 @@ class Order:
     host: HostName | None
     by: str
     reason: str = ""
-    driver: str = "simulated"
+    driver: str = SIMULATED
     terms: OrderTerms = OrderTerms()
     state: OrderState = OrderState.QUEUED
     stages: tuple[Stage, ...] = ()

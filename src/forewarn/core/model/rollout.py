@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.words import HostName, MachineId, OrderId, Work
+from forewarn.core.words import SIMULATED, HostName, MachineId, OrderId, Work
 
 
 class RolloutState(StrEnum):
@@ -52,7 +52,7 @@ class Wave:
 class RolloutTerms:
     """What a rollout was asked for beside its hosts: who does the work, until when, and what is healthy."""
 
-    driver: str = "simulated"
+    driver: str = SIMULATED
     heartbeat: timedelta | None = None  # how long an external driver may be silent
     deadline: datetime | None = None  # from then on windows give way
     expected: timedelta | None = None  # how long a stage of a host is expected to take

@@ -7,8 +7,8 @@ from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import departures, lifecycle, stages, steps
-from forewarn.core.policy import EXTERNAL, Policy
-from forewarn.core.words import HostName, HostState, MachineId, OrderId, StepState
+from forewarn.core.policy import Policy
+from forewarn.core.words import EXTERNAL, HostName, HostState, MachineId, OrderId, StepState
 
 
 def report_done(draft: Draft, order: OrderId, *, by: str, policy: Policy) -> Order:

@@ -14,6 +14,7 @@ from forewarn.core.orders.interventions import cancel
 from forewarn.core.policy import Policy, is_planned
 from forewarn.core.rehearsal import consent
 from forewarn.core.words import (
+    SIMULATED,
     Action,
     HostName,
     HostState,
@@ -37,7 +38,7 @@ class OrderRequest:
 
     by: str
     reason: str = ""
-    driver: str = "simulated"
+    driver: str = SIMULATED
     terms: OrderTerms = NO_TERMS
 
 

@@ -7,8 +7,8 @@ from forewarn.core.draft import Draft
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Step
 from forewarn.core.orders import placement
-from forewarn.core.policy import EXTERNAL, work_of
-from forewarn.core.words import HostName, Kind, MachineId, MachineState, StepState, Work
+from forewarn.core.policy import work_of
+from forewarn.core.words import EXTERNAL, HostName, Kind, MachineId, MachineState, StepState, Work
 
 SETTLED = frozenset({MachineState.RUNNING, MachineState.STOPPED})
 
