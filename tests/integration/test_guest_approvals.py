@@ -82,12 +82,15 @@ def test_what_the_desk_calls_invalid_is_refused() -> None:
         assert (answer.status, json.loads(answer.body)) == (400, {"error": "Bad request. that is wrong"})
 
 
-@pytest.mark.parametrize("failure", [Unavailable("the store is away"), Conflict("somebody was faster")])
+@pytest.mark.parametrize(
+    "failure", [Unavailable("/srv/fleet.db is full"), Conflict("/srv/fleet.db is locked")]
+)
 def test_an_approval_that_cannot_be_saved_is_to_be_sent_again(failure: Exception) -> None:
     with serving() as face, face.connect() as client:
         face.desk.failure = failure
         answer = client.request(*POST, body=body(FREEZE.id))
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert b"fleet.db" not in answer.body
         assert client.get().status == 200
 
 
@@ -158,9 +161,10 @@ def test_polls_that_come_together_enable_the_group_once() -> None:
 
 def test_a_poll_that_cannot_be_saved_is_to_be_sent_again() -> None:
     with serving(groups=(OFF,)) as face, face.connect() as client:
-        face.desk.failure = Unavailable("the store is away")
+        face.desk.failure = Unavailable("/srv/fleet.db is full")
         answer = client.get()
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert b"fleet.db" not in answer.body
         face.desk.failure = None
         assert client.get().status == 200
 

@@ -6,10 +6,10 @@ import socket
 import pytest
 
 from forewarn.core.errors import Conflict
-from forewarn.core.words import EventType, GroupKind, Priority
+from forewarn.core.words import EventType, GroupKind, MachineId, Priority
 from forewarn.guest.canonical import canonical
 from forewarn.guest.http.listeners import Listen
-from forewarn.guest.http.request_cache import RequestCache
+from forewarn.guest.http.request_cache import OVERHEAD, RequestCache
 from forewarn.guest.requests.plan import Poll
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire.instance import InstanceMetadata
@@ -175,16 +175,50 @@ def test_a_known_request_and_the_same_in_pieces_have_the_same_answer() -> None:
         assert client.read() == known
 
 
-def test_the_table_of_known_requests_is_bounded_in_number_and_size() -> None:
-    known = RequestCache(capacity=2, longest=10)
+PLAIN = Poll(version=0)
+ONE, TWO = MachineId("one"), MachineId("two")
+
+
+def known_of(cache: RequestCache, *requests: bytes) -> list[bytes]:
+    return [data for data in requests if cache.get(data) is not None]
+
+
+def test_the_table_of_known_requests_is_bounded_in_bytes() -> None:
+    cache = RequestCache(capacity=2 * (OVERHEAD + 1), longest=10, share=100)
     for data in (b"a", b"b", b"c", b"x" * 11):
-        known.learn(data, Poll(version=0))
-    assert [known.get(data) is not None for data in (b"a", b"b", b"c", b"x" * 11)] == [
-        False,
-        True,
-        True,
-        False,
-    ]
+        cache.learn(data, PLAIN, by=ONE)
+    assert known_of(cache, b"a", b"b", b"c", b"x" * 11) == [b"b", b"c"]
+    cache.learn(b"as much", PLAIN, by=TWO)
+    assert known_of(cache, b"b", b"c", b"as much") == [b"as much"]
+    assert cache.size <= 2 * (OVERHEAD + 1)
+
+
+def test_a_machine_has_a_share_of_the_known_requests_and_pushes_out_its_own() -> None:
+    cache = RequestCache(capacity=1 << 20, longest=10, share=2)
+    cache.learn(b"honest", PLAIN, by=ONE)
+    for data in (b"a", b"b", b"honest", b"c"):
+        cache.learn(data, PLAIN, by=TWO)
+    assert known_of(cache, b"honest", b"a", b"b", b"c") == [b"honest", b"b", b"c"]
+
+
+@pytest.mark.parametrize(
+    "poll", [Poll(version=0, wait=60), Poll(version=0, match=frozenset((b"1", b"2", b"3")))]
+)
+def test_only_plain_requests_are_remembered(poll: Poll) -> None:
+    cache = RequestCache(capacity=1 << 20, longest=10, share=2)
+    cache.learn(b"a", poll, by=ONE)
+    assert len(cache) == 0
+
+
+def test_only_admitted_requests_of_machines_are_remembered() -> None:
+    with serving(settings=EndpointSettings(rate=0.001)) as face:
+        known = face.server._connections.known
+        for _ in range(2):
+            assert face.get(source="127.0.0.99").status in (404, 429)
+        assert len(known) == 0
+        assert face.get().status == 200
+        assert face.get(f"{EVENTS}&other=1").status == 429
+        assert len(known) == 1
 
 
 # Instance metadata.

@@ -115,6 +115,47 @@ def test_a_repeated_key_is_refused(face: Face, query: str) -> None:
     assert face.get(f"{EVENTS}&{query}").status == 400
 
 
+def test_a_query_has_at_most_thirty_two_keys(face: Face) -> None:
+    keys = "".join(f"&k{number}" for number in range(31))
+    assert face.get(f"{EVENTS}{keys}").status == 200
+    answer = face.get(f"{EVENTS}{keys}&one=more")
+    assert (answer.status, b"too many query keys" in answer.body) == (400, True)
+
+
+def test_a_request_has_at_most_sixty_four_headers(face: Face) -> None:
+    more = [f"X{number}: y" for number in range(62)]  # beside Host and Metadata
+    with face.connect() as client:
+        assert client.get(EVENTS, *more).status == 200
+        answer = client.get(EVENTS, *more, "One: more")
+        assert (answer.status, answer.headers["connection"]) == (431, "close")
+        assert client.is_closed()
+
+
+def test_of_a_list_of_tags_the_first_thirty_two_are_looked_at(face: Face) -> None:
+    etag = face.get().headers["etag"]
+    others = ", ".join(f'"{number}"' for number in range(31))
+    assert face.get(EVENTS, f"If-None-Match: {others}, {etag}").status == 304
+    assert face.get(EVENTS, f'If-None-Match: {others}, "31", {etag}').status == 200
+    assert (
+        face.get(EVENTS, f"If-None-Match: {others}", 'If-None-Match: "31"', f"If-None-Match: {etag}").status
+        == 200
+    )
+
+
+@pytest.mark.parametrize("host", ["[::1%25x.evil]", "[::1", "127.0.0.1:x"])
+def test_a_host_that_cannot_be_read_is_refused_and_closed(face: Face, host: str) -> None:
+    with face.connect() as client:
+        answer = client.request("GET", EVENTS, "Metadata: true", host=host)
+        assert (answer.status, answer.headers["connection"]) == (400, "close")
+        assert client.is_closed()
+
+
+def test_after_a_host_of_another_a_connection_goes_on(face: Face) -> None:
+    with face.connect() as client:
+        assert client.request("GET", EVENTS, "Metadata: true", host="evil.example").status == 400
+        assert client.request("GET", EVENTS, "Metadata: true", host="[fe80::a9fe:a9fe%25eth0]").status == 200
+
+
 def test_the_versions_are_listed_without_a_version(face: Face) -> None:
     answer = face.get("/metadata/versions")
     assert json.loads(answer.body) == {"apiVersions": [version.name for version in azure.VERSIONS]}

@@ -11,6 +11,7 @@ from forewarn.guest.answers.time_cache import TimeCache
 from forewarn.guest.answers.waits import (
     CallerGone,
     GuestCaller,
+    TryAgain,
     Waits,
     member_of,
 )
@@ -28,6 +29,8 @@ from forewarn.guest.requests.plan import (
     Poll,
     Refusal,
 )
+from forewarn.guest.requests.request import Request, RequestFault
+from forewarn.guest.requests.routes import refusal_of
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire import azure, instance
 
@@ -93,18 +96,18 @@ class GuestService:
             board.note_sent(member, poll.version, seconds)
         return times.ok + (group.rests[poll.version] or board.rest(group, poll.version))
 
-    def begin(self, plan: Plan, caller: GuestCaller) -> GuestAnswer | Later:
-        """Answer a request, or say how it will be answered."""
-        if isinstance(plan, Refusal) and plan.early:
-            return self.errors.refusal(plan)
+    def admit(self, request: Request, caller: GuestCaller) -> BoardMachine | GuestAnswer | RequestFault:
+        """Return whose request it is, or why it is refused before anything more of it is read."""
+        refusal = refusal_of(request, self.settings)
+        if refusal is not None:
+            return self.errors.refusal(refusal) if isinstance(refusal, Refusal) else refusal
         member = caller.member
         if not self._rate.admit(member or self.board.unknown_callers, self.times.refresh()):
             return self.errors.too_many()
-        if member is None:
-            return self.errors.not_found()
-        return self._begin(plan, member, caller)
+        return self.errors.not_found() if member is None else member
 
-    def _begin(self, plan: Plan, member: BoardMachine, caller: GuestCaller) -> GuestAnswer | Later:
+    def begin(self, plan: Plan, member: BoardMachine, caller: GuestCaller) -> GuestAnswer | Later:
+        """Answer a machine's request, or say how it will be answered."""
         match plan:
             case Refusal():
                 return self.errors.refusal(plan)
@@ -214,8 +217,11 @@ class GuestService:
         except (Invalid, NotFound) as error:
             # A machine that was removed meanwhile learns no more.
             return self.errors.not_found() if caller.member is None else self.errors.invalid(str(error))
-        except ForewarnError as error:
+        except TryAgain as error:
             return self.errors.unavailable(str(error))
+        except ForewarnError:
+            # What it says is for operators, who find it in the log: it may name the database.
+            return self.errors.unavailable("Nothing can be saved now")
         except Exception:
             log.exception("a guest's request failed")
             return self.errors.broken()

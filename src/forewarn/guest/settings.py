@@ -10,6 +10,7 @@ class Limits:
     """How much one request, connection or machine may ask of the service; times in real seconds."""
 
     head_bytes: int = 8 * 1024  # request line and headers
+    headers: int = 64  # of one request; clients send ten
     body_bytes: int = 64 * 1024
     request_seconds: float = 10.0  # for a request to arrive whole
     idle_seconds: float = 120.0  # between requests
@@ -19,8 +20,9 @@ class Limits:
     held: int = 8  # requests of one machine that wait for a change
     pipelined: int = 16  # requests of one connection that wait for their answers
     wait_seconds: int = 300  # the longest wait that `Prefer` may ask for
-    known_requests: int = 4096
-    known_bytes: int = 2 * 1024  # of a request that is worth knowing
+    known_bytes: int = 2 * 1024 * 1024  # of all requests that are remembered, with what they cost besides
+    known_request_bytes: int = 1024  # of one that is worth remembering
+    known_share: int = 4  # requests that one machine may have remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,24 +1,38 @@
 """The Host header: its parts, and whether what it names can be this service."""
 
 import re
-from collections.abc import Collection
 from functools import lru_cache
 from ipaddress import ip_address
+from typing import TypeAlias
 
+Names: TypeAlias = frozenset[str] | tuple[str, ...]
+
+# The longest name there can be (RFC 1035), and a port; what is longer is not worth remembering.
+LONGEST = 253 + len(":65535")
 # The name of a network interface, which stands behind a link-local address; in a URL after "%25" (RFC 6874).
 _ZONE = re.compile(r"[0-9a-z._-]{1,15}")
 
 
 # Hosts are few on an endpoint with one address; a hostile client's inventions soon make room again.
 @lru_cache(maxsize=256)
-def is_expected(host: str, names: Collection[str]) -> bool:
+def _is_expected(host: str, names: Names) -> bool:
+    name, _ = split(host)
+    return name == "localhost" or name in names or _is_address(name)
+
+
+def is_expected(host: str, names: Names) -> bool:
     """Return whether a Host header can be meant for this service; the names are in lower case.
 
     A web page whose name has been pointed at the service's address sends that name: only what no
     attacker can own is let through.
     """
+    return len(host) <= LONGEST and _is_expected(host, names)
+
+
+def is_readable(host: str) -> bool:
+    """Return whether a Host header has the form of one, whatever it names."""
     name, _ = split(host)
-    return name == "localhost" or name in names or _is_address(name)
+    return not host.strip() or (bool(name) and ("%" not in name or _is_address(name)))
 
 
 def split(authority: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from forewarn.core.errors import ForewarnError, Unavailable
+from forewarn.core.errors import ForewarnError
 from forewarn.core.words import GroupName
 from forewarn.guest.answers.time_cache import TimeCache
 from forewarn.guest.board.board import Board
@@ -21,6 +21,10 @@ SHORTEST_WAIT = 0.01
 
 class CallerGone(ForewarnError):
     """The machine that asked is no longer known, or no longer this caller."""
+
+
+class TryAgain(ForewarnError):
+    """A request cannot be answered now, for a reason that its guest may read."""
 
 
 class GuestCaller(Protocol):
@@ -54,7 +58,7 @@ class Waits:
         await self._enable(member.group.name)
         member = member_of(caller)
         if not member.group.enabled:
-            raise Unavailable("The group is not enabled yet")
+            raise TryAgain("The group is not enabled yet")
         return member
 
     async def ready(self, caller: GuestCaller) -> BoardMachine:
@@ -62,7 +66,7 @@ class Waits:
         member = await self.enabled(caller)
         while member.group.ready > self._service_seconds():
             if caller.leaving:
-                raise Unavailable("The group is not ready yet")
+                raise TryAgain("The group is not ready yet")
             await self.wait(caller, member, self._times.until(member.group.ready))
             member = await self.enabled(caller)
         return member
@@ -74,7 +78,7 @@ class Waits:
             # It has the present document, and wants to hear of the next one.
             poll = replace(poll, match=frozenset((self._board.etag(member.group),)), match_any=False)
         if member.held >= self._limits.held:
-            raise Unavailable("Too many requests of this machine wait already")
+            raise TryAgain("Too many requests of this machine wait already")
         holder = member
         holder.held += 1
         try:

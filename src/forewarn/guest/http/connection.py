@@ -21,6 +21,7 @@ from forewarn.guest.requests.routes import plan_of
 CLOSE = b"Connection: close\r\n"
 KEEP_ALIVE = b"Connection: keep-alive\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+NOTHING = Request()
 CROWDED = RequestFault(503, "Too many connections", retry=True)
 
 
@@ -70,7 +71,7 @@ class Connection(asyncio.Protocol):
         self._allowance: Allowance = endpoint.service.board.unknown_callers
         self._reader = RequestParser(self._limits)
         self._queue: deque[Request | RequestFault] = deque()
-        self._request = Request()  # the one that is being answered
+        self._request = NOTHING  # the one that is being answered
         self._task: asyncio.Task[GuestAnswer | None] | None = None
         self._watchdog = Watchdog(self._loop, self._check)
         self._began = self._touched = self._loop.time()
@@ -251,10 +252,20 @@ class Connection(asyncio.Protocol):
         if self._crowded:
             self._end_with(CROWDED)
             return
-        plan = plan_of(item, self._service.settings)
-        if data is not None and isinstance(plan, Poll) and item.http11 and item.keep_alive:
-            self._known.learn(data, plan)
-        outcome = self._service.begin(plan, self)
+        admitted = self._service.admit(item, self)
+        if isinstance(admitted, RequestFault):
+            self._end_with(admitted)
+        elif isinstance(admitted, GuestAnswer):
+            self._send(admitted)
+        else:
+            self._begin(item, admitted, data)
+
+    def _begin(self, request: Request, member: BoardMachine, data: bytes | None) -> None:
+        """Read what a machine asks for, and answer it now or later."""
+        plan = plan_of(request, self._service.settings)
+        if data is not None and isinstance(plan, Poll) and request.http11 and request.keep_alive:
+            self._known.learn(data, plan, by=member.machine.id)
+        outcome = self._service.begin(plan, member, self)
         if isinstance(outcome, GuestAnswer):
             self._send(outcome)
         else:
@@ -277,6 +288,7 @@ class Connection(asyncio.Protocol):
         last = not request.keep_alive or (self.leaving and not self._queue)
         if request.method == b"HEAD":
             answer = without_body(answer)
+        self._request = NOTHING  # an idle connection keeps no body
         self._write(answer, CLOSE if last else b"" if request.http11 else KEEP_ALIVE)
         if last:
             self._close()

@@ -26,7 +26,9 @@ class OpenConnections:
     def __init__(self, service: GuestService) -> None:
         limits = service.settings.limits
         self.service = service
-        self.known = RequestCache(capacity=limits.known_requests, longest=limits.known_bytes)
+        self.known = RequestCache(
+            capacity=limits.known_bytes, longest=limits.known_request_bytes, share=limits.known_share
+        )
         self.connections: set[OpenConnection] = set()
         self._empty = asyncio.Event()
 

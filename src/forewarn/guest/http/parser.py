@@ -10,6 +10,7 @@ HEAD_TOO_LARGE = RequestFault(431, "The request line and headers are too large")
 BODY_TOO_LARGE = RequestFault(413, "The body is too large")
 TOO_MANY = RequestFault(503, "Too many requests wait for their answers", retry=True)
 
+NOTHING = Request()
 # The parser knows the versions before and after these too, which are framed otherwise.
 READABLE = ("1.0", "1.1")
 # A chunked body may come byte by byte, each with five more around it; what is beyond that is padding.
@@ -29,6 +30,7 @@ class RequestParser:
         "_fault",
         "_head_bytes",
         "_head_done",
+        "_headers",
         "_limits",
         "_over",
         "_parser",
@@ -52,6 +54,7 @@ class RequestParser:
         self._request = Request()
         self._body = bytearray()
         self._head_bytes = 0
+        self._headers = 0
         self._head_done = False
         self._upgrading = False
         self._weight = 0  # bytes of this request so far, whatever they are
@@ -60,8 +63,9 @@ class RequestParser:
     @property
     def expects_continue(self) -> bool:
         """Whether the client holds its body back until it is sent 100 Continue."""
-        expected = self._request.listed(b"expect")
-        return self.partial and self._head_done and b"100-continue" in (item.lower() for item in expected)
+        if not (self.partial and self._head_done):
+            return False
+        return any(value.lower() == b"100-continue" for value in self._request.all(b"expect"))
 
     def continue_sent(self) -> None:
         """Note that the client has been sent 100 Continue."""
@@ -156,6 +160,9 @@ class RequestParser:
         """Take a header; a trailer counts, and is not kept."""
         if self._replaying:
             return
+        self._headers += 1
+        if self._headers > self._limits.headers:
+            self._refuse(HEAD_TOO_LARGE)
         self._count_head(len(name) + len(value) + len(": \r\n"))
         if not self._head_done:
             self._request.fields.setdefault(name.lower(), []).append(value)
@@ -190,7 +197,8 @@ class RequestParser:
             return
         if len(self._arrived) == self._limits.pipelined:
             self._refuse(TOO_MANY)
-        self._request.body = bytes(self._body)
-        self._arrived.append(self._request)
-        self._over = not self._request.keep_alive
+        request, self._request = self._request, NOTHING
+        request.body, self._body = bytes(self._body), bytearray()
+        self._arrived.append(request)
+        self._over = not request.keep_alive
         self.partial = False

@@ -1,4 +1,4 @@
-"""What a request asks for: the outcome of all checks that need not know who asks."""
+"""What a request asks for: the outcome of the checks of what it says."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,7 +11,6 @@ class Refusal:
     status: int
     body: bytes
     headers: bytes = b""
-    early: bool = False  # before it is even asked who the caller is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,10 @@
 """One request as it came over the wire, before its meaning is known."""
 
 from dataclasses import dataclass, field
+from itertools import islice
+
+# Of a header that is a list; clients send one or two. What is beyond that is not looked at.
+MOST_ITEMS = 32
 
 
 @dataclass(slots=True)
@@ -19,9 +23,11 @@ class Request:
         return self.fields.get(name, [])
 
     def listed(self, name: bytes) -> list[bytes]:
-        """Return the elements of a header that is a list, over all its lines."""
-        items = (item.strip() for value in self.all(name) for item in value.split(b","))
-        return [item for item in items if item]
+        """Return the first elements of a header that is a list, over all its lines."""
+        items = (
+            item.strip() for value in self.all(name) for item in value.split(b",", MOST_ITEMS)[:MOST_ITEMS]
+        )
+        return list(islice((item for item in items if item), MOST_ITEMS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""What is offered under which path, and the checks a request passes before it is known who asks.
+"""What is offered under which path, and the checks that a request passes.
 
-They come in the order of the contract: Host, X-Forwarded-For, (caller, rate: asked later), path, method,
-version, Metadata.
+They come in the order of the contract: Host, X-Forwarded-For (`refusal_of`), then caller and rate, which the
+service knows, then path, method, version and Metadata (`plan_of`). Nothing else of a request is looked at
+before its caller and rate are decided: a stranger's query costs no more than a plain one.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,21 +18,21 @@ from forewarn.guest.requests.plan import (
     Plan,
     Refusal,
 )
-from forewarn.guest.requests.request import Request
+from forewarn.guest.requests.request import Request, RequestFault
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire import azure
-from forewarn.wire.authority import is_expected
+from forewarn.wire.authority import is_expected, is_readable
 from forewarn.wire.instance import OLDEST_VERSION, InstanceMetadata, field_named
 
 BAD_HOST = Refusal(
-    status=400, body=azure.error("Bad request. The Host header names no address of this service"), early=True
+    status=400, body=azure.error("Bad request. The Host header names no address of this service")
 )
-PROXIED = Refusal(
-    status=400, body=azure.error("Bad request. Requests through a proxy are refused"), early=True
-)
+UNREADABLE_HOST = RequestFault(400, "Bad request. The Host header cannot be read")
+PROXIED = Refusal(status=400, body=azure.error("Bad request. Requests through a proxy are refused"))
 NOT_FOUND = Refusal(status=404, body=azure.NOT_FOUND)
 VERSION_INVALID = Refusal(status=400, body=azure.VERSION_INVALID)
 VERSION_UNKNOWN = Refusal(status=404, body=azure.VERSION_UNKNOWN)
+TOO_MANY_KEYS = Refusal(status=400, body=azure.error("Bad request. There are too many query keys"))
 KEY_REPEATED = Refusal(status=400, body=azure.error("Bad request. A query key is given more than once"))
 NO_HEADER = Refusal(status=400, body=azure.NO_HEADER)
 LEAF_IS_TEXT = Refusal(status=400, body=azure.error("Bad request. This value needs format=text"))
@@ -41,17 +42,29 @@ NO_IDENTITY = Refusal(
     status=400, body=azure.compact({"error": "invalid_request", "error_description": "Identity not found"})
 )
 
+# Clients send two or three.
+MOST_KEYS = 32
+
 Query: TypeAlias = Mapping[str, str]
 Handler: TypeAlias = Callable[[Request, Query, EndpointSettings], Plan]
 
 
-def plan_of(request: Request, settings: EndpointSettings) -> Plan:
-    """Return what a request asks for, or why it is refused."""
-    authority, path, query = _split(request.target.decode("latin-1"))
-    if not _is_addressed_here(request, authority, settings):
+def refusal_of(request: Request, settings: EndpointSettings) -> Refusal | RequestFault | None:
+    """Return why a request is refused whoever asks; None if that depends on the caller."""
+    hosts = [host.decode("latin-1") for host in request.all(b"host")]
+    if len(hosts) > 1 or (not hosts and request.http11):
         return BAD_HOST
-    if request.all(b"x-forwarded-for"):
-        return PROXIED
+    authority, _, _ = _split(request.target.decode("latin-1"))
+    if authority is not None:
+        hosts.append(authority)
+    if not all(is_expected(host, settings.names) for host in hosts):
+        return BAD_HOST if all(map(is_readable, hosts)) else UNREADABLE_HOST
+    return PROXIED if request.all(b"x-forwarded-for") else None
+
+
+def plan_of(request: Request, settings: EndpointSettings) -> Plan:
+    """Return what a request of a known machine asks for, or why it is refused."""
+    _, path, query = _split(request.target.decode("latin-1"))
     methods = _route(path, settings)
     if methods is None:
         return NOT_FOUND
@@ -70,15 +83,6 @@ def _split(target: str) -> tuple[str | None, str, str]:
         authority, target = rest[:end], rest[end:]
     path, _, query = target.partition("?")
     return authority, path.lower().removesuffix("/"), query
-
-
-def _is_addressed_here(request: Request, authority: str | None, settings: EndpointSettings) -> bool:
-    hosts = [host.decode("latin-1") for host in request.all(b"host")]
-    if len(hosts) > 1 or (not hosts and request.http11):
-        return False
-    if authority is not None:
-        hosts.append(authority)
-    return all(is_expected(host, settings.names) for host in hosts)
 
 
 def _route(path: str, settings: EndpointSettings) -> Mapping[bytes, Handler] | None:
@@ -119,6 +123,8 @@ def _not_allowed(methods: Mapping[bytes, Handler]) -> Refusal:
 
 def _with_query(handler: Handler, request: Request, query: str, settings: EndpointSettings) -> Plan:
     """Read the query, and ask the handler what it makes of it."""
+    if query.count("&") >= MOST_KEYS:
+        return TOO_MANY_KEYS
     pairs = [(key.lower(), value) for key, value in parse_qsl(query, keep_blank_values=True)]
     given = dict(pairs)
     if len(given) == len(pairs):
