@@ -1,7 +1,7 @@
 """Framing: how requests arrive, how answers are kept in order, and how connections end."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -332,6 +332,69 @@ def test_a_client_that_reads_late_gets_all_its_answers() -> None:
         answers = [client.read() for _ in range(16)]
         assert {len(answer.body) for answer in answers} == {len(answers[0].body)}
         assert client.get().status == 200
+
+
+# The end of the service.
+
+
+HELD = request("GET", EVENTS, "Metadata: true", "If-None-Match: *", "Prefer: wait=60")
+
+
+PATIENCE = 30.0  # far longer than it takes; idle connections alone would use it up
+
+
+def stopped_while(face: Face, send: Callable[[], list[Client]]) -> list[Client]:
+    """Let clients send something that the service has not seen when it is told to stop."""
+
+    async def stop() -> list[Client]:
+        clients = send()  # on the loop's own thread: what is sent now is read after `stop` has begun
+        await face.server.stop(drain=PATIENCE)
+        return clients
+
+    return face.run(stop())
+
+
+def test_each_held_request_is_answered_when_the_service_stops() -> None:
+    with serving() as face:
+        clients = [face.connect() for _ in range(8)]
+        for client in clients:
+            client.send(HELD)
+        face.waiting(8)
+        stopped_while(face, lambda: clients)
+        assert_told_and_closed(clients)
+
+
+def test_a_request_that_is_on_its_way_when_the_service_stops_is_answered() -> None:
+    with serving() as face:
+        clients = [face.connect() for _ in range(8)]
+        face.connections(8)
+
+        def send() -> list[Client]:
+            for client in clients:
+                client.send(HELD)
+            return clients
+
+        assert_told_and_closed(stopped_while(face, send))
+
+
+def test_a_caller_that_connects_when_the_service_stops_is_answered() -> None:
+    with serving() as face:
+
+        def send() -> list[Client]:
+            clients = [face.connect() for _ in range(8)]
+            for client in clients:
+                client.send(HELD)
+            return clients
+
+        assert_told_and_closed(stopped_while(face, send))
+
+
+def assert_told_and_closed(clients: list[Client]) -> None:
+    for client in clients:
+        with client:
+            answer = client.read()
+            assert (answer.status, answer.headers["connection"]) == (304, "close")
+            assert client.is_closed()
 
 
 # Limits.

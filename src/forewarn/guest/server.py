@@ -71,7 +71,11 @@ class GuestServer:
         service = self._service
         return {"polls": service.polls, "approvals": service.approvals, "errors": service.errors.count}
 
-    async def stop(self) -> None:
-        """Accept no more connections, give the answers that are due, and close."""
+    async def stop(self, *, drain: float = 0.0) -> None:
+        """Answer what is held, and what arrives within `drain` seconds; then close.
+
+        Connections are accepted until then: what the system has accepted and nobody reads is reset.
+        """
+        await self._connections.drain(within=drain)
         self._listeners.close()
         await self._connections.finish(within=self._limits.stop_seconds)

@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 # Soon enough that two servers do not work on one database for long; it costs a round trip.
 LOOK_AT_LOCK_EVERY = 2.0
 
+# For what guests have sent when the server is told to stop, or send in that moment.
+DRAIN_SECONDS = 0.5
+
 IN_THE_CLEAR = (
     "Warning: operators' tokens come over the network in the clear, and whoever listens can use them.\n"
     "  Set [operator] certificate and key, or listen on loopback behind something that speaks TLS."
@@ -126,7 +129,7 @@ async def _serve(opened: OpenedService, places: _Places, held: Lock) -> None:
     parts.health.leaving = True
     parts.recent.close()
     await asyncio.to_thread(operator.stop)
-    await parts.guest.stop()
+    await parts.guest.stop(drain=DRAIN_SECONDS)
     await asyncio.to_thread(parts.pusher.stop)
     # Not on this loop: the worker's last word to the boards needs it.
     await asyncio.to_thread(parts.worker.stop)

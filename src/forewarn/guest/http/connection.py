@@ -79,7 +79,7 @@ class Connection(asyncio.Protocol):
         self._writable = True
         self._crowded = False
         self._ending = False  # the last answer has been given
-        self.leaving = False
+        self.leaving = endpoint.leaving
         self.waits_on: asyncio.Future[None] | None = None
         self.address = ""
 
@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
         self._allowance.connections += 1
         self._crowded = self._allowance.connections > self._limits.connections
         self._charge(self.member)
-        self._quiet = not self._crowded
+        self._quiet = not (self._crowded or self.leaving)
         if self._allowance.connections > 2 * self._limits.connections:
             self._transport.abort()  # not even worth an answer
         self._watchdog.by(self._deadline())
@@ -124,7 +124,7 @@ class Connection(asyncio.Protocol):
         """Answer what has been asked, but hold nothing any longer: most likely the client is gone."""
         if self._ending or not self._owes:
             return False
-        self._release_waits()
+        self.leave()
         return True
 
     def pause_writing(self) -> None:
@@ -158,15 +158,16 @@ class Connection(asyncio.Protocol):
         """Whether any request still waits for its answer."""
         return self._task is not None or bool(self._queue)
 
-    def _release_waits(self) -> None:
-        """Let nothing be held any longer."""
+    def leave(self) -> None:
+        """Hold no request any longer, and close after the next answer."""
         self.leaving = True
+        self._quiet = False  # each request is read from now on: the next answer is the last
         if self.waits_on is not None:
             end(self.waits_on)
 
     def finish(self) -> None:
         """Give the answers that are due, then close."""
-        self._release_waits()
+        self.leave()
         if not self._owes and not self._ending:
             self._close()
 
