@@ -19,12 +19,15 @@ run: $(VENV)/.server
 
 setup: $(VENV)/.dev
 
+# Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
+test test-long test-system: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(VENV)/.dev
-	$(BIN)/pytest tests/unit tests/contract tests/integration -n 3 --dist worksteal
+	$(BIN)/pytest tests/unit tests/contract tests/integration -n 4 --dist worksteal
 
 # The same, with far more random examples, histories and kills: CONTRIBUTING.md tells how many.
 test-long: $(VENV)/.dev
-	FOREWARN_TEST_LONG=1 $(BIN)/pytest tests/unit tests/contract tests/integration -n 3 --dist worksteal
+	FOREWARN_TEST_LONG=1 $(BIN)/pytest tests/unit tests/contract tests/integration -n 4 --dist worksteal
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench
@@ -49,6 +52,7 @@ test-system: $(VENV)/.system
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests bench -name __pycache__ -prune -exec rm -r {} +
 
 # Quick to say that nothing is to be done: a stamp for each set of packages, older than what it was made of.
 $(VENV)/bin/python:

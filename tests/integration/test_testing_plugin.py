@@ -14,6 +14,9 @@ pytest_plugins = ("pytester",)
 ROOT = Path(__file__).parents[2]
 NAMED_PROGRAM = re.compile(r"`(\w+\.py)`:\n\n```python\n(.*?)```", re.DOTALL)
 
+# Plug-ins that are installed here for our own tests, and take longest to load.
+NOT_OURS = ("anyio", "hypothesispytest", "platformdirs", "schemathesis")
+
 APPLICATION = '''
 import threading
 
@@ -59,7 +62,8 @@ def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
     paths = [str(ROOT / "src"), str(site), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
     # Other people's runs are as strict as they like: nothing of ours may warn, or leave anything open.
-    pytester.makeini("[pytest]\nfilterwarnings = error\naddopts = -p no:cacheprovider\n")
+    without = " ".join(f"-p no:{name}" for name in ("cacheprovider", *NOT_OURS))
+    pytester.makeini(f"[pytest]\nfilterwarnings = error\naddopts = {without}\n")
     return pytester
 
 
