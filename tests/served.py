@@ -35,6 +35,9 @@ class Health:
     def unready(self) -> str | None:
         return self.unwell
 
+    def writable(self) -> bool:
+        return self.unwell is None
+
 
 class Nobody:
     """Pushes nothing to anybody."""

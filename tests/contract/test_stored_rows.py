@@ -143,6 +143,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             host=HostName("host-1"),
             reason="kernel",
             driver="external",
+            announced_at=NOW,
             terms=OrderTerms(
                 emergency="fire",
                 notice=60 * SECOND,

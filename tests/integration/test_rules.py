@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 import hypothesis.strategies as st
@@ -21,6 +21,7 @@ from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.ports.store import Transaction
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
 from forewarn.core.errors import ForewarnError
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.model.project import Project
@@ -34,6 +35,8 @@ from forewarn.core.words import (
     EventStatus,
     GroupKind,
     HostName,
+    MachineId,
+    OrderId,
     Priority,
     Work,
 )
@@ -77,12 +80,17 @@ def _settled(fleet: Slice) -> Slice:
     return replace(fleet, orders={id_: settled(order) for id_, order in fleet.orders.items()})
 
 
+# Of which orders each machine has heard.
+Announced: TypeAlias = set[tuple[OrderId, MachineId]]
+
+
 class CheckedStore:
     """The real store; every transaction is checked against the rules."""
 
-    def __init__(self, store: SqlStore, service: Service) -> None:
+    def __init__(self, store: SqlStore, service: Service, announced: Announced) -> None:
         self._store = store
         self._service = service
+        self._announced = announced
         self._after: Slice | None = None  # the last transaction, if it is known
         self.read = store.read
 
@@ -103,9 +111,17 @@ class CheckedStore:
             fresh = snapshot.history(HistoryFilter(above=before.number, limit=1000))
         for changes in saved:
             change = Change(
-                before=before, after=after, records=fresh, now=changes.now, policy=self._service.policy
+                before=before,
+                after=after,
+                records=fresh,
+                now=changes.now,
+                policy=self._service.policy,
+                announced=frozenset(self._announced),
             )
             assert violations(change) == []
+        self._announced |= {
+            (event.order, named.machine) for event in after.events.values() for named in event.resources
+        }
 
     def _everything(self) -> Slice:
         with self._store.read() as snapshot:
@@ -134,12 +150,13 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self.service = Service(sqlite_url(Path(self._folder.name)))
+        self.announced: Announced = set()
         self._checked()
         self.now = START
         self.finished: set[tuple[str, str]] = set()
 
     def _checked(self) -> None:
-        self.service.wire(CheckedStore(self.service.store, self.service))  # type: ignore[arg-type]
+        self.service.wire(CheckedStore(self.service.store, self.service, self.announced))  # type: ignore[arg-type]
 
     def teardown(self) -> None:
         self.service.close()
@@ -306,9 +323,11 @@ class Histories(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from(SPANS))
     def outage(self, seconds: int) -> None:
         """Time goes on while nobody serves."""
-        later = self.service.clock.now() + timedelta(seconds=seconds)
+        before = self.service.clock.now()
+        later = before + timedelta(seconds=seconds)
         self.service.engine.keep_time(later)
         self.service.clock.set(later)
+        self.service.engine.note_absence(Absence(since=before, until=later))
         self.service.tick()
 
     @rule(milliseconds=st.sampled_from([5, 900]))

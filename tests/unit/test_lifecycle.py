@@ -13,6 +13,7 @@ from forewarn.core.orders import lifecycle
 from forewarn.core.words import (
     Action,
     EventStatus,
+    GroupName,
     Kind,
     MachineId,
     MachineName,
@@ -334,6 +335,18 @@ def test_a_users_own_order_starts_at_once_if_no_guest_of_the_group_listens(actio
     fleet = Fleet(machine("web-0"), silent=["web"], hosts=["host-2"])
     order = fleet.order("web-0", action)
     assert (order.state, fleet.events()) == (OrderState.STARTED, ())
+
+
+def test_what_was_announced_is_announced_anew_when_no_guest_listens_any_more() -> None:
+    """Rule 12."""
+    fleet = Fleet(machine("web-0"))
+    order = fleet.order("web-0")
+    web = fleet.draft.groups[GroupName("web")]
+    fleet.draft.put_group(replace(web, enabled_at=None))
+    fleet.pass_(26 * HOUR)
+    (event,) = fleet.events()
+    assert (event.status, event.announced_at) == (EventStatus.SCHEDULED, fleet.now)
+    assert fleet.running(order.id) == ()
 
 
 def test_everything_else_is_announced_also_to_guests_that_do_not_listen() -> None:

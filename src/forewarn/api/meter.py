@@ -24,8 +24,11 @@ class Counted(NamedTuple):
 class Meter:
     """Writes metrics from a registry of its own, so that nothing else in the process shows up."""
 
-    def __init__(self, guest_counters: Callable[[], Mapping[str, float]]) -> None:
+    def __init__(
+        self, guest_counters: Callable[[], Mapping[str, float]], *, writable: Callable[[], bool]
+    ) -> None:
         self._guest_counters = guest_counters
+        self._writable = writable
         self._counted: Counted | None = None
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
@@ -47,6 +50,9 @@ class Meter:
         readable = GaugeMetricFamily("forewarn_store_readable", "Whether the store can be read.")
         readable.add_metric([], 0.0 if self._counted is None else 1.0)
         yield readable
+        writable = GaugeMetricFamily("forewarn_store_writable", "Whether something can be saved.")
+        writable.add_metric([], float(self._writable()))
+        yield writable
         counted = self._counted or Counted({}, {}, ())
         for what, by_state in counted.present.items():
             gauge = GaugeMetricFamily(f"forewarn_{what}", f"How many {what} there are.", labels=["state"])

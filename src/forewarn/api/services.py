@@ -73,6 +73,10 @@ class Probes(Protocol):
         """Return why requests should go elsewhere for now; None if they need not."""
         ...
 
+    def writable(self) -> bool:
+        """Return whether something could be saved when that was last tried."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSettings:

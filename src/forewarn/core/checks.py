@@ -4,7 +4,7 @@ The checks look at the whole fleet before and after one transaction and share no
 changes, so that the two can be held against each other.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -25,6 +25,7 @@ from forewarn.core.words import (
     Kind,
     MachineId,
     MachineState,
+    OrderId,
     StepState,
 )
 
@@ -42,6 +43,8 @@ class Change:
     records: Sequence[Record]
     now: datetime
     policy: Policy
+    # Of which orders each machine has heard at any time before: that leaves the fleet with the events.
+    announced: Collection[tuple[OrderId, MachineId]] = ()
 
 
 def violations(change: Change) -> list[str]:
@@ -56,6 +59,7 @@ def violations(change: Change) -> list[str]:
         machines_have_one_step_at_a_time,
         incarnations_count_changes,
         finished_steps_stay_finished,
+        what_was_announced_stays_announced,
         windows_are_heeded,
         budgets_are_heeded,
     )
@@ -170,6 +174,24 @@ def finished_steps_stay_finished(change: Change) -> Iterator[str]:
         for step in order.steps:
             if step.state is StepState.DONE and now.get(step.machine) != step:
                 yield f"{step.name} of {id_} was done and is touched again"
+
+
+def what_was_announced_stays_announced(change: Change) -> Iterator[str]:
+    """Rule 12: a machine that has heard of an order is not worked on without a started event of it."""
+    shown = {
+        (event.order, named.machine)
+        for event in change.after.events.values()
+        if event.status is EventStatus.STARTED
+        for named in event.resources
+    }
+    for order in change.after.orders.values():
+        known = change.before.orders.get(order.id)
+        before = {step.machine: step.begun_at for step in known.steps} if known else {}
+        for step in order.steps:
+            begins = step.state is StepState.RUNNING and step.begun_at != before.get(step.machine)
+            heard = (order.id, step.machine)
+            if begins and heard in change.announced and heard not in shown:
+                yield f"{step.name} was told of {order.id}, which begins with no event"
 
 
 def windows_are_heeded(change: Change) -> Iterator[str]:

@@ -198,6 +198,7 @@ class Kind(StrEnum):
     PROJECT_REMOVED = "project-removed"
     FLEET_APPLIED = "fleet-applied"
     CLOCK_JUMPED = "clock-jumped"
+    SERVICE_AWAY = "service-away"  # it was down or frozen, and guests could not be heard
     CLOCK_ADVANCED = "clock-advanced"  # a manual clock was turned
     HISTORY_PRUNED = "history-pruned"  # old records have gone
     WEBHOOK_ADDED = "webhook-added"

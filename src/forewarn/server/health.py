@@ -19,3 +19,7 @@ class Health:
         if self.leaving:
             return "stopping"
         return self._worker.trouble
+
+    def writable(self) -> bool:
+        """Return whether something could be saved when that was last tried."""
+        return self._worker.writable

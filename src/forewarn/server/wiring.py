@@ -40,6 +40,7 @@ from forewarn.server.push.lookup import PublicOnly
 from forewarn.server.push.pusher import Pusher
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
 from forewarn.server.threads.jobs import Jobs
+from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
@@ -127,7 +128,7 @@ def wire(opened: OpenedService) -> Parts:
     """Make a service; called on the guest loop, on which the board lives."""
     settings, clock, loop, jobs = opened.settings, opened.clock, GuestLoop(), Jobs()
     with opened.store.read() as snapshot:
-        lineage, everything = snapshot.lineage(), snapshot.since(0)
+        lineage, everything, present_at = snapshot.lineage(), snapshot.since(0), snapshot.present_at()
     board = Board(lineage=lineage)
     board.apply(everything)
     activity = BoardActivity(board, clock, loop)
@@ -163,6 +164,7 @@ def wire(opened: OpenedService) -> Parts:
         engine=engine,
         clock=clock,
         feed=BoardFeed(opened.store, publish, number=everything.number),
+        time=TimeWatch(clock, engine, present_at=present_at),
     )
     shared = Shared(
         context=context,

@@ -41,6 +41,9 @@ meta = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("number", BigInteger, nullable=False),
     Column("reached", TIME),
+    # When the service last ran, and the stretches before it in which it did not: guests could not be heard.
+    Column("present_at", TIME),
+    Column("absences", JSON, nullable=False, server_default="[]"),
     Column("grace_until", TIME),
     Column("grace_announced_before", TIME),
     Column("applied_fleet", Text),
@@ -150,6 +153,7 @@ orders = Table(
     Column("stages", JSON, nullable=False),
     Column("waiting", JSON, nullable=False),
     Column("created_at", TIME, nullable=False),
+    Column("announced_at", TIME),
     Column("ended_at", TIME),
     Column("why", Text, nullable=False),
     Column("due_at", TIME),

@@ -21,11 +21,10 @@ async def healthz(service: OpenService) -> StatusAnswer:
 
 @router.call("GET /readyz", "Report whether requests can be served")
 async def readyz(service: OpenService) -> StatusAnswer:
-    """Answer 200 while requests can be served: the store can be read."""
+    """Answer 200 while requests can be served: what is asked for can be saved."""
     reason = service.probes.unready()
     if reason is not None:
         raise Unavailable(reason)
-    await service.run(lambda: service.fleet.views.hosts(after=None, limit=1))
     return StatusAnswer(status="ready")
 
 
@@ -49,4 +48,6 @@ async def metrics(service: Service) -> Response:
     except Unavailable:
         # The rest must be seen all the same, and that this is missing.
         counted = None
-    return Response(Meter(service.guest_counters).text(counted), media_type=CONTENT_TYPE)
+    return Response(
+        Meter(service.guest_counters, writable=service.probes.writable).text(counted), media_type=CONTENT_TYPE
+    )

@@ -26,9 +26,11 @@ from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Unavailable
 from forewarn.core.guests import listening
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.order import Order, Step
+from forewarn.core.moments import format_span
 from forewarn.core.orders import lifecycle, reports
 from forewarn.core.policy import work_of
 from forewarn.core.words import Kind, OrderId, StepState
@@ -108,12 +110,12 @@ class Engine(FleetUseCase):
     def next_due(self, now: datetime) -> datetime | None:
         """Return when something falls due next."""
         with self._store.read() as snapshot:
-            oldest = snapshot.oldest_activity()
+            oldest, absences = snapshot.oldest_activity(), snapshot.absences()
             moments = [
                 snapshot.next_order_due(),
                 snapshot.next_rollout_due(),
                 snapshot.next_group_ready(after=now),
-                listening.silent_at(oldest, policy=self._policy) if oldest else None,
+                listening.silent_at(oldest, absences, policy=self._policy) if oldest else None,
                 self._guests.next_due(now),
                 self._pruning.due_at(now),
             ]
@@ -141,6 +143,18 @@ class Engine(FleetUseCase):
         if reached is None or reached < now:
             with self._store.write() as tx:
                 tx.set_reached(now)
+
+    def prove_present(self, now: datetime) -> None:
+        """Save that the service runs: Unavailable if nothing can be saved."""
+        with self._store.write() as tx:
+            tx.set_present(now)
+
+    def note_absence(self, absence: Absence) -> None:
+        """Keep that guests could not be heard: none of that time is their silence (rule 12)."""
+        with self._store.write() as tx, self._saving(tx, now=absence.until) as draft:
+            away = format_span(absence.until - absence.since)
+            draft.record(Kind.SERVICE_AWAY, None, reason=f"for {away}; that is not the guests' silence")
+            tx.set_absences(listening.with_absence(tx.absences(), absence, policy=self._policy))
 
     def grant_grace(self, jump: timedelta, now: datetime) -> None:
         """Hold unapproved starts for as long as the clock has jumped: guests lost that much notice."""
@@ -227,18 +241,18 @@ class Engine(FleetUseCase):
         """Save what is only in memory, and the time reached."""
         self._guests.save_sent()
         self._guests.save_activity(now)
-        self.keep_time(now)
+        self.prove_present(now)
 
     def _disable_silent(self, now: datetime) -> None:
-        since = listening.silent_since(now, policy=self._policy)
-        while silent := self._silent(since):
+        while silent := self._silent(now):
             names = [group.name for group in silent]
             with self._store.write() as tx, self._saving(tx, tx.around(groups=names), now=now) as draft:
                 for name in names:
                     listening.disable(draft, draft.groups[name], policy=self._policy)
 
-    def _silent(self, since: datetime) -> Sequence[Group]:
+    def _silent(self, now: datetime) -> Sequence[Group]:
         with self._store.read() as snapshot:
+            since = listening.silent_since(now, snapshot.absences(), policy=self._policy)
             return snapshot.idle_groups(since=since, limit=BATCH)
 
 

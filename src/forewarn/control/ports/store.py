@@ -17,6 +17,7 @@ from forewarn.control.ports.unscoped import DueQueries, RolloutQueries, TokenQue
 from forewarn.control.ports.webhooks import WebhookQueries
 from forewarn.control.ports.work import OrderQueries
 from forewarn.core.access import Token
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
@@ -155,6 +156,14 @@ class Transaction(ScopedTransaction, Snapshot, Protocol):
 
     def set_reached(self, now: datetime) -> None:
         """Keep the service time reached."""
+        ...
+
+    def set_present(self, now: datetime) -> None:
+        """Keep that the service runs now; time reached with it."""
+        ...
+
+    def set_absences(self, absences: Sequence[Absence]) -> None:
+        """Keep in which stretches guests could not be heard."""
         ...
 
     def set_grace(self, grace: Grace | None) -> None:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.core.access import Token
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.order import Order
@@ -46,6 +47,14 @@ class DueQueries(Protocol):
 
     def reached(self) -> datetime | None:
         """Return the service time reached; None in a new store."""
+        ...
+
+    def present_at(self) -> datetime | None:
+        """Return when the service was last known to run; None in a new store."""
+        ...
+
+    def absences(self) -> Sequence[Absence]:
+        """Return the stretches in which guests could not be heard, as far as they matter, in order."""
         ...
 
     def grace(self) -> Grace | None:

@@ -1,12 +1,22 @@
-"""Whether a group's guests listen: the first poll enables the feature, a day of silence disables it."""
+"""Whether a group's guests listen: the first poll enables the feature, a day of silence disables it.
 
+Only time in which guests could be heard counts as silence.
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from forewarn.core.draft import Draft
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.group import Group
 from forewarn.core.policy import Policy
 from forewarn.core.words import Kind
+
+# A service that is back for less than that between two absences was not there for its guests.
+SHORTEST_PRESENCE = timedelta(minutes=1)
+# However often it came and went: they are kept in one row, which every transaction writes.
+MOST_ABSENCES = 50
 
 
 def enable(draft: Draft, group: Group, *, policy: Policy) -> Group:
@@ -24,14 +34,44 @@ def disable(draft: Draft, group: Group, *, policy: Policy) -> Group:
     return draft.put_group(replace(group, enabled_at=None, ready_at=None))
 
 
-def silent_since(now: datetime, *, policy: Policy) -> datetime:
-    """Return which saved activity is old enough to be sure of a day's silence.
+def silent_since(now: datetime, absences: Sequence[Absence], *, policy: Policy) -> datetime:
+    """Return which saved activity is old enough to be sure of a day's silence."""
+    left, moment = _needed(policy), now
+    for absence in reversed(absences):
+        if moment - absence.until >= left:
+            break
+        left -= moment - absence.until
+        moment = absence.since
+    return moment - left
 
-    A poll may be as much newer than the one saved as lies between two saves, also over a crash.
-    """
-    return now - policy.idle_after - policy.save_activity_every
 
-
-def silent_at(last_active: datetime, *, policy: Policy) -> datetime:
+def silent_at(last_active: datetime, absences: Sequence[Absence], *, policy: Policy) -> datetime:
     """Return when a group that was last active then may be disabled."""
-    return last_active + policy.idle_after + policy.save_activity_every
+    left, moment = _needed(policy), last_active
+    for absence in absences:
+        if absence.until <= moment:
+            continue
+        heard = max(absence.since - moment, timedelta())
+        if heard >= left:
+            break
+        left -= heard
+        moment = absence.until
+    return moment + left
+
+
+def with_absence(absences: Sequence[Absence], latest: Absence, *, policy: Policy) -> tuple[Absence, ...]:
+    """Return the absences that still matter, with the latest; neighbours are joined into one."""
+    found: list[Absence] = []
+    for absence in (*absences, latest):
+        if found and absence.since - found[-1].until < SHORTEST_PRESENCE:
+            absence = Absence(since=found.pop().since, until=absence.until)
+        found.append(absence)
+    while len(found) > MOST_ABSENCES:
+        found[:2] = [Absence(since=found[0].since, until=found[1].until)]
+    oldest = silent_since(latest.until, found, policy=policy)
+    return tuple(absence for absence in found if absence.until > oldest)
+
+
+def _needed(policy: Policy) -> timedelta:
+    """How much silence it takes: a poll may be newer than the one saved by what lies between two saves."""
+    return policy.idle_after + policy.save_activity_every

@@ -83,6 +83,7 @@ class Order:
     stages: tuple[Stage, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     created_at: datetime
+    announced_at: datetime | None = None  # when guests first heard of it: from then on it is never silent
     ended_at: datetime | None = None
     why: str = ""  # why it failed or was cancelled
     due_at: datetime | None = None  # when the engine must look at it next

@@ -99,6 +99,7 @@ def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
 def _announce(draft: Draft, order: Order, index: int, policy: Policy) -> Order:
     stage = order.stages[index]
     if _is_announced(draft, order, stage.steps):
+        order = replace(order, announced_at=order.announced_at or draft.now)
         announced = events.announce(
             draft, order, index, stage.steps, _notice(draft, order, stage.steps, policy)
         )
@@ -112,11 +113,14 @@ def _notice(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Poli
 
 
 def _is_announced(draft: Draft, order: Order, affected: tuple[Step, ...]) -> bool:
-    """A user's own restart of a machine whose group does not listen makes no event; a start never does."""
+    """A user's own restart of a machine whose group does not listen makes no event; a start never does.
+
+    What was announced once is announced again, whether anybody listens or not (rule 12).
+    """
     if order.work is Work.START:
         return False
     listens = any(draft.groups[step.group].enabled for step in affected)
-    return listens or not ACTIONS[order.action].only_if_enabled
+    return listens or order.announced_at is not None or not ACTIONS[order.action].only_if_enabled
 
 
 # Announced: waiting for approvals, for NotBefore, for machines to be free

@@ -3,37 +3,50 @@
 import logging
 import queue
 import threading
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from forewarn.clock import Clock, ScaledClock, SystemClock
+from forewarn.clock import Clock, ScaledClock, monotonic
 from forewarn.control.engine.engine import Engine, Stuck
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.core.errors import Unavailable
 from forewarn.server.threads.jobs import Job, Jobs
+from forewarn.server.threads.time_watch import SAVE_TIME_EVERY, TimeWatch
 
 log = logging.getLogger(__name__)
 
 # The longest sleep: within it a jump of the system's clock is noticed, and what guests were sent is saved.
 LONGEST_SLEEP = 5.0
-# How often a clock that runs faster than the world saves where it is.
-SAVE_TIME_EVERY = 1.0
 # After a fault of the store.
 RETRY_AFTER = 1.0
+# How often it is shown that something can be saved, in real time; the sleep is no longer than that.
+PROVE_EVERY = LONGEST_SLEEP
+# A thread that has shown nothing for so long hangs, in the store or in a job.
+HANGS_AFTER = 6 * PROVE_EVERY
 
 
 class Worker:
     """Runs use cases in the order they come, and the engine between them."""
 
-    def __init__(self, jobs: Jobs, *, engine: Engine, clock: Clock, feed: BoardFeed) -> None:
+    def __init__(
+        self,
+        jobs: Jobs,
+        *,
+        engine: Engine,
+        clock: Clock,
+        feed: BoardFeed,
+        time: TimeWatch,
+    ) -> None:
         self._jobs = jobs
         self._engine = engine
         self._clock = clock
         self._feed = feed
+        self._time = time
         self._thread = threading.Thread(target=self._run, name="forewarn-worker", daemon=True)
         self._next_due: datetime | None = None
         self._more = False  # whether the last tick left something for the next
         self._trouble: str | None = None
-        self._jumped = timedelta()  # of the system's clock, as far as it is not saved yet
+        self._proved = True  # whether something could be saved when that was last tried
+        self._prove_at = self._proved_at = monotonic()
 
     def start(self) -> None:
         """Begin."""
@@ -47,7 +60,14 @@ class Worker:
     @property
     def trouble(self) -> str | None:
         """Why nothing can be saved now, if that is so."""
+        if self._trouble is None and not self.writable:
+            return f"nothing has been saved for {monotonic() - self._proved_at:.0f} seconds"
         return self._trouble
+
+    @property
+    def writable(self) -> bool:
+        """Whether something could be saved a short while ago."""
+        return self._proved and monotonic() - self._proved_at <= HANGS_AFTER
 
     def stop(self) -> None:
         """Finish what was submitted, save what is only in memory, and end."""
@@ -71,9 +91,11 @@ class Worker:
     def _do(self, job: Job) -> None:
         try:
             # First: a job may start what a jump of the clock has made due.
-            self._watch_time(self._clock.now())
+            self._time.look()
             result = job.work()
         except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
+            if isinstance(error, Unavailable) and self._proved:
+                self._prove_at = monotonic()  # is that so for all?
             job.answer.set_exception(error)
         else:
             self._catch_up()
@@ -91,35 +113,31 @@ class Worker:
 
     def _tick(self) -> None:
         try:
-            now = self._clock.now()
-            self._watch_time(now)
+            now = self._time.look()
+            self._prove(now)
             self._more = self._engine.tick(now)
             self._feed.catch_up()
             self._next_due = self._engine.next_due(now)
-            self._recovered()
+            # A tick that had nothing to do has saved nothing, and shows nothing.
+            self._proved = self._proved or self._more
+            if self._proved:
+                self._recovered()
         except Stuck as error:
             self._stumbled(str(error))
         except Unavailable as error:
+            self._proved = False
             self._stumbled(f"nothing can be saved, polls go on being answered: {error}")
         except Exception:
             log.exception("a tick failed")
             self._stumbled("a tick failed; the log says why")
 
-    def _watch_time(self, now: datetime) -> None:
-        if isinstance(self._clock, SystemClock):
-            jump = self._clock.jump()
-            if jump is not None:
-                log.warning("the system clock jumped forward by %s: unapproved starts wait as long", jump)
-                self._jumped += jump
-            if self._jumped:
-                # A system that wakes up may find its database still away: then this is tried again.
-                self._engine.grant_grace(self._jumped, self._clock.now())
-                self._jumped = timedelta()
-        elif isinstance(self._clock, ScaledClock):
-            # Saved ahead of itself, so that time does not go back if this process is killed.
-            ahead = now + timedelta(seconds=2 * SAVE_TIME_EVERY * self._clock.speed)
-            self._engine.keep_time(ahead)
-            self._clock.allow(ahead)
+    def _prove(self, now: datetime) -> None:
+        """Save something now and then: a full disk is seen before somebody's order is refused."""
+        if monotonic() < self._prove_at:
+            return
+        self._prove_at = monotonic() + PROVE_EVERY
+        self._engine.prove_present(now)
+        self._proved, self._proved_at = True, monotonic()
 
     def _sleep(self) -> float:
         """Return how many real seconds to wait for a job at most."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, func, select
 
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.event import Event
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.machine import Machine
@@ -104,6 +105,14 @@ class UnscopedReads(SliceReads):
     def reached(self) -> datetime | None:
         """Return the service time that has been reached; None in a new store."""
         return self._meta.reached
+
+    def present_at(self) -> datetime | None:
+        """Return when the service was last known to run."""
+        return self._meta.present_at
+
+    def absences(self) -> Sequence[Absence]:
+        """Return the stretches in which guests could not be heard, as far as they matter."""
+        return self._meta.absences
 
     def grace(self) -> Grace | None:
         """Return until when unapproved starts are deferred, if they are."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.hold import Grace
 from forewarn.core.retention import Pruning
 from forewarn.store import tables
@@ -16,6 +17,8 @@ class Meta:
 
     number: int
     reached: datetime | None
+    present_at: datetime | None
+    absences: tuple[Absence, ...]
     grace_until: datetime | None
     grace_announced_before: datetime | None
     applied_fleet: str | None

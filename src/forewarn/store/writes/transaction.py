@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, case, null, or_, update
 
 from forewarn.core.access import Token
 from forewarn.core.errors import Conflict
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.slice import Sent
@@ -118,6 +119,15 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
     def set_reached(self, now: datetime) -> None:
         """Save the service time reached; it never goes back."""
         self._save_meta(replace(self._meta, reached=self._not_before(now)))
+
+    def set_present(self, now: datetime) -> None:
+        """Save that the service runs now."""
+        reached = self._not_before(now)
+        self._save_meta(replace(self._meta, reached=reached, present_at=reached))
+
+    def set_absences(self, absences: Sequence[Absence]) -> None:
+        """Save in which stretches guests could not be heard."""
+        self._save_meta(replace(self._meta, absences=tuple(absences)))
 
     def set_grace(self, grace: Grace | None) -> None:
         """Save until when unapproved starts are deferred, or None."""

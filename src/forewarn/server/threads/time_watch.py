@@ -1,0 +1,53 @@
+"""What happens to service time beside its passing: the system's clock jumps, this process is absent."""
+
+import logging
+from datetime import datetime, timedelta
+
+from forewarn.clock import JUMP, Clock, ScaledClock, SystemClock
+from forewarn.control.engine.engine import Engine
+from forewarn.core.model.absence import Absence
+
+log = logging.getLogger(__name__)
+
+# How often a clock that runs faster than the world saves where it is, in real seconds.
+SAVE_TIME_EVERY = 1.0
+
+
+class TimeWatch:
+    """Tells the engine what time has done since the last look."""
+
+    def __init__(self, clock: Clock, engine: Engine, *, present_at: datetime | None) -> None:
+        """Take when the service last ran, if it is known."""
+        self._clock = clock
+        self._engine = engine
+        self._present_at = present_at or clock.now()
+        self._jumped = timedelta()  # of the system's clock, as far as it is not saved yet
+
+    def look(self) -> datetime:
+        """Return the present moment, once all is saved that must be known by then."""
+        if isinstance(self._clock, SystemClock):
+            self._watch_jumps(self._clock)
+            self._watch_presence()
+        elif isinstance(self._clock, ScaledClock):
+            # Saved ahead of itself, so that time does not go back if this process is killed.
+            ahead = self._clock.now() + timedelta(seconds=2 * SAVE_TIME_EVERY * self._clock.speed)
+            self._engine.keep_time(ahead)
+            self._clock.allow(ahead)
+        return self._clock.now()
+
+    def _watch_jumps(self, clock: SystemClock) -> None:
+        jump = clock.jump()
+        if jump is not None:
+            log.warning("the system clock jumped forward by %s: unapproved starts wait as long", jump)
+            self._jumped += jump
+        if self._jumped:
+            # A system that wakes up may find its database still away: then this is tried again.
+            self._engine.grant_grace(self._jumped, clock.now())
+            self._jumped = timedelta()
+
+    def _watch_presence(self) -> None:
+        """Notice that nobody looked for long: the process was down or stopped, or the clock jumped."""
+        now = self._clock.now()
+        if now - self._present_at > JUMP:
+            self._engine.note_absence(Absence(since=self._present_at, until=now))
+        self._present_at = now

@@ -1,0 +1,108 @@
+"""Silence: only time in which guests could be heard counts (rule 12)."""
+
+from datetime import timedelta
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from forewarn.core.guests import listening
+from forewarn.core.guests.listening import MOST_ABSENCES, SHORTEST_PRESENCE
+from forewarn.core.model.absence import Absence
+from forewarn.core.policy import Policy
+from tests.unit.slices import HOUR, MINUTE, NOON, SECOND
+
+POLICY = Policy()
+DAY = POLICY.idle_after + POLICY.save_activity_every
+
+
+def away(begins: timedelta, ends: timedelta) -> Absence:
+    """An absence that began and ended so long after noon."""
+    return Absence(since=NOON + begins, until=NOON + ends)
+
+
+def test_without_absences_a_day_passes_as_it_is() -> None:
+    assert listening.silent_at(NOON, (), policy=POLICY) == NOON + DAY
+    assert listening.silent_since(NOON + DAY, (), policy=POLICY) == NOON
+
+
+@pytest.mark.parametrize(
+    ("absences", "later"),
+    [
+        ([away(HOUR, 27 * HOUR)], 26 * HOUR),
+        ([away(HOUR, 2 * HOUR), away(5 * HOUR, 7 * HOUR)], 3 * HOUR),
+        ([away(-HOUR, HOUR)], HOUR),
+        ([away(-2 * HOUR, -HOUR)], timedelta()),
+        ([away(DAY, 3 * DAY)], timedelta()),
+    ],
+    ids=["long", "several", "begun before", "over before", "afterwards"],
+)
+def test_an_absence_does_not_count(absences: list[Absence], later: timedelta) -> None:
+    assert listening.silent_at(NOON, absences, policy=POLICY) == NOON + DAY + later
+
+
+spans = st.integers(1, 40 * 3600).map(lambda seconds: timedelta(seconds=seconds))
+
+
+@st.composite
+def stretches(draw: st.DrawFn) -> list[Absence]:
+    """Absences one after another, that began at noon at the earliest."""
+    moment, found = timedelta(), []
+    for present, absent in draw(st.lists(st.tuples(spans, spans), max_size=5)):
+        found.append(away(moment + present, moment + present + absent))
+        moment += present + absent
+    return found
+
+
+@given(stretches(), spans, spans)
+def test_a_group_is_silent_exactly_from_the_moment_that_is_forecast(
+    absences: list[Absence], active: timedelta, passed: timedelta
+) -> None:
+    last_active = NOON + active
+    now = max([last_active, *(absence.until for absence in absences)]) + passed
+    due = listening.silent_at(last_active, absences, policy=POLICY)
+    assert (due <= now) == (last_active <= listening.silent_since(now, absences, policy=POLICY))
+
+
+def kept(absences: list[Absence]) -> tuple[Absence, ...]:
+    found: tuple[Absence, ...] = ()
+    for absence in absences:
+        found = listening.with_absence(found, absence, policy=POLICY)
+    return found
+
+
+@given(stretches())
+def test_what_is_kept_forecasts_as_everything_would(absences: list[Absence]) -> None:
+    if not absences:
+        return
+    now, far_apart = (
+        absences[-1].until,
+        [
+            absence
+            for index, absence in enumerate(absences)
+            if index == 0 or absence.since - absences[index - 1].until >= SHORTEST_PRESENCE
+        ],
+    )
+    if far_apart == absences:
+        assert listening.silent_since(now, kept(absences), policy=POLICY) == listening.silent_since(
+            now, absences, policy=POLICY
+        )
+
+
+def test_absences_that_no_silence_reaches_back_to_are_forgotten() -> None:
+    assert kept([away(HOUR, 2 * HOUR), away(40 * HOUR, 41 * HOUR)]) == (away(40 * HOUR, 41 * HOUR),)
+
+
+def test_a_service_that_comes_and_goes_is_away_all_the_time() -> None:
+    flapping = [away(number * 2 * MINUTE, number * 2 * MINUTE + 90 * SECOND) for number in range(10)]
+    assert kept(flapping) == (away(timedelta(), 18 * MINUTE + 90 * SECOND),)
+
+
+def test_a_bounded_number_is_kept_and_none_of_them_counts() -> None:
+    often = [away(number * 10 * MINUTE, number * 10 * MINUTE + 2 * MINUTE) for number in range(130)]
+    found = kept(often)
+    assert len(found) == MOST_ABSENCES
+    now = often[-1].until
+    assert listening.silent_since(now, found, policy=POLICY) <= listening.silent_since(
+        now, often, policy=POLICY
+    )
