@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
+from forewarn.core.model.absence import Absence
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import GroupName, OrderId
 from forewarn.store.sql import SqlStore
@@ -138,3 +139,19 @@ def test_the_next_group_to_become_ready_is_known(store: SqlStore) -> None:
 def test_events_do_not_make_orders_due(store: SqlStore) -> None:
     save(store, orders=(order(1),), events=(event(1),))
     assert due(store) == []
+
+
+def test_when_the_service_ran_and_when_it_did_not_is_kept(store: SqlStore) -> None:
+    absences = (
+        Absence(since=NOW - 90 * SECOND, until=NOW - 20 * SECOND),
+        Absence(since=NOW - 10 * SECOND, until=NOW),
+    )
+    with store.read() as snapshot:
+        assert (snapshot.present_at(), snapshot.absences()) == (None, ())
+    with store.write() as tx:
+        tx.set_present(NOW)
+        tx.set_absences(absences)
+    save(store, now=NOW + SECOND, hosts=(host("host-1"),))  # by another program, perhaps
+    with store.read() as snapshot:
+        assert (snapshot.present_at(), snapshot.absences()) == (NOW, absences)
+        assert snapshot.reached() == NOW + SECOND

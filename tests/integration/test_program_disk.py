@@ -54,6 +54,22 @@ def test_polls_are_answered_and_writes_refused_while_the_disk_is_full(program: P
     assert program.history() == history
 
 
+def test_it_is_not_ready_while_nothing_can_be_saved_though_nobody_tries(program: Program) -> None:
+    def status() -> int:
+        return program.call("GET", "/readyz").status_code
+
+    assert status() == 200
+    with full_disk(program):
+        until(lambda: status() == 503, what="it to find out by itself")
+        for _ in range(3):
+            program.get("/v1/machines")  # after each call there is a tick, which has nothing to save
+            assert status() == 503
+        assert "forewarn_store_writable 0.0" in program.call("GET", "/metrics").text
+        assert program.get("/healthz") == {"status": "ok"}
+    until(lambda: status() == 200, what="it to be ready again")
+    assert "forewarn_store_writable 1.0" in program.call("GET", "/metrics").text
+
+
 def test_it_recovers_when_there_is_room_again(program: Program) -> None:
     guest = program.guest(WEB_0)
     guest.document()

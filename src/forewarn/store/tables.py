@@ -43,6 +43,8 @@ meta = Table(
     Column("reached", TIME),
     # When the service last ran, and the stretches before it in which it did not: guests could not be heard.
     Column("present_at", TIME),
+    # Counts how often that was saved: SQLite writes nothing where nothing differs, and time may stand still.
+    Column("beats", BigInteger, nullable=False, server_default="0"),
     Column("absences", JSON, nullable=False, server_default="[]"),
     Column("grace_until", TIME),
     Column("grace_announced_before", TIME),

@@ -18,6 +18,7 @@ class Meta:
     number: int
     reached: datetime | None
     present_at: datetime | None
+    beats: int
     absences: tuple[Absence, ...]
     grace_until: datetime | None
     grace_announced_before: datetime | None

@@ -123,7 +123,7 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
     def set_present(self, now: datetime) -> None:
         """Save that the service runs now."""
         reached = self._not_before(now)
-        self._save_meta(replace(self._meta, reached=reached, present_at=reached))
+        self._save_meta(replace(self._meta, reached=reached, present_at=reached, beats=self._meta.beats + 1))
 
     def set_absences(self, absences: Sequence[Absence]) -> None:
         """Save in which stretches guests could not be heard."""

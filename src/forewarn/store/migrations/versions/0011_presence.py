@@ -10,6 +10,7 @@ down_revision = "0010"
 def upgrade() -> None:
     """Begin with what is known: the service ran when it last saved something."""
     op.add_column("meta", sa.Column("present_at", sa.BigInteger))
+    op.add_column("meta", sa.Column("beats", sa.BigInteger, nullable=False, server_default="0"))
     op.add_column("meta", sa.Column("absences", sa.JSON, nullable=False, server_default="[]"))
     op.execute("UPDATE meta SET present_at = reached")
     op.add_column("orders", sa.Column("announced_at", sa.BigInteger))
