@@ -281,6 +281,47 @@ def test_whoever_of_the_project_ends_it_calls_off_what_it_has_ordered_on_hosts_t
     assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == "cancelled"
 
 
+BOTH = {
+    **FLEET,
+    "projects": {"lab": {"rehearsal": True}, "shop": {"rehearsal": True}},
+    "hosts": {"own": {}, "shared": {}, "empty": {}, "shops": {}},
+    "machines": [
+        *FLEET["machines"],  # type: ignore[misc]
+        {"name": "shop-1", "project": "shop", "host": "shops"},
+    ],
+}
+FREEZE = {**REHEARSAL, "action": "freeze"}
+LAB, SHOP = ProjectName("lab"), ProjectName("shop")
+
+
+def test_ending_a_rehearsal_leaves_the_orders_of_another_project_alone(service: Service, api: Api) -> None:
+    """The operator plays the same scenario in both."""
+    service.apply(read_fleet(BOTH))
+    api("PUT", PATH, json=PLAYED)
+    api("PUT", PATH.replace("lab", "shop"), json={**PLAYED, "machines": ["shop-0", "shop-1"], "faults": []})
+    mine = api("POST", "/v1/hosts/own/maintenance", json=FREEZE).json()["order"]["id"]
+    theirs = [
+        api("POST", f"/v1/{path}", json=body).json()["order"]["id"]
+        for path, body in [
+            ("machines/shop-0/freeze", REHEARSAL),
+            ("hosts/shops/maintenance", FREEZE),
+            ("hosts/shared/maintenance", FREEZE),
+        ]
+    ]
+    assert service.within(LAB).rehearsals.end(LAB, by="lea").cancelled == [mine]
+    states = {id_: api("GET", f"/v1/orders/{id_}").json()["order"]["state"] for id_ in theirs}
+    assert "cancelled" not in states.values()
+    assert set(service.rehearsals.end(SHOP, by="operator").cancelled) == set(theirs)
+
+
+def test_the_id_of_another_projects_rehearsal_says_nothing(service: Service, api: Api) -> None:
+    service.apply(read_fleet(BOTH))
+    api("PUT", PATH, json=PLAYED)
+    service.within(LAB).rehearsals.end(LAB, by="lea")
+    answer = api("PUT", PATH.replace("lab", "shop"), json={**PLAYED, "machines": ["shop-0"], "faults": []})
+    assert answer.status_code == 200
+
+
 def test_a_rehearsal_ends_when_its_project_is_not_for_it_any_more(service: Service, api: Api) -> None:
     api("PUT", PATH, json=PLAYED)
     unmarked = {**FLEET, "projects": {**FLEET["projects"], "lab": {}}}  # type: ignore[dict-item]

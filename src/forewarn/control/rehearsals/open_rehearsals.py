@@ -5,7 +5,7 @@ a rehearsal that is not asked for again ends by itself, so that no guest is misl
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -71,6 +71,10 @@ class OpenRehearsal:
     begun_at: datetime
     renewed: float = 0.0  # when it was last asked for, in real seconds
 
+    def has_ordered(self, order: Order) -> bool:
+        """Return whether an order has its scenario and its author; another project's may have the same."""
+        return order.terms.rehearsal == self.rehearsal.scenario and order.by == self.by
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ended:
@@ -78,16 +82,16 @@ class _Ended:
     was: OpenRehearsal
     by: str
     why: str
+    by_tenant: bool  # whether the project's own people ended it, who have no say about others' machines
 
     @property
     def reason(self) -> str:
         scenario = self.was.rehearsal.scenario
         return f"{scenario}: {self.why}" if self.why else scenario
 
-    def ordered(self, order: Order) -> bool:
-        """Return whether an order was part of it."""
-        same = order.terms.rehearsal == self.was.rehearsal.scenario and order.by == self.was.by
-        return same and order.created_at >= self.was.begun_at
+    def may_have_ordered(self, order: Order) -> bool:
+        """Return whether an order is of its scenario, its author and its time."""
+        return self.was.has_ordered(order) and order.created_at >= self.was.begun_at
 
 
 class OpenRehearsals(FleetUseCase):
@@ -101,16 +105,16 @@ class OpenRehearsals(FleetUseCase):
         self._monotonic = monotonic
         self._open: dict[ProjectName, OpenRehearsal] = {}
         # What people have ended, and who: a client that does not know it must not begin it again.
-        self._over: deque[tuple[str, str]] = deque(maxlen=REMEMBERED)
+        self._over: deque[tuple[ProjectName, str, str]] = deque(maxlen=REMEMBERED)
         self._unsettled: deque[_Ended] = deque()
 
     def get(self, project: ProjectName) -> OpenRehearsal | None:
         """Return the rehearsal in a project."""
         return self._open.get(project)
 
-    def ended_by(self, id_: str) -> str | None:
-        """Return who has ended a rehearsal."""
-        return next((by for id_of_it, by in self._over if id_of_it == id_), None)
+    def ended_by(self, project: ProjectName, id_: str) -> str | None:
+        """Return who has ended a rehearsal in a project."""
+        return next((by for *which, by in self._over if which == [project, id_]), None)
 
     def accounts(self, project: ProjectName) -> Sequence[Account]:
         """Return what the guests of a project have done so far."""
@@ -126,11 +130,11 @@ class OpenRehearsals(FleetUseCase):
         self._endpoint.meet(project, wanted.faults)
         self._open[project] = replace(self._open[project], rehearsal=wanted, renewed=self._monotonic())
 
-    def end(self, project: ProjectName, *, by: str) -> list[OrderId]:
+    def end(self, project: ProjectName, *, by: str, by_tenant: bool) -> list[OrderId]:
         """End a rehearsal for good; return the orders of it that had not begun and are cancelled."""
-        self._over.append((self._open[project].rehearsal.id, by))
-        self._close(project, by=by)
-        return self._settle()
+        self._over.append((project, self._open[project].rehearsal.id, by))
+        self._close(project, by=by, by_tenant=by_tenant)
+        return self._settle().get(project, [])
 
     def review(self) -> None:
         """End what is not asked for again, and what goes on in a project that is no longer for rehearsals."""
@@ -147,17 +151,18 @@ class OpenRehearsals(FleetUseCase):
             self._close(project, by=FOREWARN, why="the project is not for rehearsals any more")
         self._settle()
 
-    def _close(self, project: ProjectName, *, by: str, why: str = "") -> None:
+    def _close(self, project: ProjectName, *, by: str, why: str = "", by_tenant: bool = False) -> None:
         """Spoil no more answers; the rest takes the store, which may be away."""
         self._endpoint.close(project)
-        self._unsettled.append(_Ended(project=project, was=self._open.pop(project), by=by, why=why))
+        was = self._open.pop(project)
+        self._unsettled.append(_Ended(project=project, was=was, by=by, why=why, by_tenant=by_tenant))
 
-    def _settle(self) -> list[OrderId]:
-        """Cancel what has been ordered and not begun, and record the ends."""
-        cancelled: list[OrderId] = []
+    def _settle(self) -> Mapping[ProjectName, list[OrderId]]:
+        """Cancel what has been ordered and not begun, and record the ends; return what was, by project."""
+        cancelled: dict[ProjectName, list[OrderId]] = {}
         while self._unsettled:
             ended = self._unsettled[0]
-            cancelled += self._cancelled(ended)
+            cancelled[ended.project] = list(self._cancelled(ended))
             with self._store.write() as tx, self._saving(tx) as draft:
                 project = declared_project(tx, ended.project)
                 draft.record(Kind.REHEARSAL_ENDED, project, by=ended.by, reason=ended.reason)
@@ -168,14 +173,27 @@ class OpenRehearsals(FleetUseCase):
         """Cancel its orders: no client watches any more what they would do to guests that believe them."""
         with self._store.read() as snapshot:
             pages = [snapshot.orders(state=state, after=None, limit=LOOKED_AT)[0] for state in NOT_BEGUN]
-        for order in (order for page in pages for order in page if ended.ordered(order)):
+        for order in (order for page in pages for order in page if ended.may_have_ordered(order)):
             with suppress(Conflict):  # it has begun since
-                self._cancel(order.id, by=ended.by)
-                yield order.id
+                if self._cancel(order, ended):
+                    yield order.id
 
-    def _cancel(self, order: OrderId, *, by: str) -> None:
-        with self._store.write() as tx, self._saving(tx, tx.around(orders=[order])) as draft:
-            interventions.cancel(draft, order, by=by)
+    def _cancel(self, order: Order, ended: _Ended) -> bool:
+        """Cancel an order if it is of this rehearsal; return whether it was."""
+        with self._store.write() as tx, self._saving(tx, tx.around(orders=[order.id])) as draft:
+            touched = {draft.machines[step.machine].project for step in order.steps}
+            mine = self._is_of(order, ended, touched)
+            if mine:
+                interventions.cancel(draft, order.id, by=ended.by)
+        return mine
+
+    def _is_of(self, order: Order, ended: _Ended, touched: Collection[ProjectName]) -> bool:
+        """Return whether an order is of a rehearsal that ended; a host may carry other tenants' machines."""
+        others = set(touched) - {ended.project}
+        if ended.project not in touched or not others:
+            return ended.project in touched
+        goes_on = any(self._open[other].has_ordered(order) for other in others & self._open.keys())
+        return not ended.by_tenant and not goes_on
 
 
 def declared_project(snapshot: ScopedSnapshot, name: ProjectName) -> Project | None:

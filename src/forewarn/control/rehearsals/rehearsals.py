@@ -72,14 +72,16 @@ class Rehearsals(ScopedUseCase):
         ended = self.show(project)
         if only not in (None, ended.rehearsal.id):
             raise NotFound(f"another rehearsal is played in project {project} now")
-        return replace(ended, cancelled=self._open.end(project, by=by))
+        return replace(
+            ended, cancelled=self._open.end(project, by=by, by_tenant=self._scope.caller is not None)
+        )
 
     def _checked(self, declared: Project, wanted: Rehearsal) -> OpenRehearsal | None:
         """Return what goes on already, if this may go on with it; refuse what may not be rehearsed."""
         project = declared.name
         if not declared.rehearsal:
             raise Conflict(f"project {project} is not for rehearsals: {how_to_mark(project)}")
-        ender = self._open.ended_by(wanted.id)
+        ender = self._open.ended_by(project, wanted.id)
         if ender is not None:
             raise Conflict(f"{ender} has ended the rehearsal of {wanted.scenario} in project {project}")
         known = self._open.get(project)
