@@ -188,8 +188,9 @@ def test_a_rehearsal_that_is_too_fast_for_the_agent_says_so(tmp_path: Path) -> N
 
 
 def before(*, notice: float, named: bool = True, began: float = 15.0) -> GuestEvent:
-    times = {"seen": 20.0, "approved": None, "started": began, "ended": 99.0, "used": None}
-    return GuestEvent(event="A", type="Reboot", named=named, announced=10.0, notice=notice, **times)
+    times = {"announced": 10.0, "seen": 20.0, "approved": None, "started": began, "ended": 99.0, "used": None}
+    seconds = {f"{name}_seconds": value for name, value in (times | {"notice": notice}).items()}
+    return GuestEvent(id="A", type="Reboot", named=named, **seconds)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import logging
 import socket
 import tempfile
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,6 @@ def test_no_word_of_an_endpoint_becomes_a_label(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cells", [("\x1b[2J", "b"), ("a\rb", "\x07")])
 def test_a_table_says_nothing_to_a_terminal(cells: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.table(terminal.TableLayout(columns=("one", "two")), [cells], empty="")
+    terminal.ItemTable[Sequence[str]](columns={"one": itemgetter(0), "two": itemgetter(1)}).print([cells])
     terminal.details([("one", cells[0])])
     assert not {"\x1b", "\r", "\x07"} & set(capsys.readouterr().out)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from forewarn.client.async_calls import AsyncOperatorClient
-from forewarn.client.replies import RequestRefused, ServerUnreachable
+from forewarn.client.replies import AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.wire.answers.fleet_answers import HostAnswer
 from forewarn.wire.answers.service_answers import ClockAnswer
 
@@ -52,9 +52,15 @@ def test_what_does_not_talk_like_a_server_is_none(answer: tuple[int, object]) ->
 
 
 def test_an_answer_that_lacks_a_key_is_of_a_version_that_is_not_understood() -> None:
-    reply = clock((200, {"kind": "manual"}))
-    with pytest.raises(ServerUnreachable, match="at http://here is of a version"):
+    reply = clock((200, {"kind": "manual", "speed": 1.0}))
+    with pytest.raises(AnswerNotUnderstood, match=r"at http://here is of a version .* it sent no 'now'"):
         _ = reply.value
+
+
+def test_a_word_of_a_later_version_is_a_text() -> None:
+    sent = {"hosts": [{"name": "host-0", "state": "resting"}], "next": None}
+    reply = asyncio.run(client((200, sent)).all(HostAnswer))
+    assert reply.value.items[0].state == "resting"
 
 
 def test_a_list_is_read_page_by_page() -> None:

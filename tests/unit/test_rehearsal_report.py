@@ -86,13 +86,13 @@ def test_a_report_says_what_a_guest_did_and_when() -> None:
 
 def test_who_never_approves_uses_the_notice_up_to_the_start() -> None:
     told = outcome(scenario("saw = true"), guest(), event(started=910))
-    assert told.guests[0].events[0].used == 900
+    assert told.guests[0].events[0].used_seconds == 900
 
 
 def test_another_guests_approval_counts_for_all_machines_of_the_event() -> None:
     told = outcome(scenario("approved = true"), guest(), event(approved=20, started=21))
     assert told.held
-    assert told.guests[0].events[0].approved is None
+    assert told.guests[0].events[0].approved_seconds is None
 
 
 def test_an_event_without_notice_need_not_be_approved() -> None:

@@ -13,13 +13,18 @@ _UNUSED = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
 
 
 def load() -> None:
-    """Load what draws help, with empty classes in the place of those it does not use."""
+    """Load what draws help, with empty classes in the place of those it does not use.
+
+    Another version of Typer may use more of them; then help is drawn with all that it loads by itself.
+    """
     if "typer.rich_utils" in sys.modules:
         return
     absent = {name: _with_class(name, kind) for name, kind in _UNUSED.items() if name not in sys.modules}
     sys.modules.update(absent)
     try:
         import_module("typer.rich_utils")
+    except ImportError:
+        sys.modules.pop("typer.rich_utils", None)
     finally:
         for name in absent:
             del sys.modules[name]

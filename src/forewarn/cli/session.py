@@ -21,7 +21,7 @@ from forewarn.cli import terminal
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.flags import in_flags
 from forewarn.client.calls import OperatorClient
-from forewarn.client.replies import Reply, RequestRefused, ServerUnreachable
+from forewarn.client.replies import AnswerNotUnderstood, Reply, RequestRefused, ServerUnreachable
 from forewarn.core.errors import ForewarnError, Invalid
 
 V = TypeVar("V")
@@ -168,7 +168,7 @@ def exit_codes() -> Iterator[None]:
     except ServerUnreachable as error:
         terminal.print_error(str(error))
         raise typer.Exit(3) from None
-    except ForewarnError as error:
+    except (AnswerNotUnderstood, ForewarnError) as error:
         terminal.print_error(str(error))
         raise typer.Exit(2 if isinstance(error, Invalid) else 1) from None
 

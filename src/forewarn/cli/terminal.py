@@ -91,68 +91,46 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableLayout:
-    """How a kind of table is laid out."""
-
-    columns: tuple[str, ...]
-    wraps: tuple[str, ...] = ()  # columns of many words
-    spare: tuple[str, ...] = ()  # columns that a narrow terminal does without, the first to go first
-
-
 # Without slots: Python 3.11 cannot make `ItemTable[Kind](…)` with them.
 @dataclass(frozen=True, kw_only=True)
 class ItemTable(Generic[T]):
     """A kind of table, and what each column shows of an item."""
 
     columns: Mapping[str, Callable[[T], object]]
-    wraps: tuple[str, ...] = ()
-    spare: tuple[str, ...] = ()
+    wraps: tuple[str, ...] = ()  # columns of many words
+    spare: tuple[str, ...] = ()  # columns that a narrow terminal does without, the first to go first
     empty: str = ""  # printed where there are no items
 
     def print(self, items: Iterable[T]) -> None:
-        """Print a row for each item."""
-        layout = TableLayout(columns=tuple(self.columns), wraps=self.wraps, spare=self.spare)
-        rows = ([show(item) for show in self.columns.values()] for item in items)
-        table(layout, rows, empty=self.empty)
+        """Print a row for each item, or a line if there is none."""
+        if given := list(items):
+            _print(self.drawn(given))
+        else:
+            echo(self.empty)
 
+    def drawn(self, items: Sequence[T]) -> "Table":
+        """Draw a table, as wide as the terminal is now."""
+        from rich import box
+        from rich.table import Table
 
-def table(layout: TableLayout, rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """Print a table, or a line if there is nothing in it."""
-    given = list(rows)
-    if given:
-        _print(drawn_table(layout, given))
-    else:
-        echo(empty)
+        cells = {name: [_cell(show(item)) for item in items] for name, show in self.columns.items()}
+        kept = self._fitting(cells) if is_terminal() else list(cells)
+        drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+        for name in kept:
+            drawn.add_column(name, overflow="fold", no_wrap=name not in self.wraps)
+        for row in zip(*(cells[name] for name in kept), strict=True):
+            drawn.add_row(*row)
+        return drawn
 
-
-def drawn_table(layout: TableLayout, rows: Iterable[Sequence[object]]) -> "Table":
-    """Draw a table, as wide as the terminal is now."""
-    from rich import box
-    from rich.table import Table
-
-    cells = [[_cell(value) for value in row] for row in rows]
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    kept = _fitting(layout, cells) if is_terminal() else layout.columns
-    for column in kept:
-        drawn.add_column(column, overflow="fold", no_wrap=column not in layout.wraps)
-    places = [layout.columns.index(column) for column in kept]
-    for row in cells:
-        drawn.add_row(*(row[place] for place in places))
-    return drawn
-
-
-def _fitting(layout: TableLayout, cells: "list[list[Text]]") -> tuple[str, ...]:
-    """Leave columns out until the others fit the terminal."""
-    widths = {}
-    for place, column in enumerate(layout.columns):
-        widest = max(len(column), *(row[place].cell_len for row in cells))
-        widths[column] = min(widest, WRAPPED) if column in layout.wraps else widest
-    for column in layout.spare:
-        if sum(widths.values()) + GAP * (len(widths) - 1) <= shutil.get_terminal_size().columns:
-            break
-        del widths[column]
-    return tuple(widths)
+    def _fitting(self, cells: "Mapping[str, list[Text]]") -> list[str]:
+        """Leave columns out until the others fit the terminal."""
+        widths = {name: max(len(name), *(cell.cell_len for cell in column)) for name, column in cells.items()}
+        widths |= {name: min(widths[name], WRAPPED) for name in self.wraps}
+        for name in self.spare:
+            if sum(widths.values()) + GAP * (len(widths) - 1) <= shutil.get_terminal_size().columns:
+                break
+            del widths[name]
+        return list(widths)
 
 
 def details(rows: Iterable[tuple[str, object]]) -> None:

@@ -11,6 +11,7 @@
     reply.value.order.state, reply.json                               # as a value, and as the server sent it
 
 A call names the answer it expects (`forewarn.wire.answers`), so a new endpoint needs nothing here. What the
-server refuses is a `RequestRefused` with its message and status; no server, or none that is understood, is
-`ServerUnreachable`. `AsyncOperatorClient` is the same on an event loop.
+server refuses is a `RequestRefused` with its message and status; no server is `ServerUnreachable`. Keys and
+words of a later version are passed over and kept as they are; a key that is missing is `AnswerNotUnderstood`.
+`AsyncOperatorClient` is the same on an event loop.
 """

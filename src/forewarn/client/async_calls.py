@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from forewarn.client.replies import PAGE, Reply, given, read_reply, reply_of, reply_of_page, unreachable
+from forewarn.client.replies import PAGE, Body, Reply, given, read_reply, reply_of, reply_of_page, unreachable
 from forewarn.wire.answers.answer import ApiAnswer, Page
 
 A = TypeVar("A", bound=ApiAnswer)
@@ -27,9 +27,9 @@ class AsyncOperatorClient:
         """Ask for something."""
         return await self.call("GET", path, answer, params=params)
 
-    async def post(self, path: str, answer: type[A], body: object = None, **params: Any) -> Reply[A]:
-        """Order something."""
-        return await self.call("POST", path, answer, body=body, params=params)
+    async def post(self, path: str, answer: type[A], body: Body = None, **params: Any) -> Reply[A]:
+        """Order something; what is None in the body is left out."""
+        return await self.call("POST", path, answer, body=body and given(body), params=params)
 
     async def all(self, item: type[A], **params: Any) -> Reply[Page[A]]:
         """Ask for a whole list, page by page; it is returned as one."""

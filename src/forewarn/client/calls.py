@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from forewarn.client.replies import (
     FIRST_ERROR,
     PAGE,
+    Body,
     Reply,
     RequestRefused,
     given,
@@ -62,9 +63,9 @@ class OperatorClient:
         """Ask for something."""
         return self.call("GET", path, answer, params=params)
 
-    def post(self, path: str, answer: type[A], body: object = None, **params: Any) -> Reply[A]:
-        """Order something."""
-        return self.call("POST", path, answer, body=body, params=params)
+    def post(self, path: str, answer: type[A], body: Body = None, **params: Any) -> Reply[A]:
+        """Order something; what is None in the body is left out."""
+        return self.call("POST", path, answer, body=body and given(body), params=params)
 
     def call(
         self,

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from forewarn.wire.answers.answer import ApiAnswer, Page
 
 V_co = TypeVar("V_co", covariant=True)
 A = TypeVar("A", bound="ApiAnswer")
+Body: TypeAlias = Mapping[str, Any] | None
 
 FIRST_ERROR = 400
 FORBIDDEN, NOT_FOUND, UNAVAILABLE = 403, 404, 503
@@ -30,6 +31,10 @@ class ServerUnreachable(Exception):
     """There is no server, or nothing that talks like one."""
 
 
+class AnswerNotUnderstood(Exception):
+    """A server of another version has answered, and what it sent lacks something that is needed here."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply(Generic[V_co]):
     """An answer: `json` is what the server sent, with keys that only a later version knows too."""
@@ -40,12 +45,15 @@ class Reply(Generic[V_co]):
 
     @property
     def value(self) -> V_co:
-        """The answer as a value; ServerUnreachable if the server's version is not understood."""
+        """The answer as a value; AnswerNotUnderstood if the server's version is another."""
         try:
             return self.read(self.json)
         except (KeyError, TypeError, ValueError) as error:
-            trouble = f"What answers at {self.url} is of a version that this one does not understand"
-            raise ServerUnreachable(f"{trouble}: {error!r}") from None
+            lacks = f"it sent no {error}" if isinstance(error, KeyError) else f"{error}"
+            raise AnswerNotUnderstood(
+                f"the server at {self.url} is of a version that this command does not understand: {lacks}\n"
+                "It did what was asked. Use the command of its version; --json shows what it sent."
+            ) from None
 
 
 def reply_of(sent: Mapping[str, Any], answer: type[A], *, url: str) -> Reply[A]:
@@ -90,6 +98,6 @@ def unreachable(url: str, error: Exception) -> ServerUnreachable:
     return ServerUnreachable(f"No server answers at {url} ({error}).\n{ADVICE}")
 
 
-def given(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the query parameters that are given."""
-    return {name: value for name, value in params.items() if value is not None}
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the query parameters, or the keys of a body, that are given."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -121,7 +121,7 @@ def _reported(
         failures += [f"{guest.machine}: {why}" for why in failures_of(entries, config)]
         crash = crashes[guest.machine]
         for sight in guest.events:
-            own = [entry for entry in entries if key(entry.event) == sight.event.upper()]
+            own = [entry for entry in entries if key(entry.event) == sight.id.upper()]
             remarked += [f"{guest.machine}: {remark}" for remark in remarks(own, sight, speed)]
             if own:
                 moments = tuple(sorted(_moments(own, sight, speed, crash), key=lambda each: each.at))
@@ -162,14 +162,14 @@ def _recovery(config: Config, name: str) -> str:
 
 def remarks(entries: Sequence[Entry], sight: GuestEvent, speed: float) -> Iterator[str]:
     """Return what makes a rehearsal say less than it seems to: the event came too fast for the agent."""
-    if not sight.named or sight.notice <= 0 or sight.started == sight.announced:
+    if not sight.named or sight.notice_seconds <= 0 or sight.started_seconds == sight.announced_seconds:
         return  # it had no notice to get ready in
     seen = [entry.event for entry in entries if isinstance(entry, TakenUp)]
     if not seen or seen[0].started:
         how = "was seen only after it had started" if seen else "was over before it was seen"
         yield (
-            f"the {sight.type} {how}. Its notice of {sight.notice:.0f} s passes in"
-            f" {sight.notice / speed:.1f} s at {speed:g} times the speed:"
+            f"the {sight.type} {how}. Its notice of {sight.notice_seconds:.0f} s passes in"
+            f" {sight.notice_seconds / speed:.1f} s at {speed:g} times the speed:"
             " a lower --speed shows whether it is enough"
         )
 
@@ -178,23 +178,23 @@ def _moments(
     entries: Sequence[Entry], sight: GuestEvent, speed: float, crash: datetime | None
 ) -> Iterator[Moment]:
     (seen,) = [entry.at for entry in entries if isinstance(entry, TakenUp)][:1]
-    seen_at = sight.announced if sight.seen is None else sight.seen
+    seen_at = sight.announced_seconds if sight.seen_seconds is None else sight.seen_seconds
 
     def moment(at: datetime, what: str) -> Moment:
         return Moment(at=seen_at + (at - seen).total_seconds() * speed, what=what)
 
-    yield Moment(at=sight.announced, what="the event is announced")
+    yield Moment(at=sight.announced_seconds, what="the event is announced")
     if crash is not None:
         yield moment(crash, "the agent is killed, and started again")
     for entry in entries:
-        if isinstance(entry, Approved) and sight.approved is not None:
+        if isinstance(entry, Approved) and sight.approved_seconds is not None:
             yield Moment(
-                at=sight.approved, what=_in_words(entry)
+                at=sight.approved_seconds, what=_in_words(entry)
             )  # as the service heard it, before it acted on it
         elif not isinstance(entry, Changed | ProgramRunning | Owed):
             yield moment(entry.at, _in_words(entry))
-    if sight.started is not None:  # after the approval, which may be of the same moment
-        yield Moment(at=sight.started, what="the event starts")
+    if sight.started_seconds is not None:  # after the approval, which may be of the same moment
+        yield Moment(at=sight.started_seconds, what="the event starts")
 
 
 def _in_words(entry: TakenUp | Begun | Ended | Approved | Left | Over) -> str:

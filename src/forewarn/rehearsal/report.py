@@ -7,6 +7,7 @@ from typing import Any
 
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.rehearsal.scenario import Expectation, FaultStep, Scenario
+from forewarn.wire.answers.coding import ANSWERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +33,22 @@ class EventFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestEvent:
-    """One event, as one guest met it; times in seconds from the start of the scenario."""
+    """One event, as one guest met it; times are counted from the start of the scenario."""
 
-    event: str
+    id: str
     type: str
     named: bool  # whether it is an event of this guest's machine
-    announced: float
-    seen: float | None
-    approved: float | None  # by this guest
-    started: float | None
-    ended: float | None
-    notice: float  # seconds promised
-    used: float | None  # seconds of it that passed before the first approval, or the start
+    announced_seconds: float
+    seen_seconds: float | None
+    approved_seconds: float | None  # by this guest
+    started_seconds: float | None
+    ended_seconds: float | None
+    notice_seconds: float  # as promised
+    used_seconds: float | None  # of the notice, before the first approval or the start
+
+    def after_announcement(self, seconds: float | None) -> float | None:
+        """Count a time of it from its announcement."""
+        return None if seconds is None else seconds - self.announced_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +58,19 @@ class GuestReport:
     machine: str
     polls: int
     spoiled: int
-    first_poll: float | None
-    last_poll: float | None
+    first_poll_seconds: float | None
+    last_poll_seconds: float | None
     events: tuple[GuestEvent, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalReport:
-    """The outcome of a rehearsal."""
+    """The outcome of a rehearsal; its fields are the keys of its JSON."""
 
     scenario: str
-    lasted: float  # seconds of service time
-    guests: tuple[GuestReport, ...]
     failures: tuple[str, ...]
+    lasted_seconds: float  # of service time
+    guests: tuple[GuestReport, ...]
 
     @property
     def held(self) -> bool:
@@ -90,7 +95,7 @@ def report(
     ]
     return RehearsalReport(
         scenario=scenario.name,
-        lasted=(ended - began).total_seconds(),
+        lasted_seconds=(ended - began).total_seconds(),
         guests=tuple(_guest(account, events, began) for account in shown),
         failures=(*troubles, *failures(scenario, accounts, events, began=began)),
     )
@@ -102,8 +107,8 @@ def _guest(account: Account, events: Sequence[EventFacts], began: datetime) -> G
         machine=account.machine,
         polls=account.polls,
         spoiled=account.spoiled,
-        first_poll=_since(began, account.first_poll),
-        last_poll=_since(began, account.last_poll),
+        first_poll_seconds=_since(began, account.first_poll),
+        last_poll_seconds=_since(began, account.last_poll),
         events=tuple(_guest_event(account, event, began) for event in met),
     )
 
@@ -115,16 +120,16 @@ def _guest_event(account: Account, event: EventFacts, began: datetime) -> GuestE
     if approved is not None:  # and answered; the service has acted on it by then
         approved = event.approvals.get(account.machine, approved)
     return GuestEvent(
-        event=event.id,
+        id=event.id,
         type=event.type,
         named=account.machine in event.machines,
-        announced=(event.announced - began).total_seconds(),
-        seen=_since(began, sighting.at if sighting else None),
-        approved=_since(began, approved),
-        started=_since(began, event.started),
-        ended=_since(began, event.ended),
-        notice=(event.not_before - event.announced).total_seconds(),
-        used=_since(event.announced, freed),
+        announced_seconds=(event.announced - began).total_seconds(),
+        seen_seconds=_since(began, sighting.at if sighting else None),
+        approved_seconds=_since(began, approved),
+        started_seconds=_since(began, event.started),
+        ended_seconds=_since(began, event.ended),
+        notice_seconds=(event.not_before - event.announced).total_seconds(),
+        used_seconds=_since(event.announced, freed),
     )
 
 
@@ -196,36 +201,4 @@ def _recovered(scenario: Scenario, account: Account, began: datetime) -> bool:
 
 def as_json(report_: RehearsalReport) -> dict[str, Any]:
     """Write a report for a program."""
-    return {
-        "scenario": report_.scenario,
-        "held": report_.held,
-        "failures": list(report_.failures),
-        "lasted_seconds": report_.lasted,
-        "guests": [_guest_json(guest) for guest in report_.guests],
-    }
-
-
-def _guest_json(guest: GuestReport) -> dict[str, Any]:
-    return {
-        "machine": guest.machine,
-        "polls": guest.polls,
-        "spoiled": guest.spoiled,
-        "first_poll_seconds": guest.first_poll,
-        "last_poll_seconds": guest.last_poll,
-        "events": [_event_json(sight) for sight in guest.events],
-    }
-
-
-def _event_json(sight: GuestEvent) -> dict[str, Any]:
-    return {
-        "id": sight.event,
-        "type": sight.type,
-        "named": sight.named,
-        "announced_seconds": sight.announced,
-        "seen_seconds": sight.seen,
-        "approved_seconds": sight.approved,
-        "started_seconds": sight.started,
-        "ended_seconds": sight.ended,
-        "notice_seconds": sight.notice,
-        "used_seconds": sight.used,
-    }
+    return {"scenario": report_.scenario, "held": report_.held, **ANSWERS.write(report_)}

@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from forewarn.clock import monotonic
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.errors import Conflict, NotFound, Unavailable
 from forewarn.core.words import OrderState
 from forewarn.rehearsal.report import EventFacts
 from forewarn.rehearsal.scenario import CancelStep, FaultStep, OrderStep, Scenario, ScenarioStep, Start
-from forewarn.rehearsal.scenario_clock import ScenarioClock
+from forewarn.rehearsal.scenario_clock import ScenarioClock, until
 from forewarn.rehearsal.target import Target
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
@@ -111,10 +110,7 @@ class ScenarioRunner:
 
     async def _until(self, condition: Callable[[], bool], *, within: float) -> None:
         """Wait until guests have done something, for some real seconds at most."""
-        deadline = monotonic() + within
-        while not condition() and monotonic() < deadline:
-            await self.catch_up()
-            await asyncio.sleep(min(self._target.look_every, max(0.0, deadline - monotonic())))
+        await until(condition, within=within, meanwhile=self.catch_up, every=self._target.look_every)
 
     async def _do(self, step: ScenarioStep) -> None:
         self._note(SERVICE, str(step.does))

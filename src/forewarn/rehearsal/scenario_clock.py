@@ -12,13 +12,17 @@ LOOK_EVERY = 0.05
 
 
 async def until(
-    condition: Callable[[], bool], *, within: float, meanwhile: Callable[[], Awaitable[None]]
+    condition: Callable[[], bool],
+    *,
+    within: float,
+    meanwhile: Callable[[], Awaitable[None]],
+    every: float = LOOK_EVERY,
 ) -> None:
     """Wait until something is so that nothing announces, for some real seconds at most."""
     deadline = monotonic() + within
     while not condition() and monotonic() < deadline:
         await meanwhile()
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(min(every, max(0.0, deadline - monotonic())))
 
 
 class ScenarioClock:

@@ -82,12 +82,6 @@ def _clock(value: object) -> str:
     return kind
 
 
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise Invalid(f"expected true or false, got {fields.shown(value)}")
-    return value
-
-
 def _true(value: object) -> bool:
     if value is not True:
         raise Invalid(f"expected true, got {fields.shown(value)}")
@@ -143,11 +137,11 @@ _GUEST: Readers = {"machine": fields.name, "command": _command}
 
 _EXPECT: Readers = {
     "machines": _names,
-    "polled": _flag,
-    "saw": _flag,
-    "approved": _flag,
+    "polled": fields.flag,
+    "saw": fields.flag,
+    "approved": fields.flag,
     "within": _duration,
-    "recovered": _flag,
+    "recovered": fields.flag,
 }
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from forewarn.client.async_calls import AsyncOperatorClient
-from forewarn.client.replies import NOT_FOUND, RequestRefused, ServerUnreachable
+from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.clock import monotonic
 from forewarn.control.rehearsals.ledger import Account, Ledger, Sighting
 from forewarn.core.errors import Conflict, NotFound, Unavailable
@@ -73,7 +73,7 @@ class OperatorApi:
 def _own_errors() -> Iterator[None]:
     try:
         yield
-    except ServerUnreachable as error:
+    except (ServerUnreachable, AnswerNotUnderstood) as error:
         message, *_ = str(error).splitlines()  # the next one is advice for the command line
         raise Unavailable(message[0].lower() + message[1:].rstrip(".")) from None
     except RequestRefused as refusal:

@@ -22,7 +22,7 @@ from forewarn.cli.gate import gate_view
 from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
-from forewarn.client.replies import RequestRefused, ServerUnreachable
+from forewarn.client.replies import Body, RequestRefused, ServerUnreachable
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import OrderState, StepState
 from forewarn.wire.answers.event_answers import EventAnswer
@@ -200,7 +200,7 @@ class Gate:
             show = self._session.command(f"order show {self._id}")
             raise RequestRefused(f"{ended}, but that was not taken: {refusal}\nSee `{show}`.") from None
 
-    def _reported(self, verb: str, body: object, machines: list[str]) -> Sequence[EventAnswer]:
+    def _reported(self, verb: str, body: Body, machines: list[str]) -> Sequence[EventAnswer]:
         try:
             return self._caller.call(lambda: self._post(verb, body), within=self._silence).events
         except RequestRefused:
@@ -261,7 +261,7 @@ class Gate:
         terminal.echo(f"  Take it up again:  {again}")
         terminal.echo(f"  Or report it:      {report}, or order fail")
 
-    def _post(self, verb: str, body: object = None) -> OrderWithEventsAnswer:
+    def _post(self, verb: str, body: Body = None) -> OrderWithEventsAnswer:
         return self._session.client.post(f"{self._path()}/{verb}", OrderWithEventsAnswer, body).value
 
     def _path(self) -> str:

@@ -1,5 +1,6 @@
 """`forewarn agent`: the program in a machine that runs handlers and approves."""
 
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,9 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help=f"The config. Else {DEFAULT_CONFIG}.", show_default=False),
 ]
+RECIPES = terminal.ItemTable[dict[str, str]](
+    columns={"name": itemgetter("name"), "about": itemgetter("about")}, wraps=("about",), empty="No recipes."
+)
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 
 
@@ -169,9 +173,7 @@ def init(
 
     if list_:
         found = [{"name": name, "about": about(name)} for name in names()]
-        layout = terminal.TableLayout(columns=("name", "about"), wraps=("about",))
-        rows = [(each["name"], each["about"]) for each in found]
-        session.print_answer({"recipes": found}, lambda: terminal.table(layout, rows, empty="No recipes."))
+        session.print_answer({"recipes": found}, lambda: RECIPES.print(found))
         return
     config, others = placed(recipe, file.resolve().parent), programs(recipe)
     if file.is_dir():

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,7 +28,9 @@ NEXT = (
     "Say where it is, with --endpoint http://HOST:PORT or FOREWARN_ENDPOINT. If you run the server: it must "
     "be reached at 169.254.169.254 from this machine, or DHCP option 245 must name it."
 )
-FINDINGS = terminal.TableLayout(columns=("LOOKED AT", "FOUND"), wraps=("FOUND",))
+FINDINGS = terminal.ItemTable[Finding](
+    columns={"LOOKED AT": attrgetter("where"), "FOUND": attrgetter("found")}, wraps=("FOUND",)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +131,7 @@ def _asked(client: GuestClient, report: DoctorReport) -> DoctorReport:
 
 def show(report: DoctorReport) -> None:
     """Print what was found, for a person."""
-    terminal.table(FINDINGS, ((each.where, each.found) for each in report.findings), empty="")
+    FINDINGS.print(report.findings)
     terminal.echo()
     terminal.details(
         [

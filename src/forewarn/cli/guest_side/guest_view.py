@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from forewarn.sdk.documents import Document, Event
     from forewarn.sdk.errors import Unavailable
 
-LAYOUT = terminal.TableLayout(
-    columns=("EVENT", "TYPE", "STATUS", "MACHINES", "STARTS", "LASTS", "SOURCE", "DESCRIPTION"),
-    wraps=("MACHINES", "DESCRIPTION"),
-    spare=("DESCRIPTION", "SOURCE", "LASTS"),
-)
 NOTHING = "No events: nothing is going to happen to this machine's group."
 NOTHING_THEN = "There were no events then; what comes now is not known."
 REDRAWN = 4  # times a second
@@ -54,20 +49,25 @@ def _event(event: "Event", client: "GuestClient") -> dict[str, Any]:
 
 def show_events(document: "Document", client: "GuestClient") -> None:
     """Print a table with countdowns."""
-    terminal.table(LAYOUT, (_row(event, client) for event in document.events), empty=NOTHING)
+    event_table(client).print(document.events)
 
 
-def _row(event: "Event", client: "GuestClient") -> "Sequence[object]":
-    lasts = None if event.duration is None else format_span_briefly(event.duration.total_seconds())
-    return (
-        terminal.short(event.id),
-        str(event.type),
-        str(event.status),
-        list(event.resources),
-        starts(event, client),
-        lasts,
-        str(event.source),
-        event.description,
+def event_table(client: "GuestClient") -> "terminal.ItemTable[Event]":
+    """Make the table of events, with countdowns by the endpoint's time."""
+    return terminal.ItemTable(
+        columns={
+            "EVENT": lambda event: terminal.short(event.id),
+            "TYPE": lambda event: event.type,
+            "STATUS": lambda event: event.status,
+            "MACHINES": lambda event: event.resources,
+            "STARTS": lambda event: starts(event, client),
+            "LASTS": lambda event: event.duration and format_span_briefly(event.duration.total_seconds()),
+            "SOURCE": lambda event: event.source,
+            "DESCRIPTION": lambda event: event.description,
+        },
+        wraps=("MACHINES", "DESCRIPTION"),
+        spare=("DESCRIPTION", "SOURCE", "LASTS"),
+        empty=NOTHING,
     )
 
 
@@ -147,7 +147,7 @@ class _Drawing:
             return Text("Asking; the first answer may take two minutes …")
         if not self.document.events:
             return Text(NOTHING if self._trouble is None else NOTHING_THEN)
-        return terminal.drawn_table(LAYOUT, [_row(event, self._client) for event in self.document.events])
+        return event_table(self._client).drawn(self.document.events)
 
 
 def _complain(trouble: "Unavailable | None") -> None:

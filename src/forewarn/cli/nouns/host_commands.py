@@ -80,8 +80,7 @@ for _verb, _about in {
 
 
 def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:
-    given = {**more, "reason": reason}
-    body = {key: value for key, value in given.items() if value is not None}
+    body = {**more, "reason": reason}
     reply = session.client.post(f"{_path(name)}/{verb}", OrderWithEventsAnswer, body)
     session.print_reply(reply, lambda placed: show_order_on_host(session, placed))
 

@@ -10,6 +10,7 @@ from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.shared_options import OrderArgument, Reason
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_still_degraded, show_waiting
+from forewarn.client.replies import Body
 from forewarn.core.words import EXTERNAL, Action, OrderState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
@@ -83,7 +84,7 @@ def complete(session: Session, id_: OrderArgument) -> None:
 @app.command()
 def fail(session: Session, id_: OrderArgument, reason: Reason = None) -> None:
     """Report that the work of an order with an external driver failed."""
-    _do(session, id_, "fail", "its work is reported as failed", {"reason": reason} if reason else None)
+    _do(session, id_, "fail", "its work is reported as failed", {"reason": reason or None})
 
 
 @app.command()
@@ -106,7 +107,7 @@ def cancel(session: Session, id_: OrderArgument) -> None:
         show_still_degraded(session, order)
 
 
-def _do(session: Session, typed: str, verb: str, said: str, body: object = None) -> OrderAnswer:
+def _do(session: Session, typed: str, verb: str, said: str, body: Body = None) -> OrderAnswer:
     id_ = full_id(session.client, OrderAnswer, typed)
     reply = session.client.post(f"/v1/orders/{id_}/{verb}", OrderWithEventsAnswer, body)
     session.print_reply(reply, lambda _: terminal.echo(f"Order {terminal.short(id_)}: {said}."))

@@ -1,6 +1,7 @@
 """`forewarn rehearse`: a scenario in a private service or on a running one, for guests to practise."""
 
 from datetime import timedelta
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,9 +9,9 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.nouns.serve_commands import installed
+from forewarn.cli.options.shared_options import seconds
 from forewarn.cli.session import Session, with_session
 from forewarn.client.replies import ADVICE, RequestRefused, ServerUnreachable
-from forewarn.core.moments import parse_span
 
 if TYPE_CHECKING:
     from forewarn.rehearsal.rehearse import RehearsalRequest
@@ -78,7 +79,7 @@ def rehearse(
     _check_usage(running=running, command=command, machine=machine, url_file=client_url_file)
     request: RehearsalRequest = installed("forewarn.rehearsal.rehearse").RehearsalRequest(
         scenario=_scenario(scenario, command or [], speed),
-        wait=_duration(wait),
+        wait=timedelta(seconds=seconds(wait, hint="--wait")),
         project=session.project,
         substitutes=_players(machine or []),
         paced=speed is not None,
@@ -90,9 +91,9 @@ def _list(session: Session) -> None:
     from forewarn.rehearsal.shipped import all_shipped
 
     found = [{"name": each.name, "about": each.about, "clock": each.clock} for each in all_shipped()]
-    layout = terminal.TableLayout(columns=("name", "clock", "about"), wraps=("about",))
-    rows = [(each["name"], each["clock"], each["about"]) for each in found]
-    session.print_answer({"scenarios": found}, lambda: terminal.table(layout, rows, empty="No scenarios."))
+    columns = {name: itemgetter(name) for name in ("name", "clock", "about")}
+    table = terminal.ItemTable[dict[str, str]](columns=columns, wraps=("about",), empty="No scenarios.")
+    session.print_answer({"scenarios": found}, lambda: table.print(found))
 
 
 def _check_usage(
@@ -125,13 +126,6 @@ def _players(given: list[str]) -> dict[str, str]:
             )
         players[role] = name
     return players
-
-
-def _duration(text: str) -> timedelta:
-    try:
-        return parse_span(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{error}, got {text!r}", param_hint="--wait") from None
 
 
 def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":

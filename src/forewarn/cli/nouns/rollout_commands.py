@@ -133,8 +133,7 @@ def _listed(session: Session, verb: str) -> RolloutAnswer:
 def _do(session: Session, typed: str | None, verb: str, reason: str | None) -> None:
     id_, version = _meant(session, typed, verb)
     # Only the version that was looked at: another may have been made of it meanwhile.
-    given = {"version": version, "reason": reason or None}
-    body = {key: value for key, value in given.items() if value is not None}
+    body = {"version": version, "reason": reason or None}
     reply = session.client.post(f"/v1/rollouts/{id_}/{verb}", RolloutAnswer, body)
     rollout = reply.value
     state = formatting.rollout_state(rollout)

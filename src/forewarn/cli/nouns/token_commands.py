@@ -10,9 +10,9 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import quoted_name
 from forewarn.cli.nouns.serve_commands import installed
-from forewarn.cli.options.shared_options import name_argument, seconds
+from forewarn.cli.options.shared_options import name_argument, seconds_or_none
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
-from forewarn.client.replies import RequestRefused, reply_of, reply_of_page
+from forewarn.client.replies import RequestRefused, given, reply_of, reply_of_page
 from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
 app = Noun()
@@ -53,9 +53,8 @@ def create(
     database: Database = None,
 ) -> None:
     """Make a token. Its secret is printed this once; everything else goes beside the output."""
-    life = None if expires is None else seconds(expires, hint="--expires")
-    given = {"name": name, "role": role, "project": session.project, "expires_seconds": life}
-    body = {key: value for key, value in given.items() if value is not None}
+    life = seconds_or_none(expires, hint="--expires")
+    body = given({"name": name, "role": role, "project": session.project, "expires_seconds": life})
     if database is None:
         reply = session.client.post("/v1/tokens", NewTokenAnswer, body)
     else:

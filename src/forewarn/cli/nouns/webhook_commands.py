@@ -45,7 +45,7 @@ LIST = terminal.ItemTable[WebhookAnswer](
 @app.command()
 def add(session: Session, url: Url, kind: Kinds = None, secret: Secret = None) -> None:
     """Push records to an address from now on; --project pushes only those of a project."""
-    body = {"url": url, "kinds": kind or [], **session.scope, **({"secret": secret} if secret else {})}
+    body = {"url": url, "kinds": kind or [], **session.scope, "secret": secret or None}
     reply = session.client.post("/v1/webhooks", NewWebhookAnswer, body)
     session.print_reply(reply, lambda added: _show_added(session, added))
 

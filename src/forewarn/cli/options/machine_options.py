@@ -7,6 +7,7 @@ import typer
 
 from forewarn.cli.options.body_options import with_body
 from forewarn.cli.options.completion import names
+from forewarn.client.replies import given
 from forewarn.wire.fields import Field
 from forewarn.wire.fleet import MACHINE
 
@@ -18,8 +19,7 @@ _COMPLETED = {"host": names("hosts"), "group": names("groups")}
 
 
 def _body(*, tag: list[str] | None, **typed: Any) -> dict[str, Any]:
-    given = {**typed, "tags": _tags(tag) if tag else None}
-    return {key: value for key, value in given.items() if value is not None}
+    return given({**typed, "tags": _tags(tag) if tag else None})
 
 
 def _tags(typed: list[str]) -> dict[str, str]:

@@ -56,7 +56,7 @@ def _body(
         raise typer.BadParameter("name hosts or say --all, not both")
     if not hosts and not every:
         raise typer.BadParameter("name hosts, or say --all")
-    given = {
+    return {
         "hosts": "all" if every else hosts,
         "action": action,
         "hosts_at_once": at_once,
@@ -69,7 +69,6 @@ def _body(
         "driver": driver if driver != SIMULATED else None,
         "reason": reason or None,
     }
-    return {key: value for key, value in given.items() if value is not None}
 
 
 with_rollout = with_body(_body, inspect.signature(_body).parameters.values())

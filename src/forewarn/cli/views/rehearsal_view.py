@@ -24,19 +24,33 @@ if TYPE_CHECKING:
 LINES = 12
 REDRAWN = 8  # times a second
 
-GUESTS = terminal.TableLayout(
-    columns=(
-        "machine",
-        "polls",
-        "spoiled",
-        "event",
-        "told after",
-        "seen after",
-        "approved",
-        "notice",
-        "used",
-    ),
-    spare=("spoiled", "told after"),
+Row = tuple["GuestReport", "GuestEvent | None"]  # a guest, and an event of its machine
+
+
+def _of_event(show: "Callable[[GuestEvent], float | None]", *, head: str = "") -> Callable[[Row], str | None]:
+    """Show a number of seconds of a row's event, if it has one."""
+
+    def written(row: Row) -> str | None:
+        seconds = None if row[1] is None else show(row[1])
+        return None if seconds is None else f"{head}{format_span_briefly(seconds)}"
+
+    return written
+
+
+GUESTS = terminal.ItemTable[Row](
+    columns={
+        "machine": lambda row: row[0].machine,
+        "polls": lambda row: row[0].polls,
+        "spoiled": lambda row: row[0].spoiled,
+        "event": lambda row: row[1] and row[1].type,
+        "announced after": _of_event(lambda event: event.announced_seconds),
+        "seen after": _of_event(lambda event: event.after_announcement(event.seen_seconds)),
+        "approved": _of_event(lambda event: event.after_announcement(event.approved_seconds), head="after "),
+        "notice": _of_event(lambda event: event.notice_seconds),
+        "used": _of_event(lambda event: event.used_seconds),
+    },
+    spare=("spoiled", "announced after"),
+    empty="No guest polled.",
 )
 
 
@@ -162,34 +176,13 @@ def line_of(at: timedelta, who: str, what: str) -> str:
 def show_report(report: "RehearsalReport") -> None:
     """Show what each guest did, and whether that was what was expected."""
     terminal.echo()
-    rows = [row for guest in report.guests for row in _rows(guest)]
-    terminal.table(GUESTS, rows, empty="No guest polled.")
+    GUESTS.print(row for guest in report.guests for row in _rows(guest))
     terminal.echo()
     for failure in report.failures:
         terminal.echo(f"  {failure}")
-    lasted = format_span_briefly(report.lasted)
+    lasted = format_span_briefly(report.lasted_seconds)
     terminal.echo(f"{report.scenario}: {'as expected' if report.held else 'not as expected'}, after {lasted}")
 
 
-def _rows(guest: "GuestReport") -> list[tuple[object, ...]]:
-    own = [sight for sight in guest.events if sight.named]
-    counts = (guest.machine, str(guest.polls), str(guest.spoiled))
-    if not own:
-        return [(*counts, None, None, None, None, None, None)]
-    return [(*counts, *_cells(sight)) for sight in own]
-
-
-def _cells(sight: "GuestEvent") -> tuple[object, ...]:
-    approved = (
-        None if sight.approved is None else f"after {format_span_briefly(sight.approved - sight.announced)}"
-    )
-    seen = None if sight.seen is None else format_span_briefly(sight.seen - sight.announced)
-    used = None if sight.used is None else format_span_briefly(sight.used)
-    return (
-        sight.type,
-        format_span_briefly(sight.announced),
-        seen,
-        approved,
-        format_span_briefly(sight.notice),
-        used,
-    )
+def _rows(guest: "GuestReport") -> list[Row]:
+    return [(guest, event) for event in guest.events if event.named] or [(guest, None)]

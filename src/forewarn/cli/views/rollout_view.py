@@ -5,7 +5,7 @@ from datetime import datetime
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
 from forewarn.cli.views.order_view import show_waiting
-from forewarn.client.replies import ServerUnreachable
+from forewarn.client.replies import AnswerNotUnderstood
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.moments import format_span_briefly
 from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer
@@ -157,5 +157,5 @@ def _show_warnings(rollout: RolloutAnswer) -> None:
 def _known(moment: datetime | None) -> datetime:
     """Return a moment that every plan has."""
     if moment is None:
-        raise ServerUnreachable("the server has sent a plan without times")
+        raise AnswerNotUnderstood("the server has sent a plan without times")
     return moment
