@@ -9,26 +9,23 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from forewarn.cli import help_drawing
 
 
-class _Command(TyperCommand):
-    def get_params(self, ctx: Any) -> Any:
-        return _plain(super().get_params(ctx))
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        help_drawing.load()
-        super().format_help(ctx, formatter)
-
-
-class HelpGroup(TyperGroup):
-    """The Click group that Typer makes of a CommandGroup."""
-
+class _PlainHelp:
     def get_params(self, ctx: Any) -> Any:
         """Return its options."""
-        return _plain(super().get_params(ctx))
+        return _plain(super().get_params(ctx))  # type: ignore[misc]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Draw its help."""
         help_drawing.load()
-        super().format_help(ctx, formatter)
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+
+class _Command(_PlainHelp, TyperCommand):
+    pass
+
+
+class HelpGroup(_PlainHelp, TyperGroup):
+    """The Click group that Typer makes of a CommandGroup."""
 
 
 class CommandGroup(typer.Typer):

@@ -4,24 +4,12 @@ import re
 
 _FIELD = re.compile(r"([a-z_]+)(\[\d+\])?: ")
 
+_SAME_NAME = (
+    *("action", "deadline", "driver", "emergency", "host", "hosts_at_once", "kind", "limit"),
+    *("name", "project", "reason", "require_poll", "role", "secret", "since", "state"),
+)
 FLAGS = {
-    **{
-        name: f"--{name.replace('_', '-')}"
-        for name in (
-            *(
-                "action",
-                "deadline",
-                "driver",
-                "emergency",
-                "host",
-                "hosts_at_once",
-                "limit",
-                "name",
-                "project",
-            ),
-            *("reason", "require_poll", "role", "secret", "since", "state"),
-        )
-    },
+    **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},
     "expected_seconds": "--takes",
     "expires_seconds": "--expires",
     "expiry": "--expires",
@@ -29,7 +17,6 @@ FLAGS = {
     "health_seconds": "--health",
     "heartbeat_seconds": "--heartbeat",
     "notice_seconds": "--notice",
-    "kind": "--kind",
     "kinds": "--kind",
     "tags": "--tag",
     "hosts": "HOST",

@@ -58,6 +58,11 @@ def listing(words: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def counted(count: int, what: str) -> str:
+    """Write how many there are of something: `1 record`, `2 records`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def notice(given: "NoticeAnswer") -> str | None:
     """Write what notice machines got: `least 9 m 38 s, late 0, never polled 19`; None before a start.
 

@@ -15,8 +15,8 @@ A = TypeVar("A", bound=ApiAnswer)
 SHORTEST = 4
 
 
-def quoted_name(what: str, name: str) -> str:
-    """Write a name so that it can stand in a path; what could not be a name is refused as unknown."""
+def path_of(what: str, name: str) -> str:
+    """Return the path of what has a name; what could not be a name is refused as unknown."""
     from urllib.parse import quote
 
     project, slash, rest = name.partition("/")
@@ -27,7 +27,7 @@ def quoted_name(what: str, name: str) -> str:
             else ""
         )
         raise RequestRefused(f'{what} "{name}" does not exist{meant}')
-    return quote(name, safe="")
+    return f"/v1/{what}s/{quote(name, safe='')}"
 
 
 id_of: Callable[[ApiAnswer], str] = attrgetter("id")
@@ -36,6 +36,11 @@ id_of: Callable[[ApiAnswer], str] = attrgetter("id")
 def full_id(client: OperatorClient, kind: type[ApiAnswer], typed: str) -> str:
     """Return the id of what is listed, by how it begins."""
     return typed.upper() if is_guid(typed) else id_of(find_by_prefix(client, kind, typed))
+
+
+def path_by_id(client: OperatorClient, kind: type[ApiAnswer], typed: str) -> str:
+    """Return the path of what is listed, by how its id begins."""
+    return f"/v1/{kind.NOUN}s/{full_id(client, kind, typed)}"
 
 
 def find_by_prefix(client: OperatorClient, kind: type[A], typed: str) -> A:

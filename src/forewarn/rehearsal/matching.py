@@ -7,7 +7,7 @@ from forewarn.core.catalogue import ACTIONS
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.rehearsal.consent import how_to_mark
 from forewarn.core.words import Priority, Source
-from forewarn.rehearsal.scenario import EVENTS, OrderStep, Scenario
+from forewarn.rehearsal.scenario import EVENTS, Scenario
 from forewarn.rehearsal.substitution import evicted, hosts_of, machines_on, required_machines, substitute
 from forewarn.rehearsal.target import OperatorApi
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer, MachineAnswer, ProjectAnswer
@@ -55,8 +55,7 @@ def _check(scenario: Scenario, substitutes: Mapping[str, str]) -> None:
 
 async def _check_rights(api: OperatorApi, scenario: Scenario) -> None:
     """Refuse at once what would be refused when the order is due."""
-    orders = [step.does for step in scenario.steps if isinstance(step.does, OrderStep)]
-    for order in orders:
+    for order in scenario.orders:
         if ACTIONS[order.action].source is not Source.USER:  # the users of a project may order the rest
             try:
                 await api.all(TokenAnswer)  # only operators may

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.control.rehearsals.ledger import Account
-from forewarn.rehearsal.scenario import Expectation, FaultStep, Scenario
+from forewarn.rehearsal.scenario import Expectation, Scenario
 from forewarn.wire.answers.coding import ANSWERS
 
 
@@ -194,8 +194,7 @@ def _of_approval(expect: Expectation, account: Account, own: Sequence[EventFacts
 
 
 def _recovered(scenario: Scenario, account: Account, began: datetime) -> bool:
-    faults = [(step.at, step.does) for step in scenario.steps if isinstance(step.does, FaultStep)]
-    ends = [at + (fault.lasts or timedelta()) for at, fault in faults]
+    ends = [at + (fault.lasts or timedelta()) for at, fault in scenario.fault_steps]
     return account.last_sound is not None and account.last_sound >= began + max(ends, default=timedelta())
 
 

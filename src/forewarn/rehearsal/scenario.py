@@ -101,14 +101,24 @@ class Scenario:
 
     def faults(self, began: datetime | None) -> tuple[Fault, ...]:
         """Give the faults their times; before it begins, those are on that are due from the start."""
-        found = [(step.at, step.does) for step in self.steps if isinstance(step.does, FaultStep)]
-        numbered = [(at, step.lasts, replace(step.fault, number=n)) for n, (at, step) in enumerate(found)]
+        found = enumerate(self.fault_steps)
+        numbered = [(at, step.lasts, replace(step.fault, number=n)) for n, (at, step) in found]
         if began is None:
             return tuple(fault for at, _, fault in numbered if not at)
         return tuple(
             replace(fault, since=began + at, until=None if lasts is None else began + at + lasts)
             for at, lasts, fault in numbered
         )
+
+    @property
+    def orders(self) -> list[OrderStep]:
+        """What is ordered."""
+        return [step.does for step in self.steps if isinstance(step.does, OrderStep)]
+
+    @property
+    def fault_steps(self) -> list[tuple[timedelta, FaultStep]]:
+        """The faults, and when each begins."""
+        return [(step.at, step.does) for step in self.steps if isinstance(step.does, FaultStep)]
 
     @property
     def machines(self) -> tuple[str, ...]:

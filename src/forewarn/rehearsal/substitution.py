@@ -17,24 +17,20 @@ def machines_on(scenario: Scenario, host: str) -> tuple[str, ...]:
 
 def hosts_of(scenario: Scenario) -> tuple[str, ...]:
     """Return the hosts that a scenario orders something to be done to."""
-    return tuple(sorted({order.host for order in _orders(scenario) if order.host}))
+    return tuple(sorted({order.host for order in scenario.orders if order.host}))
 
 
 def required_machines(scenario: Scenario) -> tuple[str, ...]:
     """Return the machines that a scenario cannot do without: others of its fleet need not exist elsewhere."""
-    orders = _orders(scenario)
-    faults = [step.does.fault for step in scenario.steps if isinstance(step.does, FaultStep)]
-    spoiled = {name for fault in faults for name in fault.machines}
-    needed = {*scenario.expect.machines, *spoiled, *(order.machine for order in orders)}
-    hosts = {order.host for order in orders}
+    spoiled = {name for _, step in scenario.fault_steps for name in step.fault.machines}
+    needed = {*scenario.expect.machines, *spoiled, *(order.machine for order in scenario.orders)}
+    hosts = {order.host for order in scenario.orders}
     return tuple(each.name for each in scenario.fleet.machines if each.name in needed or each.host in hosts)
 
 
 def evicted(scenario: Scenario) -> tuple[str, ...]:
     """Return the machines that a scenario evicts."""
-    return tuple(
-        order.machine for order in _orders(scenario) if order.action is Action.EVICT and order.machine
-    )
+    return tuple(order.machine for order in scenario.orders if order.action is Action.EVICT and order.machine)
 
 
 def substitute(scenario: Scenario, *, machines: Mapping[str, str], hosts: Mapping[str, str]) -> Scenario:
@@ -71,10 +67,6 @@ def _notice(order: OrderStep, policy: Policy) -> timedelta:
         return policy.degrade_notice
     type_ = WORKS[work].event if work and order.action is not Action.FAIL else None
     return policy.notice(type_) if type_ else timedelta()
-
-
-def _orders(scenario: Scenario) -> list[OrderStep]:
-    return [step.does for step in scenario.steps if isinstance(step.does, OrderStep)]
 
 
 def _step(step: ScenarioStep, machines: Mapping[str, str], hosts: Mapping[str, str]) -> ScenarioStep:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
-from types import TracebackType
 from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
@@ -87,9 +86,7 @@ class AsyncGuestClient(EndpointClient):
     async def __aenter__(self) -> "AsyncGuestClient":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def _run(self, steps: Steps[Result]) -> Result:
@@ -122,8 +119,6 @@ class Discovering(Coroutine[Any, Any, AsyncGuestClient]):
         self._client = await self._discovered
         return self._client
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._client is not None:
             await self._client.aclose()

@@ -3,7 +3,6 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import TypeVar
 
 from forewarn.clock import monotonic
@@ -100,9 +99,7 @@ class GuestClient(EndpointClient):
     def __enter__(self) -> "GuestClient":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _run(self, steps: Steps[Result]) -> Result:

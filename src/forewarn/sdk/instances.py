@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -10,42 +10,30 @@ from forewarn.sdk.documents import glimpse
 from forewarn.sdk.errors import Unreadable
 
 
+def _named(azure: str) -> str:
+    """Declare a text that Azure has under another name."""
+    text: str = field(default="", metadata={"azure": azure})
+    return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """A machine, by its instance metadata; what the endpoint does not tell is empty."""
 
     name: str  # as events name it
-    vm_id: str = ""
+    vm_id: str = _named("vmId")
     location: str = ""
-    resource_group: str = ""
-    subscription_id: str = ""
-    scale_set: str = ""
-    placement_group: str = ""
-    update_domain: str = ""
-    fault_domain: str = ""
+    resource_group: str = _named("resourceGroupName")
+    subscription_id: str = _named("subscriptionId")
+    scale_set: str = _named("vmScaleSetName")
+    placement_group: str = _named("placementGroupId")
+    update_domain: str = _named("platformUpdateDomain")
+    fault_domain: str = _named("platformFaultDomain")
     priority: str = ""
     zone: str = ""
-    os: str = ""
-    size: str = ""
+    os: str = _named("osType")
+    size: str = _named("vmSize")
     tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
-
-
-# As Azure names them.
-_FIELDS = {
-    "name": "name",
-    "vm_id": "vmId",
-    "location": "location",
-    "resource_group": "resourceGroupName",
-    "subscription_id": "subscriptionId",
-    "scale_set": "vmScaleSetName",
-    "placement_group": "placementGroupId",
-    "update_domain": "platformUpdateDomain",
-    "fault_domain": "platformFaultDomain",
-    "priority": "priority",
-    "zone": "zone",
-    "os": "osType",
-    "size": "vmSize",
-}
 
 
 def parse_instance(body: bytes) -> Instance:
@@ -56,8 +44,9 @@ def parse_instance(body: bytes) -> Instance:
         raise Unreadable(f"instance metadata that is no JSON: {glimpse(body)}") from None
     if not isinstance(parsed, dict) or not isinstance(parsed.get("name"), str) or not parsed["name"]:
         raise Unreadable(f"instance metadata without a name: {glimpse(body)}")
-    values = {ours: _text(parsed.get(theirs)) for ours, theirs in _FIELDS.items()}
-    return Instance(**values, tags=MappingProxyType(_tags(parsed)))
+    texts = {each.name: each.metadata.get("azure", each.name) for each in fields(Instance)}
+    values: dict[str, Any] = {ours: _text(parsed.get(theirs)) for ours, theirs in texts.items()}
+    return Instance(**values | {"tags": MappingProxyType(_tags(parsed))})
 
 
 def _text(value: object) -> str:

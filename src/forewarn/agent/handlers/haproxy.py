@@ -64,9 +64,7 @@ READERS = {"socket": _sockets, "servers": _servers, "wait": fields.flag}
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:
     """Make a handler that drains."""
-    for needed in ("socket", "servers"):
-        if needed not in options:
-            raise Invalid(f"{needed}: expected it, but it is missing")
+    fields.require(options, {"socket": "it", "servers": "it"}, "")
     made = Haproxy(sockets=options["socket"], servers=options["servers"], waits=options.get("wait", True))
     return [Declared(does=made)]
 

@@ -67,8 +67,7 @@ DEFAULT_BODY = {"machine": "${machine}", "side": "${side}", "seconds_left": "${s
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:
     """Make a handler that sends a request for each side."""
-    if "url" not in options:
-        raise Invalid("url: expected it, but it is missing")
+    fields.require(options, {"url": "it"}, "")
     urls = {Side.PREPARE: options["url"], Side.RECOVER: options.get("recover_url", options["url"])}
     prepare_body = options.get("body")
     bodies = {Side.PREPARE: prepare_body, Side.RECOVER: options.get("recover_body", prepare_body)}

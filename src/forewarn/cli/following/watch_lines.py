@@ -56,7 +56,7 @@ def _without_ids(text: str) -> str:
 def event_lines(events: Sequence[EventAnswer], now: datetime) -> list[Text]:
     """Draw events, a line each: those that have started, then by when they may."""
     if not events:
-        return [Text("No events: guests are told nothing.", style="dim")]
+        return [Text("No events: nothing is announced.", style="dim")]
     ordered = sorted(events, key=lambda event: (event.status is not EventStatus.STARTED, event.not_before))
     rows = [_event(event, now) for event in ordered]
     widths = [max(row[place].cell_len for row in rows) for place in range(len(rows[0]))]

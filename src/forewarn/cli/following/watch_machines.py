@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from forewarn.cli import terminal
+from forewarn.cli import formatting, terminal
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchedMachine
 from forewarn.cli.following.watch_lines import GAP, few
 from forewarn.core.words import EventStatus
@@ -16,7 +16,7 @@ DrawnGroup = tuple[list[Text], Text]  # a group in full, and as one line
 
 MARKS = {"running": "●", "frozen": "◐", "restarting": "↻", "moving": "→", "stopped": "○"}
 ANNOUNCED = "▲"  # in front of a machine that runs, and is named in an event that has not started
-LEGEND = f"{ANNOUNCED} told of an event   " + "   ".join(f"{mark} {state}" for state, mark in MARKS.items())
+LEGEND = f"{ANNOUNCED} named in an event   " + "   ".join(f"{mark} {state}" for state, mark in MARKS.items())
 _PARTS = re.compile(r"\d+|\D+")
 
 
@@ -74,7 +74,8 @@ def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
 
 def _drawn(group: GroupMachines, announced: set[str], width: int) -> DrawnGroup:
     """Draw a group in full, and as one line."""
-    head = Text.assemble((group.name, "bold"), GAP, (f"{group.about}, {_counted(group.machines)}", "dim"))
+    count = formatting.counted(len(group.machines), "machine")
+    head = Text.assemble((group.name, "bold"), GAP, (f"{group.about}, {count}", "dim"))
     lines = [head]
     for domain, members in group.domains.items():
         label = "  " if domain is None else f"  UD {domain}  "
@@ -82,10 +83,6 @@ def _drawn(group: GroupMachines, announced: set[str], width: int) -> DrawnGroup:
     brief = Text.assemble((group.name, "bold"), GAP)
     brief.append_text(_tally(group.machines, announced))
     return lines, brief
-
-
-def _counted(machines: Sequence[WatchedMachine]) -> str:
-    return "1 machine" if len(machines) == 1 else f"{len(machines)} machines"
 
 
 def _members(label: str, members: Sequence[WatchedMachine], announced: set[str], width: int) -> Text:
@@ -112,11 +109,11 @@ def _tally(members: Sequence[WatchedMachine], announced: set[str]) -> Text:
     states = {id(machine): _state(machine, announced) for machine in members}
     counts = Counter(states.values())
     said = Text()
-    for state in (*(each for each in MARKS if each != "running"), "told", "running"):
+    for state in (*(each for each in MARKS if each != "running"), "announced", "running"):
         if not counts[state]:
             continue
         said.append(" · " if said else "")
-        style = "yellow" if state == "told" else terminal.STYLES.get(state, "")
+        style = "yellow" if state == "announced" else terminal.STYLES.get(state, "")
         said.append(f"{counts[state]} {state}", style=style)
         if state != "running":
             names = [machine.name for machine in members if states[id(machine)] == state]
@@ -126,4 +123,4 @@ def _tally(members: Sequence[WatchedMachine], announced: set[str]) -> Text:
 
 def _state(machine: WatchedMachine, announced: set[str]) -> str:
     state = machine.state
-    return "told" if state == "running" and machine.name in announced else state
+    return "announced" if state == "running" and machine.name in announced else state

@@ -128,15 +128,14 @@ def _summary(copy: FleetCopy) -> Text:
     parts = [_states("machine", (machine.state for machine in copy.machines.values()))]
     if copy.hosts is not None:
         parts.append(_states("host", copy.hosts.values()))
-    parts.append(f"{len(copy.events)} event{'' if len(copy.events) == 1 else 's'}")
+    parts.append(formatting.counted(len(copy.events), "event"))
     return Text("   ".join(parts), style="dim")
 
 
 def _states(what: str, states: Iterable[str]) -> str:
     counts = Counter(states)
-    total = sum(counts.values())
     each = ", ".join(f"{count} {state}" for state, count in counts.most_common())
-    return f"{total} {what}{'' if total == 1 else 's'}" + (f" ({each})" if each else "")
+    return formatting.counted(counts.total(), what) + (f" ({each})" if each else "")
 
 
 def _legend() -> Text:

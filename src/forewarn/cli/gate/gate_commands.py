@@ -14,7 +14,7 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.gate.gate_run import Gate, under_way
 from forewarn.cli.gate.interrupts import Interrupts
-from forewarn.cli.id_lookup import full_id, quoted_name
+from forewarn.cli.id_lookup import path_by_id, path_of
 from forewarn.cli.options.shared_options import (
     Deadline,
     Heartbeat,
@@ -75,7 +75,7 @@ def host(
     body = {"action": action, **_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
     body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
     with Interrupts() as interrupts:
-        path = f"/v1/hosts/{quoted_name('host', name)}/maintenance"
+        path = f"{path_of('host', name)}/maintenance"
         placed = session.client.post(path, OrderWithEventsAnswer, body).value
         _run(session, interrupts, placed.order, command)
 
@@ -94,7 +94,7 @@ def machine(
     _check(command, wait=wait)
     body = _terms(reason, heartbeat)
     with Interrupts() as interrupts:
-        path = f"/v1/machines/{quoted_name('machine', name)}/{action}"
+        path = f"{path_of('machine', name)}/{action}"
         placed = session.client.post(path, OrderOnMachineAnswer, body, **session.scope).value
         terminal.echo(f"Order {placed.order.id}:")
         show_no_event(placed)
@@ -107,7 +107,7 @@ def order(
 ) -> None:
     """Take up an order again: its work failed, or its gate has gone."""
     _check(command, wait=wait)
-    path = f"/v1/orders/{full_id(session.client, OrderAnswer, id_)}"
+    path = path_by_id(session.client, OrderAnswer, id_)
     found: OrderAnswer = session.client.get(path, NotedOrderWithEventsAnswer).value.order
     if found.driver != EXTERNAL:
         raise RequestRefused(

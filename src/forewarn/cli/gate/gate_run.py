@@ -217,7 +217,7 @@ class Gate:
         abandon = self._session.command(f"order abandon {self._id}")
         terminal.print_error(
             f"{problem}: order {self._id} has failed{', and its events stay listed' if listed else ''}.\n"
-            f"Try again with `{again}`, or give up with `{abandon}`."
+            f"Try again with `{again}`, or abandon it with `{abandon}`."
         )
 
     # Cancelling

@@ -28,7 +28,7 @@ def advance(session: Session, duration: Duration) -> None:
 
 
 def _show(clock: ClockAnswer) -> None:
-    how = {"system": "the system's time", "manual": "moves when told"}.get(
+    how = {"system": "the system's time", "manual": "moves when it is turned"}.get(
         clock.kind, f"{clock.speed:g} times as fast as the world"
     )
     terminal.echo(f"{formatting.utc(clock.now)} ({clock.kind}: {how})")

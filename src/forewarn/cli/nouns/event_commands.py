@@ -1,10 +1,10 @@
-"""`forewarn event`: show what guests are being told, and approve or cancel it."""
+"""`forewarn event`: show what is announced to guests, and approve or cancel it."""
 
 from collections.abc import Sequence
 from typing import Annotated
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import full_id
+from forewarn.cli.id_lookup import path_by_id
 from forewarn.cli.options.shared_options import id_argument
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_still_degraded
@@ -35,26 +35,22 @@ def list_(session: Session) -> None:
 @app.command()
 def show(session: Session, id_: Id) -> None:
     """Show an event, current or over."""
-    reply = session.client.get(_path(session, id_), NotedEventAnswer)
+    reply = session.client.get(path_by_id(session.client, EventAnswer, id_), NotedEventAnswer)
     session.print_reply(reply, lambda event: _show(session, event))
 
 
 @app.command()
 def approve(session: Session, id_: Id) -> None:
     """Let an event start now."""
-    reply = session.client.post(f"{_path(session, id_)}/approve", EventAnswer)
+    reply = session.client.post(f"{path_by_id(session.client, EventAnswer, id_)}/approve", EventAnswer)
     session.print_reply(reply, lambda event: _show_approved(session, event))
 
 
 @app.command()
 def cancel(session: Session, id_: Id) -> None:
     """Cancel the order of an event, with all its events."""
-    reply = session.client.post(f"{_path(session, id_)}/cancel", EventAnswer)
+    reply = session.client.post(f"{path_by_id(session.client, EventAnswer, id_)}/cancel", EventAnswer)
     session.print_reply(reply, lambda event: _show_cancelled(session, event))
-
-
-def _path(session: Session, typed: str) -> str:
-    return f"/v1/events/{full_id(session.client, EventAnswer, typed)}"
 
 
 def _show_list(session: Session, events: Sequence[EventAnswer]) -> None:
@@ -74,7 +70,7 @@ def _show_list(session: Session, events: Sequence[EventAnswer]) -> None:
         },
         wraps=("MACHINES", "APPROVED BY", "AWAITS"),
         spare=("SOURCE", "UD", "GROUP"),
-        empty="No events: guests are told nothing.",
+        empty="No events: nothing is announced.",
     )
     table.print(events)
 
@@ -156,7 +152,7 @@ def _show_approved(session: Session, event: EventAnswer) -> None:
 
 
 def _show_cancelled(session: Session, event: EventAnswer) -> None:
-    terminal.echo(f"Event {terminal.short(event.id)} is called off, with its order.")
+    terminal.echo(f"Event {terminal.short(event.id)} is cancelled, with its order.")
     if event.source is Source.PLATFORM:
         order = session.client.get(f"/v1/orders/{event.order}", NotedOrderWithEventsAnswer)
         show_still_degraded(session, order.value.order)

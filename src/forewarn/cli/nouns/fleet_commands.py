@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forewarn.cli import terminal
+from forewarn.cli import formatting, terminal
 from forewarn.cli.confirmation import confirm
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import Reply, RequestRefused
@@ -41,7 +41,9 @@ def apply(
         return
     _ask(changes, yes=yes)
     done = _put(session, declared)
-    session.print_reply(done, lambda applied: terminal.echo(f"Applied: {_counted(applied.changes)}."))
+    session.print_reply(
+        done, lambda made: terminal.echo(f"Applied: {formatting.counted(len(made.changes), 'change')}.")
+    )
 
 
 def _put(session: Session, declared: object, *, dry_run: bool | None = None) -> Reply[AppliedFleetAnswer]:
@@ -49,11 +51,8 @@ def _put(session: Session, declared: object, *, dry_run: bool | None = None) -> 
     return session.client.call("PUT", "/v1/fleet", AppliedFleetAnswer, body=declared, params=params)
 
 
-def _counted(changes: Sequence[str]) -> str:
-    return "1 change" if len(changes) == 1 else f"{len(changes)} changes"
-
-
 def _read(file: Path) -> dict[str, Any]:
+    import json
     import tomllib
 
     try:
@@ -62,13 +61,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise RequestRefused(f"{file}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RequestRefused(f"{file} is not TOML: {error}") from None
-    return _as_json(declared)
-
-
-def _as_json(declared: dict[str, Any]) -> dict[str, Any]:
-    """Turn what only TOML has (dates) into texts, so that the server can say what it expected instead."""
-    import json
-
+    # What only TOML has (dates) becomes texts, so that the server can say what it expected instead.
     written: dict[str, Any] = json.loads(json.dumps(declared, default=str))
     return written
 
@@ -82,7 +75,7 @@ def _ask(changes: Sequence[str], *, yes: bool) -> None:
     removed = sum(change.startswith(REMOVES_MACHINE) for change in changes)
     if not removed:
         return
-    what = "1 machine" if removed == 1 else f"{removed} machines"
+    what = formatting.counted(removed, "machine")
     confirm(
         f"Remove {what}, without notice to anybody?",
         would=f"remove {what} without notice to anybody",

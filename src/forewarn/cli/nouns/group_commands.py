@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import quoted_name
+from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options.shared_options import name_argument
 from forewarn.cli.session import Noun, Session
 from forewarn.wire.answers.fleet_answers import GroupAnswer
@@ -34,7 +34,7 @@ def list_(session: Session) -> None:
 @app.command()
 def show(session: Session, name: Annotated[str, name_argument("GROUP", "groups")]) -> None:
     """Show a group."""
-    session.print_reply(session.client.get(f"/v1/groups/{quoted_name('group', name)}", GroupAnswer), _show)
+    session.print_reply(session.client.get(path_of("group", name), GroupAnswer), _show)
 
 
 def _show(group: GroupAnswer) -> None:

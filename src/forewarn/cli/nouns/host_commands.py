@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.id_lookup import quoted_name
+from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options.shared_options import Deadline, HostArgument, Reason, Takes, seconds_or_none
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_host
@@ -38,7 +38,9 @@ def list_(session: Session) -> None:
 @app.command()
 def show(session: Session, name: HostArgument) -> None:
     """Show a host and what it carries."""
-    session.print_reply(session.client.get(_path(name), HostWithMachinesAnswer), terminal.details_of)
+    session.print_reply(
+        session.client.get(path_of("host", name), HostWithMachinesAnswer), terminal.details_of
+    )
 
 
 @app.command()
@@ -81,12 +83,8 @@ for _verb, _about in {
 
 def _order(session: Session, name: str, verb: str, reason: str | None, **more: object) -> None:
     body = {**more, "reason": reason}
-    reply = session.client.post(f"{_path(name)}/{verb}", OrderWithEventsAnswer, body)
+    reply = session.client.post(f"{path_of('host', name)}/{verb}", OrderWithEventsAnswer, body)
     session.print_reply(reply, lambda placed: show_order_on_host(session, placed))
-
-
-def _path(name: str) -> str:
-    return f"/v1/hosts/{quoted_name('host', name)}"
 
 
 def _show_list(session: Session, hosts: Sequence[HostAnswer]) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.confirmation import confirm
-from forewarn.cli.id_lookup import quoted_name
+from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options.machine_options import with_declaration
 from forewarn.cli.options.shared_options import MachineArgument, Reason
 from forewarn.cli.session import Noun, Session
@@ -37,14 +37,18 @@ def list_(
 @app.command()
 def show(session: Session, name: MachineArgument) -> None:
     """Show a machine."""
-    session.print_reply(session.client.get(_path(name), MachineAnswer, **session.scope), terminal.details_of)
+    session.print_reply(
+        session.client.get(path_of("machine", name), MachineAnswer, **session.scope), terminal.details_of
+    )
 
 
 @app.command()
 @with_declaration
 def put(session: Session, name: MachineArgument, body: dict[str, Any]) -> None:
     """Add a machine, or change what is given of one."""
-    reply = session.client.call("PUT", _path(name), MachineAnswer, body=body, params=session.scope)
+    reply = session.client.call(
+        "PUT", path_of("machine", name), MachineAnswer, body=body, params=session.scope
+    )
     session.print_reply(reply, terminal.details_of)
 
 
@@ -54,7 +58,7 @@ def delete(session: Session, name: MachineArgument, yes: Yes = False) -> None:
     question = f"Take {name} out of the fleet, without notice to anybody? (`machine terminate` gives notice.)"
     would = f"take {name} out of the fleet without notice to anybody (`machine terminate` gives notice)"
     confirm(question, would=would, yes=yes)
-    reply = session.client.call("DELETE", _path(name), MachineAnswer, params=session.scope)
+    reply = session.client.call("DELETE", path_of("machine", name), MachineAnswer, params=session.scope)
     session.print_reply(reply, lambda machine: terminal.echo(f"{machine.name} is no longer in the fleet."))
 
 
@@ -77,12 +81,10 @@ for _action, _facts in ON_MACHINES.items():
 
 def _order(session: Session, name: str, action: str, reason: str | None, *, now: bool = False) -> None:
     body = {"reason": reason or "", "now": now}
-    reply = session.client.post(f"{_path(name)}/{action}", OrderOnMachineAnswer, body, **session.scope)
+    reply = session.client.post(
+        f"{path_of('machine', name)}/{action}", OrderOnMachineAnswer, body, **session.scope
+    )
     session.print_reply(reply, lambda placed: show_order_on_machine(session, placed))
-
-
-def _path(name: str) -> str:
-    return f"/v1/machines/{quoted_name('machine', name)}"
 
 
 def _show_list(session: Session, machines: Sequence[MachineAnswer]) -> None:

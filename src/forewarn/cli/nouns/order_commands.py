@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import full_id
+from forewarn.cli.id_lookup import full_id, path_by_id
 from forewarn.cli.options.shared_options import OrderArgument, Reason
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_still_degraded, show_waiting
@@ -62,8 +62,7 @@ def list_(session: Session, state: State = None) -> None:
 @app.command()
 def show(session: Session, id_: OrderArgument) -> None:
     """Show an order: its steps, its events, and what it waits for."""
-    path = f"/v1/orders/{full_id(session.client, OrderAnswer, id_)}"
-    reply = session.client.get(path, NotedOrderWithEventsAnswer)
+    reply = session.client.get(path_by_id(session.client, OrderAnswer, id_), NotedOrderWithEventsAnswer)
     session.print_reply(reply, lambda answer: _show(session, answer))
 
 
@@ -96,7 +95,7 @@ def heartbeat(session: Session, id_: OrderArgument) -> None:
 @app.command()
 def abandon(session: Session, id_: OrderArgument) -> None:
     """Abandon an order that failed."""
-    _do(session, id_, "abandon", "given up; what was not done stays undone")
+    _do(session, id_, "abandon", "abandoned; what was not done stays undone")
 
 
 @app.command()
@@ -174,8 +173,8 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
     if order.state is OrderState.FAILED and order.ended_at is None:
         short = terminal.short(order.id)
         again = f"gate order {short} -- COMMAND" if order.driver == EXTERNAL else f"order retry {short}"
-        terminal.echo(f"\n  Try again:  {session.command(again)}")
-        terminal.echo(f"  Give it up: {session.command(f'order abandon {short}')}")
+        terminal.echo(f"\n  Try again:   {session.command(again)}")
+        terminal.echo(f"  Abandon it:  {session.command(f'order abandon {short}')}")
 
 
 def _show_done_outside(session: Session, order: OrderAnswer) -> None:

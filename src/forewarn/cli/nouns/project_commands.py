@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import quoted_name
+from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options.shared_options import name_argument
 from forewarn.cli.session import Noun, Session
 from forewarn.core.moments import format_span_briefly
@@ -52,7 +52,7 @@ def list_(session: Session) -> None:
 @app.command()
 def show(session: Session, name: ProjectArgument) -> None:
     """Show a project."""
-    session.print_reply(session.client.get(_path(name), ProjectAnswer), _show)
+    session.print_reply(session.client.get(path_of("project", name), ProjectAnswer), _show)
 
 
 @app.command()
@@ -63,26 +63,16 @@ def rehearsal(
 ) -> None:
     """Show what is rehearsed in a project: who plays it, what guests meet, and what they did."""
     if end:
-        ended = session.client.call("DELETE", f"{_path(name)}/rehearsal", EndedRehearsalAnswer)
+        ended = session.client.call("DELETE", f"{path_of('project', name)}/rehearsal", EndedRehearsalAnswer)
         session.print_reply(ended, _show_ended)
     else:
-        session.print_reply(session.client.get(f"{_path(name)}/rehearsal", RehearsalAnswer), _show_rehearsal)
-
-
-def _path(name: str) -> str:
-    return f"/v1/projects/{quoted_name('project', name)}"
+        session.print_reply(
+            session.client.get(f"{path_of('project', name)}/rehearsal", RehearsalAnswer), _show_rehearsal
+        )
 
 
 def _show(project: ProjectAnswer) -> None:
-    terminal.details(
-        [
-            ("name", project.name),
-            ("rehearsal", project.rehearsal),
-            ("time zone", project.time_zone),
-            ("windows", _windows(project)),
-            ("blackout", project.blackout),
-        ]
-    )
+    terminal.details_of(project, windows=_windows(project))
 
 
 def _show_ended(ended: EndedRehearsalAnswer) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.id_lookup import quoted_name
+from forewarn.cli.id_lookup import path_of
 from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.options.shared_options import name_argument, seconds_or_none
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
@@ -77,7 +77,7 @@ def list_(session: Session, database: Database = None) -> None:
 def revoke(session: Session, name: Name, database: Database = None) -> None:
     """End a token at once."""
     if database is None:
-        reply = session.client.post(f"/v1/tokens/{quoted_name('token', name)}/revoke", RevokedTokenAnswer)
+        reply = session.client.post(f"{path_of('token', name)}/revoke", RevokedTokenAnswer)
     else:
         revoked = _on_store(lambda store: store.revoke(database, name))
         reply = reply_of(revoked, RevokedTokenAnswer, url=database)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.id_lookup import full_id
+from forewarn.cli.id_lookup import path_by_id
 from forewarn.cli.options.shared_options import id_argument
 from forewarn.cli.session import Noun, Session
 from forewarn.client.replies import RequestRefused
@@ -60,27 +60,25 @@ def list_(session: Session) -> None:
 @app.command()
 def show(session: Session, id_: Id) -> None:
     """Show a webhook, with what is stuck and why."""
-    session.print_reply(session.client.get(_path(session, id_), WebhookAnswer), _show)
+    session.print_reply(
+        session.client.get(path_by_id(session.client, WebhookAnswer, id_), WebhookAnswer), _show
+    )
 
 
 @app.command()
 def remove(session: Session, id_: Id) -> None:
     """Push nothing to an address any more."""
-    reply = session.client.call("DELETE", _path(session, id_), WebhookAnswer)
+    reply = session.client.call("DELETE", path_by_id(session.client, WebhookAnswer, id_), WebhookAnswer)
     session.print_reply(reply, lambda removed: terminal.echo(f"Nothing is pushed to {removed.url} any more."))
 
 
 @app.command()
 def test(session: Session, id_: Id) -> None:
     """Call a webhook now, and say what came of it."""
-    reply = session.client.post(f"{_path(session, id_)}/test", TrialAnswer)
+    reply = session.client.post(f"{path_by_id(session.client, WebhookAnswer, id_)}/test", TrialAnswer)
     if not reply.value.delivered:
         raise RequestRefused(f"the call was not taken: {reply.value.error}")
     session.print_reply(reply, lambda _: terminal.echo("The call was taken."))
-
-
-def _path(session: Session, typed: str) -> str:
-    return f"/v1/webhooks/{full_id(session.client, WebhookAnswer, typed)}"
 
 
 def _show(webhook: WebhookAnswer) -> None:

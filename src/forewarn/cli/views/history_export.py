@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from forewarn.cli import terminal
+from forewarn.cli.formatting import counted
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import PAGE, RequestRefused
@@ -44,7 +45,7 @@ def export(
                     write(record)
                 stream.flush()
                 count, last = count + len(page), page[-1]["number"] if page else last
-                _progress(f"{_counted(count)}, up to number {last}")
+                _progress(f"{counted(count, 'record')}, up to number {last}")
     _said(session, file, count, last)
 
 
@@ -130,10 +131,6 @@ def _number_in(line: str, form: str) -> int:
     return int(record["number"])
 
 
-def _counted(count: int) -> str:
-    return "1 record" if count == 1 else f"{count} records"
-
-
 def _progress(text: str) -> None:
     if sys.stderr.isatty():
         print(f"\r{text}", end="\033[K", file=sys.stderr, flush=True)
@@ -147,5 +144,7 @@ def _said(session: Session, file: Path | None, count: int, last: int) -> None:
     summary = {"file": str(file), "records": count, "last": last}
     session.print_answer(
         summary,
-        lambda: terminal.echo(f"{_counted(count)} written to {file}, which goes up to number {last} now."),
+        lambda: terminal.echo(
+            f"{counted(count, 'record')} written to {file}, which goes up to number {last} now."
+        ),
     )

@@ -95,7 +95,8 @@ def _progress(order: OrderAnswer) -> str:
 
 
 def _announcement(event: EventAnswer, now: datetime) -> str:
-    announced = f"Event {terminal.short(event.id)} tells {formatting.listing(event.resources)}: {event.type}"
+    named = formatting.listing(event.resources)
+    announced = f"Event {terminal.short(event.id)} announces to {named}: {event.type}"
     if event.status is EventStatus.STARTED:
         return f"{announced}, started."
     not_before = event.not_before
@@ -111,6 +112,6 @@ def _next(session: Session, *, follow: OrderAnswer, event: EventAnswer | None = 
     if event is not None and event.status is EventStatus.SCHEDULED:
         id_ = terminal.short(event.id)
         terminal.echo(f"  Let it start now:  {session.command(f'event approve {id_}')}")
-        terminal.echo(f"  Call it off:       {session.command(f'event cancel {id_}')}")
+        terminal.echo(f"  Cancel it:         {session.command(f'event cancel {id_}')}")
     order = terminal.short(follow.id)
     terminal.echo(f"  Follow it:         {session.command(f'order show {order}')}")

@@ -65,7 +65,7 @@ def show(rollout: RolloutAnswer) -> None:
             ("ended", rollout.ended_at),
             ("deadline", rollout.deadline),
             ("health", _health(rollout)),
-            ("given up", rollout.given_up),
+            ("abandoned", rollout.given_up),
             ("why", rollout.why),
             ("notice", formatting.notice(rollout.notice)),
         ]
@@ -111,7 +111,7 @@ def show_plan(rollout: RolloutAnswer) -> None:
         wraps=("HOSTS",),
     )
     table.print(enumerate(waves, start=1))
-    count = f"{len(waves)} wave{'s' if len(waves) != 1 else ''}"
+    count = formatting.counted(len(waves), "wave")
     length = formatting.between(first, rollout.ends_at)
     legend = f"({NOTICE} notice, {WORK} work)"
     disturbs = any(wave.stages for wave in waves)
