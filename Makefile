@@ -19,15 +19,18 @@ run: $(VENV)/.server
 
 setup: $(VENV)/.dev
 
+# More workers than most have cores: many tests wait for a clock or for another process. The quick ones come last.
+TESTED := tests/integration tests/contract tests/unit -n 5 --dist worksteal
+
 # Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
 test test-long test-system: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.dev
-	$(BIN)/pytest tests/unit tests/contract tests/integration -n 4 --dist worksteal
+	$(BIN)/pytest $(TESTED)
 
 # The same, with far more random examples, histories and kills: CONTRIBUTING.md tells how many.
 test-long: $(VENV)/.dev
-	FOREWARN_TEST_LONG=1 $(BIN)/pytest tests/unit tests/contract tests/integration -n 4 --dist worksteal
+	FOREWARN_TEST_LONG=1 $(BIN)/pytest $(TESTED)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench

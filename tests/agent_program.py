@@ -9,11 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import httpx
-
 from forewarn.agent.journal.entries import Entry
 from forewarn.agent.journal.journal_file import read, read_entries
-from tests.process import FOREWARN, PATIENCE, Output, Program, sample_fleet, started, until
+from tests.process import FOREWARN, PATIENCE, Guest, Output, Program, sample_fleet, started, until
 
 HOOK = """#!/bin/sh
 echo "$FOREWARN_SIDE $FOREWARN_EVENT_TYPE $FOREWARN_ATTEMPT" >> {folder}/ran
@@ -150,10 +148,10 @@ def serving(tmp_path: Path) -> Iterator[Program]:
 def _enable(service: Program) -> None:
     """Poll for every machine: an agent says that it watches before its first poll, and events need one."""
     ports = re.findall(r"^port = (\d+)$", Path(service.flags[-1]).read_text(), re.MULTILINE)
-    query, headers = {"api-version": "2020-07-01"}, {"Metadata": "true"}
     for port in ports:
-        url = f"http://127.0.0.1:{port}/metadata/scheduledevents"
-        assert httpx.get(url, params=query, headers=headers, trust_env=False).status_code == 200
+        guest = Guest(f"http://127.0.0.1:{port}")
+        with guest.client:
+            guest.document()
 
 
 def port_of(service: Program, machine: str) -> int:

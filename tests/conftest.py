@@ -31,8 +31,12 @@ _RUN = "FOREWARN_TEST_RUN"
 # Crash safety is PostgreSQL's own business; without it a test's database is made in half the time.
 _FASTER = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
 
-# The ends of the names of files: histories, and documents that are run as they are printed.
-_LONGEST = ("_rules", "_crash", "_documentation")
+# The ends of the names of files: histories, documents that are run as they are printed, and agents and guests
+# that have to wait in real time.
+_LONGEST = (
+    *("_rules", "_crash", "_documentation", "_recipes"),
+    *("_rehearsal_running", "_rehearsal_shipped", "_agent_program", "_agent_commands"),
+)
 
 _numbers = itertools.count()
 

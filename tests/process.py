@@ -32,7 +32,7 @@ NEWEST = "2020-07-01"
 # Far longer than anything takes on a machine that has better things to do.
 PATIENCE = 60.0
 # How often a condition is looked at that nothing announces.
-LOOK_EVERY = 0.02
+LOOK_EVERY = 0.05
 # Below the range from which the system takes ports for outgoing connections.
 PORTS = range(20000, 32000)
 

@@ -12,7 +12,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from forewarn.agent.handling import Side
@@ -20,7 +19,7 @@ from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Over,
 from forewarn.agent.journal.journal_file import Journal
 from tests.agent_program import AgentProgram, agent_of, config, json_lines, lines_of, port_of, serving
 from tests.agents import NOW, event
-from tests.process import Program, free_port, run, until
+from tests.process import Program, free_port, operator_client, run, until
 from tests.receiver import receiving
 
 
@@ -32,18 +31,20 @@ def service(tmp_path: Path) -> Iterator[Program]:
 
 def test_probes_metrics_and_status_show_what_it_does(service: Program, tmp_path: Path) -> None:
     (tmp_path / "hold").touch()
-    with agent_of(service, "web-0", tmp_path, more='listen = "127.0.0.1:0"') as agent:
-        url = f"http://{agent.out.wait_for('metrics and probes listen=')}"
-        assert httpx.get(f"{url}/readyz", headers={"Host": "check.example"}).json() == {"status": "ready"}
+    with (
+        agent_of(service, "web-0", tmp_path, more='listen = "127.0.0.1:0"') as agent,
+        operator_client(f"http://{agent.out.wait_for('metrics and probes listen=')}") as probe,
+    ):
+        assert probe.get("/readyz", headers={"Host": "check.example"}).json() == {"status": "ready"}
         for page in ("status", "status?x"):
-            rebound = httpx.get(f"{url}/{page}", headers={"Host": "pages.evil.example"})
+            rebound = probe.get(f"/{page}", headers={"Host": "pages.evil.example"})
             assert (rebound.status_code, "pid" in rebound.json()) == (403, False)
         service.post("/v1/machines/web-0/restart")
         agent.wait_for(ProgramRunning)
-        ready = httpx.get(f"{url}/readyz")
+        ready = probe.get("/readyz")
         assert (ready.status_code, ready.json()) == (503, {"status": "draining", "events": ["Reboot"]})
-        assert httpx.get(f"{url}/healthz").status_code == 200
-        status = httpx.get(f"{url}/status").json()
+        assert probe.get("/healthz").status_code == 200
+        status = probe.get("/status").json()
         assert (status["machine"], status["draining"], status["trouble"]) == ("web-0", True, None)
         (shown,) = status["events"]
         assert (shown["type"], shown["doing"]) == ("Reboot", "preparing")
@@ -55,14 +56,14 @@ def test_probes_metrics_and_status_show_what_it_does(service: Program, tmp_path:
         agent.wait_for(Approved)
         service.advance(900)
         agent.wait_for(Over)
-        until(lambda: httpx.get(f"{url}/readyz").status_code == 200, what="it to be ready for work again")
-        metrics = httpx.get(f"{url}/metrics").text
+        until(lambda: probe.get("/readyz").status_code == 200, what="it to be ready for work again")
+        metrics = probe.get("/metrics").text
         assert 'forewarn_agent_events_total{type="Reboot"} 1.0' in metrics
         assert 'forewarn_agent_handlers_total{ending="ready",handler="drain",side="prepare"} 1.0' in metrics
         assert "forewarn_agent_approvals_total 1.0" in metrics
         assert "forewarn_agent_draining 0.0" in metrics
-        assert httpx.get(f"{url}/nothing").status_code == 404
-        assert httpx.post(f"{url}/readyz").status_code == 405
+        assert probe.get("/nothing").status_code == 404
+        assert probe.post("/readyz").status_code == 405
 
 
 def test_status_reads_the_journal_of_an_agent_that_does_not_listen(service: Program, tmp_path: Path) -> None:
@@ -210,7 +211,8 @@ def test_a_dry_run_takes_nothing_from_the_machine_and_says_that_it_is_one(
     with agent_of(service, "web-0", tmp_path, "--dry-run", more=f'listen = "127.0.0.1:{port}"') as agent:
         service.post("/v1/machines/web-0/restart")
         agent.out.wait_for("would have approved the event")
-        assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+        with operator_client(f"http://127.0.0.1:{port}") as probe:
+            assert probe.get("/readyz").status_code == 200
         shown = run(tmp_path, "agent", "status", "--config", agent.config).stdout
         assert "in a dry run: it does nothing" in re.sub(r"\s+", " ", shown)
         assert "draining" not in shown

@@ -146,7 +146,7 @@ def test_a_body_that_grows_too_large_is_not_read_to_its_end(app: ASGIApp) -> Non
         for _ in range(80):
             yield b" " * (1024 * 1024)
 
-    with serving(app) as url, httpx.Client(trust_env=False) as client:
+    with serving(app) as url, httpx.Client(trust_env=False, verify=False) as client:
         assert error_of(client.put(f"{url}/v1/fleet", content=endless())) == (413, "TooLarge")
 
 
@@ -222,7 +222,10 @@ def test_probes_say_what_the_server_knows(service: Service) -> None:
 
 def test_a_probe_that_asks_with_head_gets_the_same_without_a_body(service: Service) -> None:
     health = Health()
-    with serving(app_of(service, health=health)) as url, httpx.Client(trust_env=False) as client:
+    with (
+        serving(app_of(service, health=health)) as url,
+        httpx.Client(trust_env=False, verify=False) as client,
+    ):
         for path in ("/healthz", "/readyz"):
             for unwell, status in ((None, 200), ("a listener does not answer", 503)):
                 health.unwell = unwell

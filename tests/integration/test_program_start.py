@@ -87,7 +87,7 @@ def test_health_is_answered_only_after_guests_are(tmp_path: Path) -> None:
 
 def _health(place: str) -> httpx.Response | None:
     try:
-        return httpx.get(f"http://{place}/healthz", timeout=PATIENCE, trust_env=False)
+        return httpx.get(f"http://{place}/healthz", timeout=PATIENCE, trust_env=False, verify=False)
     except httpx.ConnectError:
         return None
 

@@ -92,7 +92,7 @@ class Rolling(Histories):
 
 TestRolling = Rolling.TestCase
 TestRolling.settings = settings(
-    max_examples=tries(8, long=1000),
+    max_examples=tries(20, long=1000),
     stateful_step_count=30,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

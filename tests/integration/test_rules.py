@@ -385,7 +385,7 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(
-    max_examples=tries(8, long=1000),
+    max_examples=tries(20, long=1000),
     stateful_step_count=30,
     deadline=None,
     # Shrinking a history takes minutes; the steps that led there are printed all the same.

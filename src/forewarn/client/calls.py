@@ -171,7 +171,9 @@ class OperatorClient:
     def _trusted(self) -> "ssl.SSLContext | bool":
         import ssl
 
-        if self._authorities is None or not self._url.startswith("https:"):
+        if not self._url.startswith("https:"):
+            return False  # no certificate is shown, and to load the authorities takes longer than a call
+        if self._authorities is None:
             return True
         try:
             return ssl.create_default_context(cafile=self._authorities)
