@@ -4,6 +4,7 @@ Everything here runs on the guest loop.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 
 from forewarn.clock import Clock
@@ -16,8 +17,11 @@ from forewarn.guest.commands import GuestCommands
 from forewarn.guest.guest_service import GuestService
 from forewarn.guest.http.connections import OpenConnections
 from forewarn.guest.http.listeners import Listen, Listeners
+from forewarn.guest.http.refusals import Refusals
 from forewarn.guest.rehearsal.registry import GuestRehearsal
 from forewarn.guest.settings import EndpointSettings
+
+log = logging.getLogger(__name__)
 
 
 class GuestServer:
@@ -39,6 +43,7 @@ class GuestServer:
         self._limits = settings.limits
         self._connections = OpenConnections(self._service)
         self._listeners = Listeners(self._connections, board)
+        self._is_short = False  # of connections, for the machines that there are
 
     @property
     def addresses(self) -> Sequence[tuple[str, int]]:
@@ -53,10 +58,32 @@ class GuestServer:
         """Show what has changed; the machines' own ports are open when this returns."""
         self._board.apply(delta)
         await self._listeners.follow()
+        self.check_room()
+
+    def check_room(self) -> None:
+        """Warn, once, that the fleet has more machines than can be connected."""
+        if len(self._board) > self.room and not self._is_short:
+            log.warning(
+                "there is room for the connections of %d machines, and the fleet has %d: raise the limit on "
+                "file descriptors (ulimit -n; LimitNOFILE= of a unit) or [guest] connections",
+                self.room,
+                len(self._board),
+            )
+        self._is_short = len(self._board) > self.room
 
     async def open_listener(self, machine: MachineId, *, name: str, port: int = 0) -> str:
         """Listen for one machine, on a free port if none is given, and return the URL."""
         return await self._listeners.open_listener(machine, port, name=name)
+
+    @property
+    def room(self) -> int:
+        """How many connections there may be at once: each machine needs one."""
+        return self._connections.room
+
+    @property
+    def refusals(self) -> Refusals:
+        """What the limits on connections have refused."""
+        return self._connections.refusals
 
     def rehearse(self, ledger: Ledger) -> GuestRehearsal:
         """Begin a rehearsal without machines."""

@@ -17,6 +17,7 @@ class Limits:
     linger_seconds: float = 2.0  # for a client to read why it is being cut off
     stop_seconds: float = 5.0  # for the last answers, when the service stops
     connections: int = 64  # of one machine, and of all unknown callers together
+    all_connections: int = 1 << 20  # of all callers, with the sockets that listen
     held: int = 8  # requests of one machine that wait for a change
     pipelined: int = 16  # requests of one connection that wait for their answers
     wait_seconds: int = 300  # the longest wait that `Prefer` may ask for

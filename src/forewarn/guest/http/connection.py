@@ -12,6 +12,7 @@ from forewarn.guest.board.waiting import end
 from forewarn.guest.canonical import canonical
 from forewarn.guest.http.connections import OpenConnections
 from forewarn.guest.http.parser import TOO_MANY, RequestParser
+from forewarn.guest.http.refusals import Limit
 from forewarn.guest.http.watchdog import Watchdog
 from forewarn.guest.rate_limit import Allowance
 from forewarn.guest.requests.plan import Poll
@@ -29,7 +30,6 @@ class Connection(asyncio.Protocol):
     """A connection, and the caller behind it, who is looked up anew for each request."""
 
     __slots__ = (
-        "_allowance",
         "_began",
         "_connections",
         "_crowded",
@@ -50,6 +50,7 @@ class Connection(asyncio.Protocol):
         "_watchdog",
         "_writable",
         "address",
+        "allowance",
         "leaving",
         "waits_on",
     )
@@ -67,8 +68,7 @@ class Connection(asyncio.Protocol):
         self._members = members
         self._key = key
         self._loop = asyncio.get_running_loop()
-        # Whose connections this one counts to.
-        self._allowance: Allowance = endpoint.service.board.unknown_callers
+        self.allowance: Allowance = endpoint.service.board.unknown_callers
         self._reader = RequestParser(self._limits)
         self._queue: deque[Request | RequestFault] = deque()
         self._request = NOTHING  # the one that is being answered
@@ -93,18 +93,23 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Find out who calls."""
         self._transport = cast(asyncio.Transport, transport)
-        self._connections.connections.add(self)
         peer = transport.get_extra_info("peername")
         self.address = canonical(peer[0]) if peer else ""
         if self._key == "":
             self._key = self.address
-        self._allowance.connections += 1
-        self._crowded = self._allowance.connections > self._limits.connections
-        self._charge(self.member)
+        self.allowance = self.member or self.allowance
+        self.allowance.connections += 1
+        self._crowded = self.allowance.connections > self._limits.connections
         self._quiet = not (self._crowded or self.leaving)
-        if self._allowance.connections > 2 * self._limits.connections:
+        if self._crowded:
+            self._connections.refusals.note(Limit.ADDRESS, f"{self.address} has {self._limits.connections}")
+        if self._is_flood() or not self._connections.admit(self):
             self._transport.abort()  # not even worth an answer
+            return
         self._watchdog.by(self._deadline())
+
+    def _is_flood(self) -> bool:
+        return self.allowance.connections > 2 * self._limits.connections
 
     def data_received(self, data: bytes) -> None:
         """Answer a known poll at once; read anything else."""
@@ -112,7 +117,7 @@ class Connection(asyncio.Protocol):
             poll = self._known.get(data)
             if poll is not None:
                 member = self._members.get(self._key)
-                if member is not None and member is self._allowance:
+                if member is not None and member is self.allowance:
                     answer = self._service.quick(member, poll)
                     if answer is not None:
                         self._transport.write(answer)
@@ -145,7 +150,7 @@ class Connection(asyncio.Protocol):
         self._ending = True
         self._quiet = False
         self._connections.forget(self)
-        self._allowance.connections -= 1
+        self.allowance.connections -= 1
         self._watchdog.stop()
         if self._task is not None:
             self._task.cancel()
@@ -202,11 +207,12 @@ class Connection(asyncio.Protocol):
     def _charge(self, member: BoardMachine | None) -> None:
         """Count this connection to the machine that the caller is now."""
         allowance = member or self._service.board.unknown_callers
-        if allowance is not self._allowance:
-            self._allowance.connections -= 1
+        if allowance is not self.allowance:
+            self.allowance.connections -= 1
             allowance.connections += 1
-            self._allowance = allowance
+            self.allowance = allowance
             self._crowded = allowance.connections > self._limits.connections
+            self._connections.recount(self)
 
     def _read(self, data: bytes) -> None:
         if self._ending:

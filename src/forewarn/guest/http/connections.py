@@ -1,11 +1,13 @@
-"""What all connections share, and the list of them."""
+"""What all connections share, the list of them, and who gives way when there is no room for more."""
 
 import asyncio
 from contextlib import suppress
 from typing import Protocol
 
 from forewarn.guest.guest_service import GuestService
+from forewarn.guest.http.refusals import Limit, Refusals
 from forewarn.guest.http.request_cache import RequestCache
+from forewarn.guest.rate_limit import Allowance
 
 # Long enough for the loop to take up what the system has accepted.
 ARRIVAL = 0.02
@@ -13,6 +15,8 @@ ARRIVAL = 0.02
 
 class OpenConnection(Protocol):
     """A connection, as far as its end is concerned."""
+
+    allowance: Allowance  # whose connections this one counts to
 
     def leave(self) -> None:
         """Hold no request any longer, and close after the next answer."""
@@ -38,11 +42,53 @@ class OpenConnections:
         )
         self.connections: set[OpenConnection] = set()
         self.leaving = False  # the service is about to end
+        self.refusals = Refusals("guest")
+        self.listening = 0  # sockets that listen take descriptors too
+        self._most = limits.all_connections
+        # Those that are more than the first of their machine, and all of unknown callers; the oldest first.
+        self._spare: dict[OpenConnection, None] = {}
         self._empty = asyncio.Event()
+
+    @property
+    def room(self) -> int:
+        """How many connections there may be."""
+        return max(1, self._most - self.listening)
+
+    def admit(self, connection: OpenConnection) -> bool:
+        """Take up a connection, in the place of a spare one if there is no room; False if it must end."""
+        is_spare = self._is_spare(connection)
+        if len(self.connections) >= self.room:
+            self.refusals.note(Limit.WHOLE, f"there are {self.room}, as many as may be")
+            oldest = None if is_spare else self._oldest_spare()
+            if oldest is None:
+                return False
+            oldest.abort()
+        self.connections.add(connection)
+        self.recount(connection)
+        return True
+
+    def recount(self, connection: OpenConnection) -> None:
+        """Note whether a connection is spare, when its caller has become another."""
+        if self._is_spare(connection):
+            self._spare[connection] = None
+
+    def _is_spare(self, connection: OpenConnection) -> bool:
+        """Return whether a machine's first connection is worth more: no machine is kept out by another."""
+        allowance = connection.allowance
+        return allowance is self.service.board.unknown_callers or allowance.connections > 1
+
+    def _oldest_spare(self) -> OpenConnection | None:
+        while self._spare:
+            oldest = next(iter(self._spare))
+            del self._spare[oldest]
+            if oldest in self.connections and self._is_spare(oldest):
+                return oldest
+        return None
 
     def forget(self, connection: OpenConnection) -> None:
         """Strike a connection that has ended from the list."""
         self.connections.discard(connection)
+        self._spare.pop(connection, None)
         if not self.connections:
             self._empty.set()
 

@@ -58,6 +58,7 @@ class Listeners:
         except Conflict:
             self.close()
             raise
+        self._count()
 
     async def follow(self) -> None:
         """Open and close machines' own sockets as the board has it; what fails is tried again next time."""
@@ -71,6 +72,7 @@ class Listeners:
                     self._warn(port, error)
                 else:
                     self._failed.discard(port)
+            self._count()
 
     async def open_listener(self, machine: MachineId, port: int, *, name: str) -> str:
         """Open a socket for one machine wherever its fleet file has it, 0 for any port; returns the URL."""
@@ -89,6 +91,10 @@ class Listeners:
             server.close()
         self._shared.clear()
         self._own.clear()
+        self._count()
+
+    def _count(self) -> None:
+        self._connections.listening = len(self._shared) + len(self._own)
 
     def _missing(self) -> list[int]:
         if not self._open:

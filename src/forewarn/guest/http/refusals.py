@@ -1,0 +1,50 @@
+"""Connections that a limit has refused: counted each, logged once when it begins and once when it is over."""
+
+import asyncio
+import logging
+from enum import StrEnum
+
+log = logging.getLogger(__name__)
+
+# So long without a refusal, and the limit no longer bites.
+CALM_SECONDS = 60.0
+
+
+class Limit(StrEnum):
+    """What there was too much of."""
+
+    WHOLE = "whole"  # connections of all callers together
+    ADDRESS = "address"  # connections of one caller
+    DESCRIPTORS = "descriptors"  # open files of the process
+
+
+class Refusals:
+    """What the limits of one port have refused. Lives on that port's loop; any thread may read the counts."""
+
+    def __init__(self, plane: str, *, calm: float = CALM_SECONDS) -> None:
+        self.plane = plane
+        self.counts = dict.fromkeys(Limit, 0)
+        self._calm = calm
+        self._last: dict[Limit, float] = {}  # when each limit that bites has last refused
+        self._before: dict[Limit, int] = {}
+
+    def note(self, limit: Limit, why: str) -> None:
+        """Count a refusal; the first after a calm time is logged."""
+        loop = asyncio.get_running_loop()
+        if limit not in self._last:
+            log.warning("%s connections are refused: %s", self.plane, why)
+            self._before[limit] = self.counts[limit]
+            loop.call_later(self._calm, self._look, limit)
+        self.counts[limit] += 1
+        self._last[limit] = loop.time()
+
+    def _look(self, limit: Limit) -> None:
+        """Log that a limit no longer bites, or look again when that may be so."""
+        loop = asyncio.get_running_loop()
+        left = self._last[limit] + self._calm - loop.time()
+        if left > 0:
+            loop.call_later(left, self._look, limit)
+            return
+        del self._last[limit]
+        refused = self.counts[limit] - self._before.pop(limit)
+        log.info("%s connections are no longer refused (limit %s): %d were", self.plane, limit, refused)
