@@ -47,6 +47,8 @@ class GuestSettings:
     instance: Literal["full", "name", "off"] = "full"
     lenient_header_on_post: bool = False
     names: tuple[str, ...] = ()  # names that a Host header may carry
+    connections: int = 0  # of all guests together; 0: as many as file descriptors allow
+    connections_per_address: int = 64  # of one machine, and of all unknown callers together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,8 @@ class OperatorSettings:
     names: tuple[str, ...] = ()
     certificate: str | None = None  # files, in PEM; both or neither
     key: str | None = None
+    connections: int = 512  # of all callers together
+    connections_per_address: int = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from forewarn.core.words import EventType
+from forewarn.guest.http.refusals import Limit
+from forewarn.guest.settings import EndpointSettings
 from tests.integration.guest_face import (
     EVENTS,
     Client,
@@ -432,6 +434,90 @@ def test_a_machine_that_floods_is_not_even_told() -> None:
         assert clients[0].get().status == 200
         for client in clients:
             client.socket.close()
+
+
+A, B, C = "127.0.0.2", "127.0.0.3", "127.0.0.4"
+
+
+def crowd(face: Face, *sources: str) -> list[Client]:
+    clients = [face.connect(source) for source in sources]
+    face.connections(len(clients))
+    return clients
+
+
+def with_room(connections: int) -> EndpointSettings:
+    return with_limits(all_connections=connections + 1)  # and one socket that listens
+
+
+MACHINES = tuple(machine(f"web-{number}", address=address) for number, address in enumerate((A, B, C)))
+
+
+def refused(face: Face) -> dict[Limit, int]:
+    return face.server.refusals.counts
+
+
+def test_where_there_is_no_room_a_machine_takes_the_place_of_others_spare_connections() -> None:
+    with serving(*MACHINES, settings=with_room(4)) as face:
+        first, oldest, older, young = crowd(face, A, A, A, A)
+        with face.connect(B) as client:
+            assert client.get().status == 200
+        assert oldest.is_closed()
+        face.connections(3)
+        assert [each.get().status for each in (first, older, young)] == [200] * 3
+        for each in (first, oldest, older, young):
+            each.socket.close()
+        assert refused(face) == {Limit.WHOLE: 1, Limit.ADDRESS: 0, Limit.DESCRIPTORS: 0}
+
+
+def test_strangers_connections_are_all_spare() -> None:
+    with serving(*MACHINES, settings=with_room(2)) as face:
+        strangers = crowd(face, "127.0.0.98", "127.0.0.99")
+        with face.connect(A) as one, face.connect(B) as two:
+            assert [one.get().status, two.get().status] == [200, 200]
+            assert all(stranger.is_closed() for stranger in strangers)
+            with face.connect("127.0.0.99") as stranger:
+                assert stranger.is_closed()
+        for each in strangers:
+            each.socket.close()
+
+
+def test_no_machine_takes_another_ones_only_connection() -> None:
+    with serving(*MACHINES, settings=with_room(2)) as face:
+        clients = crowd(face, A, B)
+        for source in (C, A):
+            with face.connect(source) as one_more:
+                assert one_more.is_closed()
+        assert [client.get().status for client in clients] == [200, 200]
+        for each in clients:
+            each.socket.close()
+        assert refused(face)[Limit.WHOLE] == 2
+
+
+def test_what_was_a_machines_second_connection_and_is_now_its_only_one_stays() -> None:
+    with serving(*MACHINES, settings=with_room(2)) as face:
+        first, second = crowd(face, A, A)
+        first.socket.close()
+        face.connections(1)
+        with face.connect(B) as client:
+            assert client.get().status == 200
+            with face.connect(C) as one_more:
+                assert one_more.is_closed()
+        assert second.get().status == 200
+        second.socket.close()
+
+
+def test_a_fleet_that_has_more_machines_than_there_is_room_for_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with serving(*MACHINES[:2], settings=with_room(2)) as face:
+        face.do(face.server.check_room)
+        assert "room" not in caplog.text
+        face.apply(machines=(MACHINES[2],))
+        face.apply(machines=(MACHINES[2],))
+    assert [record.getMessage() for record in caplog.records if "the fleet has 3" in record.getMessage()] == [
+        "there is room for the connections of 2 machines, and the fleet has 3: raise the limit on file "
+        "descriptors (ulimit -n; LimitNOFILE= of a unit) or [guest] connections"
+    ]
 
 
 def test_unknown_callers_share_one_number_of_connections_and_take_none_from_machines() -> None:

@@ -25,9 +25,14 @@ class Meter:
     """Writes metrics from a registry of its own, so that nothing else in the process shows up."""
 
     def __init__(
-        self, guest_counters: Callable[[], Mapping[str, float]], *, writable: Callable[[], bool]
+        self,
+        guest_counters: Callable[[], Mapping[str, float]],
+        *,
+        refused: Callable[[], Mapping[tuple[str, str], int]] = dict,
+        writable: Callable[[], bool],
     ) -> None:
         self._guest_counters = guest_counters
+        self._refused = refused
         self._writable = writable
         self._counted: Counted | None = None
         self._registry = CollectorRegistry()
@@ -66,6 +71,11 @@ class Meter:
         for name, value in self._guest_counters().items():
             said = f"Guest endpoint: {name.replace('_', ' ')}."
             yield CounterMetricFamily(f"forewarn_guest_{name}", said, value=value)
+        said = "Connections that a limit has refused."
+        refused = CounterMetricFamily("forewarn_connections_refused", said, labels=["plane", "limit"])
+        for labels, value in self._refused().items():
+            refused.add_metric(labels, value)
+        yield refused
 
 
 def _of_webhooks(views: Sequence[WebhookView]) -> Iterator[Metric]:

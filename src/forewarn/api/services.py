@@ -102,6 +102,7 @@ class ApiParts:
     timekeeper: TurnedTime
     probes: Probes
     guest_counters: Callable[[], Mapping[str, float]] = dict  # for the metrics, by name
+    refused: Callable[[], Mapping[tuple[str, str], int]] = dict  # connections, by port and limit
 
 
 class Services(CallerUseCases):
@@ -114,6 +115,7 @@ class Services(CallerUseCases):
         self.pushing = parts.pushing
         self.probes = parts.probes
         self.guest_counters = parts.guest_counters
+        self.refused = parts.refused
         self.clock: ClockReading = parts.timekeeper
 
     def scoped(self, scope: Scope) -> "Services":

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from forewarn import config
 from forewarn.config import Settings
 from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.guest.http.listeners import Listen
-from forewarn.server import addresses, welcome
+from forewarn.guest.http.refusals import Limit, Refusals
+from forewarn.server import addresses, descriptors, welcome
+from forewarn.server.descriptors import Shares
 from forewarn.server.fleet_file import apply_file
 from forewarn.server.threads.operator_server import OperatorServer
 from forewarn.server.tls import Tls, tls_of
@@ -36,6 +38,8 @@ LOOK_AT_LOCK_EVERY = 2.0
 # For what guests have sent when the server is told to stop, or send in that moment.
 DRAIN_SECONDS = 0.5
 
+LOOK_AT_DESCRIPTORS_EVERY = 1.0
+
 IN_THE_CLEAR = (
     "Warning: operators' tokens come over the network in the clear, and whoever listens can use them.\n"
     "  Set [operator] certificate and key, or listen on loopback behind something that speaks TLS."
@@ -49,13 +53,15 @@ def serve(options: Mapping[str, Any]) -> None:
     for unknown in config.unknown_names(os.environ):
         log.warning("%s", unknown)
     places = _places(settings)  # read first: a slip there must not leave a changed store behind
+    shares = descriptors.share(descriptors.raise_limit(), settings)
+    settings = replace(settings, guest=replace(settings.guest, connections=shares.guests))
     with lock.hold(settings.database) as held:
         opened = open_service(settings)
         try:
             if settings.fleet is not None:
                 apply_file(opened.fleet, settings.fleet, say=say)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(_serve(opened, places, held))
+                runner.run(_serve(opened, places, held, shares))
         finally:
             opened.store.close()
 
@@ -88,6 +94,8 @@ def _log_to_stderr() -> None:
     logging.basicConfig(level=logging.INFO, format=form, stream=sys.stderr)
     for chatty in ("alembic", "uvicorn"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    # It warns of each request that cannot be read, and strangers could fill the log with them.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,23 +115,27 @@ def _places(settings: Settings) -> _Places:
     )
 
 
-async def _serve(opened: OpenedService, places: _Places, held: Lock) -> None:
+async def _serve(opened: OpenedService, places: _Places, held: Lock, shares: Shares) -> None:
     bound = addresses.bound(*places.operators)
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     parts = wire(opened)
     await parts.guest.start(places.guests)
+    parts.guest.check_room()
     parts.worker.start()
     parts.pusher.start()
-    operator = OperatorServer(parts.app, bound, tls=places.tls)
+    operator = OperatorServer(
+        parts.app, bound, caps=shares.operators, refusals=parts.operator_refusals, tls=places.tls
+    )
     await asyncio.to_thread(operator.start)
     scheme = "https" if places.tls else "http"
-    _greet(opened, parts, operators=f"{scheme}://{addresses.shown(*bound.getsockname()[:2])}")
+    _greet(opened, parts, shares, operators=f"{scheme}://{addresses.shown(*bound.getsockname()[:2])}")
     if places.tls is None and not addresses.is_loopback(places.operators[0]):
         say(IN_THE_CLEAR)
     _look_for_garbage()
     losing = asyncio.create_task(_watch(held, stopping))
+    watching = asyncio.create_task(_watch_descriptors(parts.guest.refusals))
     await stopping.wait()
     say("Stopping …")
     parts.health.leaving = True
@@ -136,6 +148,7 @@ async def _serve(opened: OpenedService, places: _Places, held: Lock) -> None:
     if losing.done():
         losing.result()
     losing.cancel()
+    watching.cancel()
 
 
 def _look_for_garbage() -> None:
@@ -157,7 +170,15 @@ async def _watch(held: Lock, stopping: asyncio.Event) -> None:
             raise
 
 
-def _greet(opened: OpenedService, parts: Parts, *, operators: str) -> None:
+async def _watch_descriptors(refusals: Refusals) -> None:
+    """Look whether descriptors have run out: the loop then ends guests' connections without a word."""
+    while True:
+        await asyncio.sleep(LOOK_AT_DESCRIPTORS_EVERY)
+        if descriptors.run_out():
+            refusals.note(Limit.DESCRIPTORS, "the process has no file descriptor left (ulimit -n)")
+
+
+def _greet(opened: OpenedService, parts: Parts, shares: Shares, *, operators: str) -> None:
     # From the board: a query for the whole fleet would keep guests waiting.
     players = [member.machine for _, member in sorted(parts.board.ports.items())]
     guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
@@ -165,6 +186,7 @@ def _greet(opened: OpenedService, parts: Parts, *, operators: str) -> None:
     about = f"{len(parts.board)} machines (database {database}, clock {opened.clock.kind})"
     for line in welcome.addresses(guests=guests, operators=operators, players=players, about=about):
         say(line)
+    say(welcome.room(machines=parts.guest.room, operators=shares.operators.whole, of=shares.descriptors))
     hints = welcome.things_to_try(
         players, command=sys.argv[0], operators=operators, clock=opened.clock.kind, empty=not parts.board
     )

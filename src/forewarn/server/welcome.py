@@ -23,6 +23,13 @@ def addresses(*, guests: Sequence[str], operators: str, players: Sequence[Machin
     ]
 
 
+def room(*, machines: int, operators: int, of: int) -> str:
+    """Write how much can be connected at once."""
+    return (
+        f"  room       for {machines} machines and {operators} operators at once, with {of} file descriptors"
+    )
+
+
 def things_to_try(
     players: Sequence[Machine], *, command: str, operators: str, clock: str, empty: bool
 ) -> list[str]:

@@ -32,9 +32,10 @@ from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.use_case import Context
 from forewarn.drivers.registry import Drivers
 from forewarn.guest.board.board import Board
+from forewarn.guest.http.refusals import Refusals
 from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.guest.server import GuestServer
-from forewarn.guest.settings import EndpointSettings
+from forewarn.guest.settings import EndpointSettings, Limits
 from forewarn.server.health import Health
 from forewarn.server.push.lookup import PublicOnly
 from forewarn.server.push.pusher import Pusher
@@ -72,6 +73,10 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
         instance=InstanceMetadata(settings.guest.instance),
         lenient_header_on_post=settings.guest.lenient_header_on_post,
         names=tuple(name.lower() for name in settings.guest.names),
+        limits=Limits(
+            connections=settings.guest.connections_per_address,
+            all_connections=settings.guest.connections or Limits().all_connections,
+        ),
     )
 
 
@@ -122,6 +127,7 @@ class Parts:
     health: Health
     recent: RecentRecords
     pusher: Pusher
+    operator_refusals: Refusals
 
 
 def wire(opened: OpenedService) -> Parts:
@@ -179,6 +185,7 @@ def wire(opened: OpenedService) -> Parts:
         ),
         rehearsals=rehearsals,
     )
+    operator_refusals = Refusals("operator")
     fleet = FleetUseCases.made(shared, new_secret=new_secret)
     health = Health(worker)
     pusher = _pusher(shared, jobs, lineage=lineage)
@@ -193,6 +200,11 @@ def wire(opened: OpenedService) -> Parts:
             ),
             probes=health,
             guest_counters=guest.counters,
+            refused=lambda: {
+                (each.plane, limit): count
+                for each in (guest.refusals, operator_refusals)
+                for limit, count in each.counts.items()
+            },
         ),
         EVERYTHING,
     )
@@ -205,6 +217,7 @@ def wire(opened: OpenedService) -> Parts:
         health=health,
         recent=recent,
         pusher=pusher,
+        operator_refusals=operator_refusals,
     )
 
 

@@ -48,6 +48,5 @@ async def metrics(service: Service) -> Response:
     except Unavailable:
         # The rest must be seen all the same, and that this is missing.
         counted = None
-    return Response(
-        Meter(service.guest_counters, writable=service.probes.writable).text(counted), media_type=CONTENT_TYPE
-    )
+    meter = Meter(service.guest_counters, refused=service.refused, writable=service.probes.writable)
+    return Response(meter.text(counted), media_type=CONTENT_TYPE)

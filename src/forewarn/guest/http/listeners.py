@@ -82,6 +82,7 @@ class Listeners:
                 await _serve(bound, lambda: Connection(self._connections, members, key=machine))
             )
             port = bound.getsockname()[1]
+        self._count()
         return f"http://{LOOPBACK}:{port}"
 
     def close(self) -> None:

@@ -1,0 +1,144 @@
+"""One connection of the operator API: uvicorn's, with limits on what a stranger may hold of it."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import JSONResponse
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_BYTES = 64 * 1024
+HEADERS = 100
+# The parser knows versions before and after these too, which are framed otherwise.
+READABLE = ("1.0", "1.1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a caller may take, in real seconds."""
+
+    handshake: float = 10.0
+    head: float = 10.0  # request line and headers, from the first moment of a connection or byte of a request
+    body: float = 60.0  # a fleet of 64 MiB needs a megabyte a second
+    reading: float = 60.0  # for a client to read on, when it is sent more than the system takes
+
+
+class OperatorConnection(HttpToolsProtocol):
+    """Ends when a request comes too slowly or is too large, or when an answer is not read."""
+
+    def __init__(self, *, ended: Callable[[], None], patience: Patience, **uvicorn: Any) -> None:
+        super().__init__(**uvicorn)
+        self._ended = ended
+        self._patience = patience
+        self._arriving: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+        self._head_done = False
+        self._refusal = (400, "BadRequest", "the request is not HTTP/1.1")
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def abort(self) -> None:
+        """Close now."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    # What the transport calls
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request, not for long."""
+        super().connection_made(transport)
+        self._expect_within(self._patience.head)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget everything."""
+        self._arrived()
+        self.resume_writing()
+        if self.transport is not None:
+            super().connection_lost(exc)
+        self._ended()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read on, not for ever."""
+        super().pause_writing()
+        if self._stalled is None:
+            self._stalled = self.loop.call_later(self._patience.reading, self.abort)
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+        if self.flow is not None:
+            super().resume_writing()
+
+    # What the parser calls; an exception here refuses the request
+
+    def on_message_begin(self) -> None:
+        """Start a request, which has to arrive in time."""
+        super().on_message_begin()
+        self._head_bytes = 0
+        self._head_done = False
+        if self._arriving is None:
+            self._expect_within(self._patience.head)
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the request target."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; a trailer is not kept."""
+        self._count(len(name) + len(value) + len(": \r\n"))
+        if self._head_done:
+            return
+        if len(self.headers) >= HEADERS:
+            self._refuse_head()
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer; the body may take longer."""
+        self._arrived()
+        self._head_done = True
+        if self.parser.get_http_version() not in READABLE:
+            raise ValueError(self._refusal)
+        self._expect_within(self._patience.body)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Wait no longer: the request is whole."""
+        self._arrived()
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what cannot be read, in the form of every error of the API, and close."""
+        status, code, message = self._refusal
+        answer = JSONResponse({"error": {"code": code, "message": message}}, status)
+        head = [b"HTTP/1.1 %d %s" % (status, REASONS[status])]
+        head += [name + b": " + value for name, value in (*answer.raw_headers, (b"connection", b"close"))]
+        self.transport.write(b"\r\n".join((*head, b"", answer.body)))
+        self.transport.close()
+
+    def _count(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > HEAD_BYTES:
+            self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        self._refusal = (431, "TooLarge", "the request line and headers are too large")
+        raise ValueError(self._refusal)
+
+    def _expect_within(self, seconds: float) -> None:
+        self._arriving = self.loop.call_later(seconds, self.abort)
+
+    def _arrived(self) -> None:
+        if self._arriving is not None:
+            self._arriving.cancel()
+            self._arriving = None
+
+
+REASONS = {400: b"Bad Request", 431: b"Request Header Fields Too Large"}

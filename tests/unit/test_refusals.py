@@ -1,0 +1,34 @@
+"""Connections that a limit has refused: counted each, logged once."""
+
+import asyncio
+import logging
+
+import pytest
+
+from forewarn.guest.http.refusals import Limit, Refusals
+
+
+def logged(caplog: pytest.LogCaptureFixture, *, calm: float, times: int) -> list[str]:
+    async def refuse() -> Refusals:
+        refusals = Refusals("guest", calm=calm)
+        for _ in range(times):
+            refusals.note(Limit.WHOLE, "there are 2")
+        for _ in range(3):  # timers that are due have their turn
+            await asyncio.sleep(0)
+        return refusals
+
+    with caplog.at_level(logging.INFO):
+        refusals = asyncio.run(refuse())
+    assert refusals.counts == {Limit.WHOLE: times, Limit.ADDRESS: 0, Limit.DESCRIPTORS: 0}
+    return [record.getMessage() for record in caplog.records if record.name.endswith("refusals")]
+
+
+def test_a_limit_that_bites_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    assert logged(caplog, calm=60, times=1000) == ["guest connections are refused: there are 2"]
+
+
+def test_that_it_bites_no_longer_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
+    assert logged(caplog, calm=0, times=3) == [
+        "guest connections are refused: there are 2",
+        "guest connections are no longer refused (limit whole): 3 were",
+    ]
