@@ -17,7 +17,7 @@ from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import Handler
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Document, Event
-from forewarn.sdk.errors import GuestError
+from forewarn.sdk.guest_errors import GuestError
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 MACHINE = "web-0"

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from forewarn.sdk.blocking_client import GuestClient as GuestClient
     from forewarn.sdk.documents import Document as Document
     from forewarn.sdk.documents import Event as Event
-    from forewarn.sdk.errors import Closed as Closed
-    from forewarn.sdk.errors import GuestError as GuestError
-    from forewarn.sdk.errors import NoEndpoint as NoEndpoint
-    from forewarn.sdk.errors import Refused as Refused
-    from forewarn.sdk.errors import Unavailable as Unavailable
-    from forewarn.sdk.errors import Unreadable as Unreadable
+    from forewarn.sdk.guest_errors import Closed as Closed
+    from forewarn.sdk.guest_errors import GuestError as GuestError
+    from forewarn.sdk.guest_errors import NoEndpoint as NoEndpoint
+    from forewarn.sdk.guest_errors import Refused as Refused
+    from forewarn.sdk.guest_errors import Unavailable as Unavailable
+    from forewarn.sdk.guest_errors import Unreadable as Unreadable
     from forewarn.sdk.instances import Instance as Instance
 
 _HOMES = {
@@ -26,12 +26,12 @@ _HOMES = {
     "GuestClient": "forewarn.sdk.blocking_client",
     "Document": "forewarn.sdk.documents",
     "Event": "forewarn.sdk.documents",
-    "Closed": "forewarn.sdk.errors",
-    "GuestError": "forewarn.sdk.errors",
-    "NoEndpoint": "forewarn.sdk.errors",
-    "Refused": "forewarn.sdk.errors",
-    "Unavailable": "forewarn.sdk.errors",
-    "Unreadable": "forewarn.sdk.errors",
+    "Closed": "forewarn.sdk.guest_errors",
+    "GuestError": "forewarn.sdk.guest_errors",
+    "NoEndpoint": "forewarn.sdk.guest_errors",
+    "Refused": "forewarn.sdk.guest_errors",
+    "Unavailable": "forewarn.sdk.guest_errors",
+    "Unreadable": "forewarn.sdk.guest_errors",
     "Instance": "forewarn.sdk.instances",
 }
 

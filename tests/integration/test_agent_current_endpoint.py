@@ -8,7 +8,7 @@ import pytest
 from forewarn.agent.care import current_endpoint
 from forewarn.agent.care.current_endpoint import CurrentEndpoint
 from forewarn.sdk.documents import Document
-from forewarn.sdk.errors import Refused
+from forewarn.sdk.guest_errors import Refused
 from tests.process import PATIENCE
 from tests.scripted import answer, scripted
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import forewarn
-from forewarn.sdk.platform import posix, windows
+from forewarn.sdk.platform import posix, win32
 
 SOURCE = Path(forewarn.__file__).parent
 # What runs inside a machine; the rest of the command, and the server, are for Linux.
@@ -52,7 +52,7 @@ USED = {
 
 @pytest.mark.parametrize("name", sorted(USED))
 def test_both_systems_have_the_same(name: str) -> None:
-    one, other = getattr(posix, name), getattr(windows, name)
+    one, other = getattr(posix, name), getattr(win32, name)
     if callable(one):
         assert inspect.signature(one) == inspect.signature(other)
         assert inspect.iscoroutinefunction(one) == inspect.iscoroutinefunction(other)
@@ -91,7 +91,7 @@ for owner in (os, signal, socket):
             delattr(owner, name)
 sys.platform = "win32"
 load()
-assert "forewarn.sdk.platform.windows" in sys.modules
+assert "forewarn.sdk.platform.win32" in sys.modules
 assert "forewarn.sdk.platform.posix" not in sys.modules
 ran = run()
 print(ran.output)

@@ -20,7 +20,7 @@ from forewarn.agent.setup.event_filter import EventFilter
 from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.words import EventType, Source
 from forewarn.sdk.documents import Event
-from forewarn.sdk.errors import Closed, GuestError, Refused, Unavailable
+from forewarn.sdk.guest_errors import Closed, GuestError, Refused, Unavailable
 from tests.agents import NOW, AgentHarness, Doing, event, settled, started
 
 PREPARE, RECOVER = Side.PREPARE, Side.RECOVER

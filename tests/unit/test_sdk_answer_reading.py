@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from forewarn.sdk import answer_reading
 from forewarn.sdk.answer_reading import NewDocument, Unchanged, backoff, patience, read_poll
 from forewarn.sdk.documents import Document, Event
-from forewarn.sdk.errors import GuestError, Refused, Unavailable, Unreadable
+from forewarn.sdk.guest_errors import GuestError, Refused, Unavailable, Unreadable
 from forewarn.sdk.server_time import ServerTime, read_date
 from forewarn.sdk.transport.messages import HttpAnswer
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Document, Event, parse_document, parse_moment
-from forewarn.sdk.errors import Unreadable
+from forewarn.sdk.guest_errors import Unreadable
 from tests.unit.documents import GOLDEN
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from forewarn.sdk.discovery import Discovery, discover
 from forewarn.sdk.documents import Document
-from forewarn.sdk.errors import GuestError, Refused, Unavailable
 from forewarn.sdk.guest_calls import Call, DocumentWatch, GuestCalls
+from forewarn.sdk.guest_errors import GuestError, Refused, Unavailable
 from forewarn.sdk.leases import Lease, LeaseSource
 from forewarn.sdk.surroundings import Surroundings
 from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.sdk.errors import Closed
+from forewarn.sdk.guest_errors import Closed
 from forewarn.sdk.transport.connection_reuse import (
     KEPT_SECONDS,
     Connect,

@@ -24,7 +24,7 @@ from forewarn.agent.setup.summary import problems
 from forewarn.clock import SystemClock
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.sdk.answer_reading import backoff
-from forewarn.sdk.errors import GuestError
+from forewarn.sdk.guest_errors import GuestError
 from forewarn.sdk.instances import Instance
 from forewarn.sdk.platform import system
 

@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from forewarn.core.errors import Invalid
-from forewarn.sdk.errors import NoEndpoint
+from forewarn.sdk.guest_errors import NoEndpoint
 from forewarn.sdk.transport.endpoint_urls import base_url
 from forewarn.wire import fields
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from forewarn.sdk.documents import NEWEST_VERSION, Document, glimpse, parse_document
-from forewarn.sdk.errors import GuestError, Refused, Unavailable
+from forewarn.sdk.guest_errors import GuestError, Refused, Unavailable
 from forewarn.sdk.transport.messages import HttpAnswer
 
 # The first request of a group may take two minutes, and so may the first after a day of silence.

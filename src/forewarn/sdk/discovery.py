@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from forewarn.sdk.answer_reading import backoff
-from forewarn.sdk.errors import GuestError, NoEndpoint, Unavailable
 from forewarn.sdk.guest_calls import Call, GuestCalls
+from forewarn.sdk.guest_errors import GuestError, NoEndpoint, Unavailable
 from forewarn.sdk.leases import LeaseSource, current
 from forewarn.sdk.surroundings import Surroundings
 from forewarn.sdk.transport.endpoint_urls import base_url

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from forewarn.core.words import EventStatus, EventType, Source
-from forewarn.sdk.errors import Unreadable
+from forewarn.sdk.guest_errors import Unreadable
 from forewarn.wire.text import on_one_line
 
 NEWEST_VERSION = "2020-07-01"

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from forewarn.sdk.answer_reading import ANSWER_SECONDS, NewDocument, backoff, check, patience, read_poll
 from forewarn.sdk.documents import NEWEST_VERSION, Document
-from forewarn.sdk.errors import Unavailable
+from forewarn.sdk.guest_errors import Unavailable
 from forewarn.sdk.instances import Instance, parse_instance
 from forewarn.sdk.server_time import ServerTime
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH

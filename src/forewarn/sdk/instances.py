@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from forewarn.sdk.documents import glimpse
-from forewarn.sdk.errors import Unreadable
+from forewarn.sdk.guest_errors import Unreadable
 
 
 def _named(azure: str) -> str:

@@ -17,7 +17,7 @@ from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.setup.agent_config import Config
 from forewarn.clock import monotonic
 from forewarn.sdk.documents import Event
-from forewarn.sdk.errors import GuestError
+from forewarn.sdk.guest_errors import GuestError
 
 # For the agent alone: a program that notified systemd would do so in the agent's name.
 _OWN = frozenset(

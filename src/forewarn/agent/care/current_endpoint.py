@@ -8,7 +8,7 @@ from forewarn.clock import monotonic
 from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.async_client import AsyncGuestClient
 from forewarn.sdk.documents import Document, Event
-from forewarn.sdk.errors import GuestError, Unavailable
+from forewarn.sdk.guest_errors import GuestError, Unavailable
 from forewarn.sdk.instances import Instance
 
 # One that has been silent so long is abandoned for another, of several or as discovery finds by now.

@@ -19,7 +19,7 @@ from forewarn.agent.journal.tracked_events import TrackedEvent
 from forewarn.agent.setup.event_filter import Later, Now, Skip
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
 from forewarn.core.words import EventStatus
-from forewarn.sdk.errors import Closed, GuestError, Unavailable
+from forewarn.sdk.guest_errors import Closed, GuestError, Unavailable
 
 # Before an approval that could not be delivered is sent again, beyond what the client does by itself.
 APPROVE_AGAIN_SECONDS = 5.0

@@ -14,7 +14,7 @@ from forewarn.agent.journal.entries import Changed, Left, TakenUp, key
 from forewarn.agent.setup.agent_config import Config
 from forewarn.core.words import EventType
 from forewarn.sdk.documents import Document, Event
-from forewarn.sdk.errors import GuestError, Unavailable
+from forewarn.sdk.guest_errors import GuestError, Unavailable
 
 
 class WatchedEndpoint(EventEndpoint, Protocol):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from forewarn.agent.facts import as_wire, from_wire
 from forewarn.agent.handling import Side
 from forewarn.sdk.documents import Event
-from forewarn.sdk.errors import Unreadable
+from forewarn.sdk.guest_errors import Unreadable
 
 
 class Ending(StrEnum):

@@ -143,8 +143,8 @@ def wait(
 def connected(session: Session, endpoint: str | None) -> "Iterator[GuestClient]":
     """Reach the endpoint; what the SDK raises becomes what a command exits with."""
     from forewarn.sdk.blocking_client import GuestClient
-    from forewarn.sdk.errors import GuestError, NoEndpoint
-    from forewarn.sdk.errors import Refused as Permanent
+    from forewarn.sdk.guest_errors import GuestError, NoEndpoint
+    from forewarn.sdk.guest_errors import Refused as Permanent
 
     try:
         url = checked(session, endpoint)
@@ -166,7 +166,7 @@ def checked(session: Session, endpoint: str | None) -> str | None:
     """Return the URL that was typed, if one was; what is none is wrong usage."""
     if session.server or session.project:
         raise RequestRefused(ELSEWHERE)
-    from forewarn.sdk.errors import NoEndpoint
+    from forewarn.sdk.guest_errors import NoEndpoint
     from forewarn.sdk.transport.endpoint_urls import base_url
 
     try:

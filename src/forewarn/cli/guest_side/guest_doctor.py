@@ -13,7 +13,7 @@ from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.connected_processes import ConnectedProcess, ConnectedProcesses, connected_processes
 from forewarn.sdk.discovery import Finding
 from forewarn.sdk.documents import Document
-from forewarn.sdk.errors import GuestError, NoEndpoint
+from forewarn.sdk.guest_errors import GuestError, NoEndpoint
 from forewarn.sdk.instances import Instance
 from forewarn.sdk.surroundings import surroundings
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from forewarn.sdk.blocking_client import GuestClient
     from forewarn.sdk.documents import Document, Event
-    from forewarn.sdk.errors import Unavailable
+    from forewarn.sdk.guest_errors import Unavailable
 
 NOTHING = "No events: nothing is going to happen to this machine's group."
 NOTHING_THEN = "There were no events then; what comes now is not known."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.cli import terminal
 from forewarn.sdk.blocking_client import GuestClient
-from forewarn.sdk.errors import GuestError, NoEndpoint, Refused, Unavailable
+from forewarn.sdk.guest_errors import GuestError, NoEndpoint, Refused, Unavailable
 
 if TYPE_CHECKING:
     from forewarn.sdk.documents import Document

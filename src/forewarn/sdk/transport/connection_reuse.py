@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 import h11
 
-from forewarn.sdk.errors import Closed
+from forewarn.sdk.guest_errors import Closed
 from forewarn.sdk.transport import endpoint_urls
 from forewarn.sdk.transport.exchange import Exchange
 from forewarn.sdk.transport.messages import GuestRequest, HttpAnswer, NoAnswer, Reply

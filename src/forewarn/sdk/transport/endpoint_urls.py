@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from forewarn.sdk.errors import NoEndpoint
+from forewarn.sdk.guest_errors import NoEndpoint
 
 if TYPE_CHECKING:
     from ssl import SSLContext
