@@ -34,9 +34,10 @@ class Caps:
 class _Place:
     """The place that a connection takes, from before its handshake until it has ended."""
 
-    __slots__ = ("address", "connection", "starting")
+    __slots__ = ("_socket", "address", "connection", "starting")
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, accepted: socket.socket, address: str) -> None:
+        self._socket = accepted
         self.address = address
         self.connection: OperatorConnection | None = None
         self.starting: asyncio.Task[None] | None = None
@@ -48,7 +49,8 @@ class _Place:
     def abort(self) -> None:
         if self.starting is not None:
             self.starting.cancel()
-        if self.connection is not None:
+            self._socket.close()  # the task may not even have begun
+        elif self.connection is not None:
             self.connection.abort()
 
 
@@ -117,7 +119,7 @@ class Acceptor:
         if not self._has_room(address):
             accepted.close()
             return
-        place = _Place(address)
+        place = _Place(accepted, address)
         self._places[place] = None
         self._by_address[address] += 1
         place.starting = self._loop.create_task(self._start(accepted, place))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import JSONResponse
@@ -12,6 +13,11 @@ HEAD_BYTES = 64 * 1024
 HEADERS = 100
 # The parser knows versions before and after these too, which are framed otherwise.
 READABLE = ("1.0", "1.1")
+# A chunked body may come byte by byte, each with five more around it; what is beyond that is padding.
+CHUNK_OVERHEAD = 6
+
+NOT_HTTP = (400, "BadRequest", "the request is not HTTP/1.1")
+TOO_LARGE = (431, "TooLarge", "the request line and headers are too large")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +39,11 @@ class OperatorConnection(HttpToolsProtocol):
         self._patience = patience
         self._arriving: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
+        self._in_request = False  # one has begun and not ended
         self._head_bytes = 0
         self._head_done = False
-        self._refusal = (400, "BadRequest", "the request is not HTTP/1.1")
+        self._padding = 0  # bytes of the request that are not of its body
+        self._refusal = NOT_HTTP
 
     @property
     def is_idle(self) -> bool:
@@ -62,6 +70,15 @@ class OperatorConnection(HttpToolsProtocol):
             super().connection_lost(exc)
         self._ended()
 
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless a request grows without end while a part of it is incomplete."""
+        if self._in_request:
+            self._padding += len(data)
+        super().data_received(data)
+        if self._in_request and self._padding > 2 * HEAD_BYTES and not self.transport.is_closing():
+            self._refusal = TOO_LARGE
+            self.send_400_response("")
+
     def pause_writing(self) -> None:
         """Wait for the client to read on, not for ever."""
         super().pause_writing()
@@ -81,6 +98,8 @@ class OperatorConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Start a request, which has to arrive in time."""
         super().on_message_begin()
+        self._in_request = True
+        self._padding = 0
         self._head_bytes = 0
         self._head_done = False
         if self._arriving is None:
@@ -109,8 +128,14 @@ class OperatorConnection(HttpToolsProtocol):
         self._expect_within(self._patience.body)
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body; a chunk may be one byte, with five around it."""
+        self._padding -= CHUNK_OVERHEAD * len(body)
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         """Wait no longer: the request is whole."""
+        self._in_request = False
         self._arrived()
         super().on_message_complete()
 
@@ -118,7 +143,7 @@ class OperatorConnection(HttpToolsProtocol):
         """Answer what cannot be read, in the form of every error of the API, and close."""
         status, code, message = self._refusal
         answer = JSONResponse({"error": {"code": code, "message": message}}, status)
-        head = [b"HTTP/1.1 %d %s" % (status, REASONS[status])]
+        head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
         head += [name + b": " + value for name, value in (*answer.raw_headers, (b"connection", b"close"))]
         self.transport.write(b"\r\n".join((*head, b"", answer.body)))
         self.transport.close()
@@ -129,7 +154,7 @@ class OperatorConnection(HttpToolsProtocol):
             self._refuse_head()
 
     def _refuse_head(self) -> None:
-        self._refusal = (431, "TooLarge", "the request line and headers are too large")
+        self._refusal = TOO_LARGE
         raise ValueError(self._refusal)
 
     def _expect_within(self, seconds: float) -> None:
@@ -139,6 +164,3 @@ class OperatorConnection(HttpToolsProtocol):
         if self._arriving is not None:
             self._arriving.cancel()
             self._arriving = None
-
-
-REASONS = {400: b"Bad Request", 431: b"Request Header Fields Too Large"}

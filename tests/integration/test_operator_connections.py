@@ -1,0 +1,295 @@
+"""Connections of the operator port: how many, how slow, and how large a request may be."""
+
+import asyncio
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from forewarn.guest.http.refusals import Limit, Refusals
+from forewarn.server import addresses
+from forewarn.server.threads.acceptor import Caps
+from forewarn.server.threads.operator_connection import HEAD_BYTES, HEADERS, Patience
+from forewarn.server.threads.operator_server import OperatorServer
+from forewarn.server.tls import Tls
+from tests.integration.guest_face import Client, request
+from tests.process import until
+
+ROOMY = Caps(whole=100, per_address=100)
+GET = request("GET", "/")
+HALF = GET[:-2]
+CHUNKED = request("POST", "/", "Transfer-Encoding: chunked")
+OTHER = "127.0.0.9"
+
+
+class HoldingApp:
+    """Answers at once, but a request for /held only when it is let go, and /endless for ever."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.let_go = threading.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/held":
+            self.held += 1
+            await asyncio.to_thread(self.let_go.wait)
+        if scope["method"] == "POST":
+            while (await receive()).get("more_body"):
+                pass
+        length = [] if scope["path"] == "/endless" else [(b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 200, "headers": length})
+        while scope["path"] == "/endless":
+            await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class Port:
+    """An operator port with the app behind it."""
+
+    def __init__(self, caps: Caps, patience: Patience, tls: Tls | None) -> None:
+        self.app = HoldingApp()
+        self.refusals = Refusals("operator")
+        self._bound = addresses.bound("127.0.0.1", 0)
+        self.address: tuple[str, int] = self._bound.getsockname()
+        self.server = OperatorServer(
+            self.app, self._bound, caps=caps, refusals=self.refusals, patience=patience, tls=tls
+        )
+
+    def connect(self, source: str | None = None) -> Client:
+        return Client(self.address, source)
+
+    def hold(self) -> Client:
+        """Begin a request that is answered only when the app is let go."""
+        before, client = self.app.held, self.connect()
+        client.send(request("GET", "/held"))
+        until(lambda: self.app.held > before, what="the request to arrive")
+        return client
+
+
+@contextmanager
+def serving(caps: Caps = ROOMY, patience: Patience | None = None, tls: Tls | None = None) -> Iterator[Port]:
+    port = Port(caps, patience or Patience(), tls)
+    port.server.start()
+    try:
+        yield port
+    finally:
+        port.app.let_go.set()
+        port.server.stop()
+
+
+def halves(port: Port, count: int, source: str | None = None) -> list[Client]:
+    """Send the half of a request, several times."""
+    clients = [port.connect(source) for _ in range(count)]
+    for client in clients:
+        client.send(HALF)
+    return clients
+
+
+def close(*clients: Client) -> None:
+    for client in clients:
+        client.socket.close()
+
+
+def status_of(answer_to: Client) -> int:
+    with answer_to as client:
+        return client.request("GET", "/").status
+
+
+# How many.
+
+
+def test_a_request_takes_the_place_of_the_oldest_half_of_its_address() -> None:
+    with serving(Caps(whole=100, per_address=2)) as port:
+        oldest, younger = halves(port, 2)
+        assert status_of(port.connect()) == 200
+        assert oldest.is_closed()
+        younger.send(b"\r\n")
+        assert younger.read().status == 200
+        close(oldest, younger)
+        assert port.refusals.counts[Limit.ADDRESS] == 1
+
+
+def test_an_address_that_has_many_takes_nothing_from_others() -> None:
+    with serving(Caps(whole=3, per_address=2)) as port:
+        other = halves(port, 1, source=OTHER)[0]
+        mine = [halves(port, 1)[0] for _ in range(5)]
+        assert all(client.is_closed() for client in mine[:3])
+        other.send(b"\r\n")
+        assert other.read().status == 200
+        close(other, *mine)
+
+
+def test_where_there_is_no_room_the_oldest_idle_one_of_all_gives_way() -> None:
+    with serving(Caps(whole=2, per_address=100)) as port:
+        halved = halves(port, 2, source=OTHER)
+        assert [status_of(port.connect()) for _ in range(5)] == [200] * 5
+        assert halved[0].is_closed()
+        close(*halved)
+        assert port.refusals.counts[Limit.WHOLE] >= 1
+
+
+def test_what_is_being_answered_gives_way_to_nobody() -> None:
+    with serving(Caps(whole=2, per_address=2)) as port:
+        busy = [port.hold(), port.hold()]
+        with port.connect() as one_more:
+            assert one_more.is_closed()
+        port.app.let_go.set()
+        assert [client.read().status for client in busy] == [200, 200]
+        close(*busy)
+
+
+def test_a_place_is_free_again_when_its_connection_has_ended() -> None:
+    with serving(Caps(whole=1, per_address=1)) as port:
+        for _ in range(10):
+            client = port.hold()
+            port.app.let_go.set()
+            assert client.read().status == 200
+            port.app.let_go.clear()
+            close(client)
+
+
+# How slow.
+
+
+def test_half_a_request_is_closed_in_time() -> None:
+    with serving(patience=Patience(head=0.05)) as port:
+        (half,) = halves(port, 1)
+        assert half.is_closed()
+        close(half)
+        with port.connect() as silent:
+            assert silent.is_closed()
+        with port.connect() as client:
+            assert client.request("GET", "/").status == 200
+            client.send(HALF)
+            assert client.is_closed()
+
+
+def test_half_a_body_is_closed_in_time() -> None:
+    with serving(patience=Patience(body=0.05)) as port, port.connect() as client:
+        client.send(request("POST", "/", "Content-Length: 10") + b"12345")
+        assert client.is_closed()
+
+
+def test_a_request_that_waits_for_its_answer_is_given_time() -> None:
+    with serving(patience=Patience(head=0.05, body=0.05)) as port:
+        client = port.hold()
+        halved = halves(port, 1)[0]
+        assert halved.is_closed()  # so the time is over
+        port.app.let_go.set()
+        assert client.read().status == 200
+        close(client, halved)
+
+
+def test_an_answer_that_nobody_reads_ends() -> None:
+    with serving(Caps(whole=1, per_address=1), Patience(reading=0.05)) as port, port.connect() as client:
+        client.send(request("GET", "/endless"))
+        until(lambda: _is_answered(port), what="the place to be free")
+
+
+def _is_answered(port: Port) -> bool:
+    try:
+        return status_of(port.connect()) == 200
+    except (EOFError, OSError):
+        return False
+
+
+# How large.
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        GET[:-2] + b"X: " + b"x" * 4_000_000,
+        b"GET /" + b"x" * (HEAD_BYTES + 1),
+        GET[:-2] + b"X: y\r\n" * HEADERS + b"\r\n",
+        CHUNKED + b"0\r\n" + b"X: yyyyyyy\r\n" * (HEAD_BYTES // 8),
+        CHUNKED + b"1\r\nx\r\n0\r\nX: " + b"x" * 4_000_000,
+        CHUNKED + b"1;" + b"x" * 4_000_000,
+    ],
+    ids=["headers", "target", "many headers", "trailers", "one trailer", "an extension of a chunk"],
+)
+def test_a_head_that_is_too_large_is_refused_and_closed(data: bytes) -> None:
+    with serving() as port, port.connect() as client:
+        with suppress(ConnectionError):
+            client.send(data)
+        answer = client.read()
+        assert (answer.status, answer.headers["connection"]) == (431, "close")
+        assert b'"TooLarge"' in answer.body
+        assert client.is_closed()
+
+
+def test_a_large_body_and_one_of_many_small_chunks_are_taken() -> None:
+    small = b"".join(b"1\r\nx\r\n" for _ in range(100_000)) + b"0\r\n\r\n"
+    with serving() as port, port.connect() as client:
+        assert client.request("POST", "/", body=b"x" * 20_000_000).status == 200
+        client.send(CHUNKED + small)
+        assert client.read().status == 200
+
+
+@pytest.mark.parametrize("data", [GET.replace(b"HTTP/1.1", b"HTTP/2.0"), b"\x16\x03\x01\x02\r\n\r\n"])
+def test_what_is_not_http_is_refused_and_closed(data: bytes) -> None:
+    with serving() as port, port.connect() as client:
+        client.send(data)
+        answer = client.read()
+        assert (answer.status, answer.headers["connection"]) == (400, "close")
+        assert b'"BadRequest"' in answer.body
+        assert client.is_closed()
+
+
+# TLS.
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Tls:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, which makes certificates, is not installed")
+    made = Tls(certificate=str(tmp_path / "cert.pem"), key=str(tmp_path / "key.pem"))
+    command = ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    more = ["-subj", "/CN=127.0.0.1", "-days", "1", "-keyout", made.key, "-out", made.certificate]
+    subprocess.run([*command, *more], check=True, capture_output=True)
+    return made
+
+
+def answered_over_tls(port: Port) -> bool:
+    url = f"https://127.0.0.1:{port.address[1]}/"
+    return httpx.get(url, verify=False, trust_env=False).status_code == 200
+
+
+def test_a_handshake_that_was_not_made_counts_and_gives_way(tls: Tls) -> None:
+    with serving(Caps(whole=2, per_address=2), tls=tls) as port:
+        silent = [port.connect() for _ in range(2)]
+        assert answered_over_tls(port)
+        assert silent[0].is_closed()
+        close(*silent)
+
+
+def test_a_handshake_that_is_not_made_in_time_is_ended_and_its_place_free(tls: Tls) -> None:
+    with serving(Caps(whole=1, per_address=1), Patience(handshake=0.05), tls=tls) as port:
+        for _ in range(3):
+            with port.connect() as silent:
+                assert silent.is_closed()
+        with port.connect() as rubbish:
+            rubbish.send(GET)
+            with pytest.raises((EOFError, OSError)):
+                rubbish.read()
+        assert port.refusals.counts[Limit.WHOLE] == 0
+        assert answered_over_tls(port)
+
+
+def test_over_tls_a_request_has_to_arrive_in_time_too(tls: Tls) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with (
+        serving(patience=Patience(head=0.05), tls=tls) as port,
+        context.wrap_socket(socket.create_connection(port.address)) as client,
+    ):
+        client.sendall(HALF)
+        assert client.recv(100) == b""
