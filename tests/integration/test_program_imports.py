@@ -1,5 +1,7 @@
 """What a start loads: most of its time goes into that, and people wait for it."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,14 @@ def test_help_loads_no_command_and_nothing_that_it_does_not_show(tmp_path: Path)
     assert not names & {"httpx", "pydantic", "sqlalchemy", "asyncio", "rich.markdown", "rich.traceback"}
     heavy = ("forewarn.core.model", "forewarn.core.policy", "forewarn.wire.answers", "forewarn.cli.nouns")
     assert not [name for name in names if name.startswith(heavy)]
+
+
+def test_help_is_drawn_all_the_same_where_it_needs_what_is_left_out() -> None:
+    needs_more = "help_drawing._UNUSED = {'rich.markdown': 'Another'}"
+    code = f"from forewarn.cli import help_drawing, main\n{needs_more}\nmain.app(['machine', '--help'])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "List machines." in shown.stdout
 
 
 @pytest.mark.parametrize("before", ["no store", "a store"])

@@ -23,7 +23,7 @@ def load() -> None:
     sys.modules.update(absent)
     try:
         import_module("typer.rich_utils")
-    except ImportError:
+    except (ImportError, AttributeError):
         sys.modules.pop("typer.rich_utils", None)
     finally:
         for name in absent:

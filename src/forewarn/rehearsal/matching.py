@@ -7,9 +7,10 @@ from forewarn.core.catalogue import ACTIONS
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.rehearsal.consent import how_to_mark
 from forewarn.core.words import Priority, Source
-from forewarn.rehearsal.scenario import EVENTS, Scenario
+from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.substitution import evicted, hosts_of, machines_on, required_machines, substitute
 from forewarn.rehearsal.target import OperatorApi
+from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer, MachineAnswer, ProjectAnswer
 from forewarn.wire.answers.token_answers import TokenAnswer
 
@@ -105,9 +106,9 @@ async def _machine(api: OperatorApi, name: str, *, role: str, project: str) -> M
 
 def _where_it_polls(machine: MachineAnswer) -> str:
     if machine.port is not None:
-        return f"http://127.0.0.1:{machine.port}{EVENTS}, on the server's machine"
+        return f"http://127.0.0.1:{machine.port}{EVENTS_PATH}, on the server's machine"
     if machine.address is not None:
-        return f"{EVENTS} of the server's guest endpoint, from {machine.address}"
+        return f"{EVENTS_PATH} of the server's guest endpoint, from {machine.address}"
     return "nowhere: the fleet gives it neither an address nor a port"
 
 

@@ -22,10 +22,11 @@ from forewarn.rehearsal.matching import match_machines
 from forewarn.rehearsal.private_service import private_service
 from forewarn.rehearsal.report import RehearsalReport, report
 from forewarn.rehearsal.runner import PATIENCE, ScenarioRunner
-from forewarn.rehearsal.scenario import EVENTS, Scenario
+from forewarn.rehearsal.scenario import Scenario
 from forewarn.rehearsal.scenario_clock import ScenarioClock, until
 from forewarn.rehearsal.substitution import unanswered
 from forewarn.rehearsal.target import MANUAL, OperatorApi, ServerClock, Target
+from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
 from forewarn.server.wiring import new_id
 from forewarn.wire.answers.service_answers import ClockAnswer
 
@@ -117,7 +118,7 @@ async def _in_private(request: RehearsalRequest, observer: Observer) -> Rehearsa
             str(machine.name): await service.open_endpoint(machine.name, port=machine.port or 0)
             for machine in scenario.fleet.machines
         }
-        places = {name: f"{url}{EVENTS}" for name, url in endpoints.items()}
+        places = {name: f"{url}{EVENTS_PATH}" for name, url in endpoints.items()}
         rehearsal.open(
             RehearsalSetup(scenario=scenario, clock=scenario.clock, places=places, endpoints=endpoints)
         )

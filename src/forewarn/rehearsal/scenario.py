@@ -11,8 +11,6 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import Action, Work
 
-# What guests poll.
-EVENTS = "/metadata/scheduledevents"
 # Past any notice but that of degraded hardware, with the work behind it.
 LIMIT = timedelta(hours=2)
 
