@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forewarn.agent.approval import ApprovalDecider, ApprovePolicy, Approver, Decision, No, Wait, Yes
+from forewarn.agent.approval import ApprovalDecider, ApprovePolicy, Approver
+from forewarn.agent.verdict import Later, Now, Skip, Verdict
 from forewarn.core.words import EventStatus, EventType, Source
 from forewarn.sdk.documents import Event
 
@@ -27,54 +28,54 @@ def decide(
     approver: Approver = Approver.SELF,
     machine: str = "web-0",
     ready_for: float = 0.0,
-) -> Decision:
+) -> Verdict:
     return ApprovalDecider(approve=approve, approver=approver, machine=machine).decide(
         event_, ready_for=ready_for
     )
 
 
 def test_an_event_of_this_machine_alone_is_approved() -> None:
-    assert decide(event("WEB-0")) == Yes()
+    assert decide(event("WEB-0")) == Now()
 
 
 def test_never_is_never() -> None:
-    assert isinstance(decide(event(), approve=ApprovePolicy.NEVER), No)
+    assert isinstance(decide(event(), approve=ApprovePolicy.NEVER), Skip)
 
 
 def test_user_events_are_those_that_a_user_has_raised() -> None:
-    assert decide(event(source=Source.USER), approve=ApprovePolicy.USER_EVENTS) == Yes()
-    assert decide(event(), approve=ApprovePolicy.USER_EVENTS) == No("its source is Platform, not User")
-    assert decide(event(source=""), approve=ApprovePolicy.USER_EVENTS) == No(
+    assert decide(event(source=Source.USER), approve=ApprovePolicy.USER_EVENTS) == Now()
+    assert decide(event(), approve=ApprovePolicy.USER_EVENTS) == Skip("its source is Platform, not User")
+    assert decide(event(source=""), approve=ApprovePolicy.USER_EVENTS) == Skip(
         "its source is unknown, not User"
     )
 
 
 def test_a_started_event_needs_no_approval() -> None:
-    assert decide(event(started=True)) == No("it is Started")
+    assert decide(event(started=True)) == Skip("it is Started")
 
 
 def test_self_does_not_speak_for_others() -> None:
-    assert decide(event("web-0", "web-3")) == No("it names 2 machines, not this one alone")
+    assert decide(event("web-0", "web-3")) == Skip("it names 2 machines, not this one alone")
 
 
 def test_any_speaks_at_once() -> None:
-    assert decide(event("web-0", "web-3"), approver=Approver.ANY, machine="web-3") == Yes()
+    assert decide(event("web-0", "web-3"), approver=Approver.ANY, machine="web-3") == Now()
 
 
 @pytest.mark.parametrize(
     ("machine", "ready_for", "decision"),
     [
-        ("a", 0.0, Yes()),
-        ("b", 0.0, Wait(30.0, "a is first")),
-        ("b", 29.0, Wait(1.0, "a is first")),
-        ("b", 30.0, Yes()),
-        ("C", 30.0, Wait(30.0, "a is first")),
-        ("C", 60.0, Yes()),
-        ("d", 90.0, No("it does not name this machine")),
+        ("a", 0.0, Now()),
+        ("b", 0.0, Later(30.0, "a is first")),
+        ("b", 29.0, Later(1.0, "a is first")),
+        ("b", 30.0, Now()),
+        ("C", 30.0, Later(30.0, "a is first")),
+        ("C", 60.0, Now()),
+        ("d", 90.0, Skip("it does not name this machine")),
     ],
 )
 def test_the_first_speaks_and_each_next_after_thirty_seconds(
-    machine: str, ready_for: float, decision: Decision
+    machine: str, ready_for: float, decision: Verdict
 ) -> None:
     said = decide(event("a", "b", "c"), approver=Approver.FIRST, machine=machine, ready_for=ready_for)
     assert said == decision

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
 
+from forewarn.agent.verdict import Later, Now, Skip, Verdict
 from forewarn.core.words import EventStatus, Source
 from forewarn.sdk.documents import Event
 
@@ -28,29 +28,6 @@ class Approver(StrEnum):
     ANY = "any"
 
 
-@dataclass(frozen=True, slots=True)
-class Yes:
-    """Approve it now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Ask again in so many seconds."""
-
-    seconds: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class No:
-    """It is not for this machine to approve it."""
-
-    why: str
-
-
-Decision: TypeAlias = Yes | Wait | No
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalDecider:
     """How a machine approves."""
@@ -59,27 +36,27 @@ class ApprovalDecider:
     approver: Approver
     machine: str
 
-    def decide(self, event: Event, *, ready_for: float) -> Decision:
+    def decide(self, event: Event, *, ready_for: float) -> Verdict:
         """Decide about an event that this machine has been ready for so many seconds."""
         if event.status != EventStatus.SCHEDULED:
-            return No(f"it is {event.status}")
+            return Skip(f"it is {event.status}")
         if self.approve is ApprovePolicy.NEVER:
-            return No("the config says never")
+            return Skip("the config says never")
         if self.approve is ApprovePolicy.USER_EVENTS and event.source != Source.USER:
-            return No(f"its source is {event.source or 'unknown'}, not User")
+            return Skip(f"its source is {event.source or 'unknown'}, not User")
         return self._whose(event.resources, ready_for=ready_for)
 
-    def _whose(self, resources: Sequence[str], *, ready_for: float) -> Decision:
+    def _whose(self, resources: Sequence[str], *, ready_for: float) -> Verdict:
         index = _index(self.machine, resources)
         if index is None:
-            return No("it does not name this machine")
+            return Skip("it does not name this machine")
         match self.approver:
             case Approver.SELF if len(resources) > 1:
-                return No(f"it names {len(resources)} machines, not this one alone")
+                return Skip(f"it names {len(resources)} machines, not this one alone")
             case Approver.FIRST if ready_for < (turn := index * SUCCESSION_SECONDS):
-                return Wait(turn - ready_for, f"{resources[0]} is first")
+                return Later(turn - ready_for, f"{resources[0]} is first")
             case _:
-                return Yes()
+                return Now()
 
 
 def _index(machine: str, resources: Sequence[str]) -> int | None:

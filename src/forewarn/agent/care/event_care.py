@@ -8,7 +8,6 @@ import contextlib
 from collections.abc import Coroutine
 from typing import Any
 
-from forewarn.agent.approval import No, Wait, Yes
 from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext
 from forewarn.agent.care.attempts import GONE, Attempts
 from forewarn.agent.care.launch import resumable
@@ -16,8 +15,8 @@ from forewarn.agent.care.recovery import Recovery
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
 from forewarn.agent.journal.entries import Approved, Ending, Over
 from forewarn.agent.journal.tracked_events import TrackedEvent
-from forewarn.agent.setup.event_filter import Later, Now, Skip
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
+from forewarn.agent.verdict import Later, Now, Skip
 from forewarn.core.words import EventStatus
 from forewarn.sdk.guest_errors import Closed, GuestError, Unavailable
 
@@ -176,12 +175,12 @@ class EventCare:
             self._log.info("ready for the event")
         ready_for = (self._context.monotonic() - self._ready_since) * self._context.speed
         match self._context.approval_decider.decide(tracked.event, ready_for=ready_for):
-            case Yes():
+            case Now():
                 return await self._send_approval()
-            case Wait(seconds, why):
+            case Later(seconds, why):
                 self._log_once(f"not approved yet: {why}, and speaks for all unless it is silent")
                 return seconds / self._context.speed
-            case No(why):
+            case Skip(why):
                 self._log_once(f"not approved: {why}")
                 return None
 

@@ -2,32 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
+from forewarn.agent.verdict import Later, Now, Skip, Verdict
 from forewarn.core.words import EventType, Source
 from forewarn.sdk.documents import Event
-
-
-@dataclass(frozen=True, slots=True)
-class Now:
-    """It is to be run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """It is to be run in so many seconds."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """It is not meant for this event."""
-
-    why: str
-
-
-Verdict: TypeAlias = Now | Later | Skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
