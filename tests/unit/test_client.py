@@ -9,6 +9,8 @@ import pytest
 
 from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.client.replies import AnswerNotUnderstood, RequestRefused, ServerUnreachable
+from forewarn.core.errors import Conflict
+from forewarn.rehearsal.target import OperatorApi
 from forewarn.wire.answers.fleet_answers import HostAnswer
 from forewarn.wire.answers.service_answers import ClockAnswer
 
@@ -69,3 +71,9 @@ def test_a_list_is_read_page_by_page() -> None:
     reply = asyncio.run(client(*pages).all(HostAnswer))
     assert [host.name for host in reply.value.items] == ["host-0", "host-1", "host-2"]
     assert reply.json == {"hosts": hosts, "next": None}
+
+
+def test_a_server_of_another_version_is_not_one_that_a_rehearsal_cannot_reach() -> None:
+    api = OperatorApi(client((200, {"kind": "manual", "speed": 1.0})))
+    with pytest.raises(Conflict, match="is of a version"):
+        asyncio.run(api.call("GET", "/v1/clock", ClockAnswer))

@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any
 
 from forewarn.agent.handling import Task
 from forewarn.core.errors import Invalid
+from forewarn.core.moments import format_time
 from forewarn.sdk.documents import Event, parse_document
 
 UNKNOWN_DURATION = -1
@@ -53,7 +53,7 @@ def facts_of(task: Task) -> dict[str, str]:
         "status": str(event.status),
         "source": str(event.source),
         "resources": ",".join(event.resources),
-        "not_before": "" if event.not_before is None else _iso(event.not_before),
+        "not_before": "" if event.not_before is None else format_time(event.not_before),
         "duration": str(duration_of(event)),
         "description": event.description,
         "seconds_left": "" if left is None else str(int(left)),
@@ -110,7 +110,3 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
             return [mapped(each, change) for each in value]
         case _:
             return value
-
-
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

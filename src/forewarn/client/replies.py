@@ -58,24 +58,19 @@ class Reply(Generic[V_co]):
 
 def reply_of(sent: Mapping[str, Any], answer: type[A], *, url: str) -> Reply[A]:
     """Return the reply that has one answer."""
-
-    def read(body: Mapping[str, Any]) -> A:
-        from forewarn.wire.answers.coding import read_body
-
-        return read_body(answer, body)
-
-    return Reply(json=sent, url=url, read=read)
+    return Reply(json=sent, url=url, read=lambda body: _coding().read_body(answer, body))
 
 
 def reply_of_page(sent: Mapping[str, Any], item: type[A], *, url: str) -> "Reply[Page[A]]":
     """Return the reply that has a page of answers."""
+    return Reply(json=sent, url=url, read=lambda body: _coding().read_page(item, body))
 
-    def read(body: Mapping[str, Any]) -> "Page[A]":
-        from forewarn.wire.answers.coding import read_page
 
-        return read_page(item, body)
+def _coding() -> Any:
+    """Load the codec once a value is wanted: JSON is passed on without it."""
+    from forewarn.wire.answers import coding
 
-    return Reply(json=sent, url=url, read=read)
+    return coding
 
 
 def read_reply(url: str, status: int, content: bytes) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 from forewarn.control.rehearsals.ledger import Note
@@ -30,18 +30,21 @@ class GuestProgram:
 
     async def start(self) -> None:
         """Run it; Invalid if there is no such program."""
-        words = [self._filled(word) for word in self._guest.command]
+        endpoint, machine = self._endpoint, self._guest.machine
+        words = [
+            word.replace("{endpoint}", endpoint).replace("{machine}", machine) for word in self._guest.command
+        ]
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *words,
-                env={**os.environ, **self._environment()},
+                env={**os.environ, "FOREWARN_ENDPOINT": endpoint, "FOREWARN_MACHINE": machine},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,  # so that what it has started can be ended with it
             )
         except OSError as error:
-            machine, why = self._guest.machine, error.strerror
+            why = error.strerror
             raise Invalid(f"guest of {machine}: {words[0]!r} cannot be run: {why}") from None
         self._listening = asyncio.create_task(self._listen(self._process))
 
@@ -76,9 +79,3 @@ class GuestProgram:
         code = await process.wait()
         if code >= 0:
             self._ended(machine, code)
-
-    def _filled(self, word: str) -> str:
-        return word.replace("{endpoint}", self._endpoint).replace("{machine}", self._guest.machine)
-
-    def _environment(self) -> Mapping[str, str]:
-        return {"FOREWARN_ENDPOINT": self._endpoint, "FOREWARN_MACHINE": self._guest.machine}

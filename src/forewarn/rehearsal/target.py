@@ -5,9 +5,9 @@ The guests poll the service itself; it is given the faults they are to meet, and
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, RequestRefused, ServerUnreachable
@@ -73,7 +73,9 @@ class OperatorApi:
 def _own_errors() -> Iterator[None]:
     try:
         yield
-    except (ServerUnreachable, AnswerNotUnderstood) as error:
+    except AnswerNotUnderstood as error:
+        raise Conflict(str(error)) from None
+    except ServerUnreachable as error:
         message, *_ = str(error).splitlines()  # the next one is advice for the command line
         raise Unavailable(message[0].lower() + message[1:].rstrip(".")) from None
     except RequestRefused as refusal:
@@ -211,15 +213,6 @@ def _among(faults: Sequence[Fault], machines: Sequence[str]) -> Iterator[Fault]:
 
 
 def _account(guest: RehearsingGuestAnswer) -> Account:
-    return Account(
-        machine=guest.machine,
-        polls=guest.polls,
-        spoiled=guest.spoiled,
-        meets=guest.meets,
-        first_poll=guest.first_poll,
-        last_poll=guest.last_poll,
-        last_sound=guest.last_sound,
-        seen={each.event: Sighting(what=each.what, at=each.at) for each in guest.seen},
-        listed=guest.listed,
-        approved={each.event: each.at for each in guest.approved},
-    )
+    sent: dict[str, Any] = {each.name: getattr(guest, each.name) for each in fields(guest)}
+    seen = {each.event: Sighting(what=each.what, at=each.at) for each in guest.seen}
+    return Account(**sent | {"seen": seen, "approved": {each.event: each.at for each in guest.approved}})

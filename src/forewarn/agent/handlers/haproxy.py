@@ -82,7 +82,9 @@ class Haproxy:
         servers = filled(self.servers, facts_of(task))
         if odd := next((each for each in servers if not _is_server(each)), None):
             return Never(f"{fields.shown(odd)} is no server: what an event says must not be a command")
-        refusal = await _all(_drain(socket, servers, task.owe) for socket in self.sockets)
+        # One that people have taken out gets no sessions, and stays as it is.
+        out = MAINTENANCE | DRAINED
+        refusal = await _all(_put(each, servers, "drain", unless=out, owe=task.owe) for each in self.sockets)
         if refusal is not None or not self.waits:
             return refusal or Ready()
         return await self._emptied(servers, task)
@@ -93,7 +95,9 @@ class Haproxy:
         for thing in self._owed(task):
             server, _, socket = thing.partition(AT)
             owed.setdefault(socket, []).append(server)
-        return await _all(_make_ready(socket, servers) for socket, servers in owed.items()) or Ready()
+        # But for those that people have put in maintenance meanwhile.
+        asked = (_put(socket, servers, "ready", unless=MAINTENANCE) for socket, servers in owed.items())
+        return await _all(asked) or Ready()
 
     def describe(self, side: Side) -> str:
         """Describe what it would ask HAProxy for."""
@@ -136,19 +140,6 @@ async def _all(asked: Iterable[Awaitable[Outcome | None]]) -> Outcome | None:
     return next((each for each in against if isinstance(each, Never)), None) or next(iter(against), None)
 
 
-async def _drain(socket: str, servers: Sequence[str], owe: Callable[[str], None]) -> Outcome | None:
-    """Drain servers in one balancer; returns what stands against the first that cannot be.
-
-    One that people have taken out gets no sessions, and stays as it is.
-    """
-    return await _put(socket, servers, "drain", unless=MAINTENANCE | DRAINED, owe=owe)
-
-
-async def _make_ready(socket: str, servers: Sequence[str]) -> Outcome | None:
-    """Make servers ready in one balancer, but for those that people have put in maintenance meanwhile."""
-    return await _put(socket, servers, "ready", unless=MAINTENANCE)
-
-
 async def _put(
     socket: str,
     servers: Sequence[str],
@@ -157,6 +148,7 @@ async def _put(
     unless: int,
     owe: Callable[[str], None] = lambda thing: None,
 ) -> Outcome | None:
+    """Change the state of servers in one balancer; returns what stands against the first that cannot be."""
     refusals: list[Outcome] = []
     try:
         known = await _admin_states(socket)

@@ -173,7 +173,8 @@ class ProgramRuns:
         """Remove what an earlier attempt has left, and open a file for the output of this one."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         base = self._folder / name
-        _remove(base)
+        for kind in ("output", "result"):
+            _file(base, kind).unlink(missing_ok=True)
         # To be appended to: what the keeper cuts off leaves no hole.
         return _file(base, "output").open("a+b")
 
@@ -208,8 +209,3 @@ def _send(child: "subprocess.Popen[bytes]", order: Mapping[str, Any]) -> None:
 
 def _file(base: Path, kind: str) -> Path:
     return base.with_name(f"{base.name}.{kind}")
-
-
-def _remove(base: Path) -> None:
-    for kind in ("output", "result"):
-        _file(base, kind).unlink(missing_ok=True)

@@ -139,6 +139,11 @@ class FleetCopy:
         """Read what time it is."""
         self.time = ServiceTime.read(self.client)
 
+    def rest(self) -> None:
+        """Mind the time while nothing happens."""
+        if self.time.old:
+            self.read_time()
+
     def concerns(self, record: RecordAnswer) -> bool:
         """Return whether a record is about what is watched."""
         watched = self.watched
@@ -156,7 +161,7 @@ class FleetCopy:
 
     def _load_machines(self) -> None:
         every = self._left(MachineAnswer, **self.watched.filters)
-        self.machines = {_key(each): _small(each) for each in every}
+        self.machines = {(each.project, each.name.casefold()): _small(each) for each in every}
 
     def _take_machines(self, records: Iterable[RecordAnswer], families: set[str]) -> None:
         named = set()
@@ -225,10 +230,6 @@ class FleetCopy:
             if refusal.status != FORBIDDEN:
                 raise
             return None
-
-
-def _key(machine: MachineAnswer) -> Key:
-    return machine.project, machine.name.casefold()
 
 
 def _small(machine: MachineAnswer) -> WatchedMachine:

@@ -41,16 +41,12 @@ def rollout_line(rollout: RolloutAnswer, *, brief: bool = False) -> Text:
     current = [wave for wave in waves if wave.state not in (WaveState.PLANNED, WaveState.DONE)]
     for wave in current:
         line.append(f"{GAP}{few(wave.hosts)} {wave.state}")
-    reasons = [f"{each.what}: {_without_ids(each.reason)}" for each in rollout.waiting]
     if state in ("paused", "aborting") and rollout.why:
         line.append(f"{GAP}{rollout.why}")
-    elif reasons and not current:
-        line.append(f"{GAP}{reasons[0]}")
+    elif rollout.waiting and not current:
+        first = rollout.waiting[0]
+        line.append(f"{GAP}{first.what}: {_GUID.sub(lambda id_: terminal.short(id_.group()), first.reason)}")
     return line
-
-
-def _without_ids(text: str) -> str:
-    return _GUID.sub(lambda id_: terminal.short(id_.group()), text)
 
 
 def event_lines(events: Sequence[EventAnswer], now: datetime) -> list[Text]:

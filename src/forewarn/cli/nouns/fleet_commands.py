@@ -35,7 +35,7 @@ def apply(
     planned = _put(session, declared, dry_run=True)
     changes = planned.value.changes
     if not session.json:
-        _show_changes(changes)
+        terminal.echo("\n".join(changes) or "Nothing to change: the fleet is what the file says.")
     if dry_run or not changes:
         session.print_reply(planned, lambda _: None)
         return
@@ -64,11 +64,6 @@ def _read(file: Path) -> dict[str, Any]:
     # What only TOML has (dates) becomes texts, so that the server can say what it expected instead.
     written: dict[str, Any] = json.loads(json.dumps(declared, default=str))
     return written
-
-
-def _show_changes(changes: Sequence[str]) -> None:
-    for change in changes or ["Nothing to change: the fleet is what the file says."]:
-        terminal.echo(change)
 
 
 def _ask(changes: Sequence[str], *, yes: bool) -> None:

@@ -34,8 +34,7 @@ def list_(session: Session) -> None:
 @app.command()
 def show(session: Session, name: Annotated[str, name_argument("GROUP", "groups")]) -> None:
     """Show a group."""
-    session.print_reply(session.client.get(path_of("group", name), GroupAnswer), _show)
-
-
-def _show(group: GroupAnswer) -> None:
-    terminal.details_of(group, policy=formatting.policy(group.policy))
+    reply = session.client.get(path_of("group", name), GroupAnswer)
+    session.print_reply(
+        reply, lambda group: terminal.details_of(group, policy=formatting.policy(group.policy))
+    )

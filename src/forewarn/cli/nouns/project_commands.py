@@ -52,7 +52,8 @@ def list_(session: Session) -> None:
 @app.command()
 def show(session: Session, name: ProjectArgument) -> None:
     """Show a project."""
-    session.print_reply(session.client.get(path_of("project", name), ProjectAnswer), _show)
+    reply = session.client.get(path_of("project", name), ProjectAnswer)
+    session.print_reply(reply, lambda project: terminal.details_of(project, windows=_windows(project)))
 
 
 @app.command()
@@ -69,10 +70,6 @@ def rehearsal(
         session.print_reply(
             session.client.get(f"{path_of('project', name)}/rehearsal", RehearsalAnswer), _show_rehearsal
         )
-
-
-def _show(project: ProjectAnswer) -> None:
-    terminal.details_of(project, windows=_windows(project))
 
 
 def _show_ended(ended: EndedRehearsalAnswer) -> None:

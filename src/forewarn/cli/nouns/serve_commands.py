@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.session import Json, Session, exit_codes
+from forewarn.cli.session import Json, exit_codes, keep_options
 from forewarn.client.replies import RequestRefused
 
 Database = Annotated[
@@ -52,9 +52,11 @@ def backup(
     """Copy the store to a file, also while a server runs on it."""
     with exit_codes():
         webhooks = installed("forewarn.server.serve").backup(database, file)
-    if json or (isinstance(ctx.obj, Session) and ctx.obj.json):
-        terminal.print_json({"file": file, "webhooks": webhooks})
-        return
+    answer = {"file": file, "webhooks": webhooks}
+    keep_options(ctx, json=json).print_answer(answer, lambda: _show_saved(file, webhooks))
+
+
+def _show_saved(file: str, webhooks: int) -> None:
     terminal.echo(f"The store is saved in {file}.")
     if webhooks:
         which = "its webhook" if webhooks == 1 else f"its {webhooks} webhooks"

@@ -53,7 +53,7 @@ def _follow(session: Session, copy: FleetCopy) -> None:
             changes,
             load=copy.load,
             take=lambda records: copy.take([record.value for record in records]),
-            rest=lambda: _refresh_time(copy),
+            rest=copy.rest,
         )
         if session.json:
             _print_changes(copy, current, lambda record: json.dumps(record.json, ensure_ascii=False))
@@ -88,11 +88,6 @@ def _draw(copy: FleetCopy, current: Refresher) -> None:
             lines = view.frame(size, link=current.link, trouble=current.trouble)
             live.update(Text("\n", no_wrap=True, end="").join(lines), refresh=True)
             current.wait(REDRAWN_EVERY)
-
-
-def _refresh_time(copy: FleetCopy) -> None:
-    if copy.time.old:
-        copy.read_time()
 
 
 def _print(copy: FleetCopy) -> None:

@@ -88,11 +88,7 @@ def _writer(form: str, stream: IO[str], *, headed: bool) -> Callable[[Record], o
     if not headed:
         rows.writeheader()
     # A record is one line in either form, so that a file which was cut off can be gone on with.
-    return lambda record: rows.writerow(record | {"reason": _one_line(record["reason"])})
-
-
-def _one_line(text: str | None) -> str:
-    return " ".join((text or "").splitlines())
+    return lambda record: rows.writerow(record | {"reason": " ".join((record["reason"] or "").splitlines())})
 
 
 def last_number(file: Path, form: str) -> int:
