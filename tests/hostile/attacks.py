@@ -1,0 +1,118 @@
+"""What attackers use, and how it is seen what an attack costs the server."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.integration.guest_face import Client
+from tests.process import EVENTS, NEWEST, Program
+
+# A machine's requests come from its own address; attackers have networks of their own.
+HONEST, STRANGERS = "127.1", "127.2"
+POLL = f"{EVENTS}?api-version={NEWEST}"
+
+
+def address(number: int, *, network: str = HONEST) -> str:
+    """Return one of some fifty thousand addresses of a network."""
+    return f"{network}.{number // 200}.{number % 200 + 1}"
+
+
+def fleet(folder: Path, machines: int) -> Path:
+    """Declare a fleet whose machines are known by addresses of the honest network."""
+    declared = [
+        f'[[machines]]\nname = "m-{number}"\nhost = "h"\naddress = "{address(number)}"\n'
+        for number in range(machines)
+    ]
+    path = folder / "fleet.toml"
+    path.write_text("\n".join(["[hosts.h]", *declared]))
+    return path
+
+
+class Usage:
+    """What the system says of a process."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder = Path(f"/proc/{pid}")
+
+    def cpu(self) -> float:
+        """Return the seconds of CPU it has used, of all threads, in nanoseconds' steps."""
+        tasks = self._folder.glob("task/*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+    def memory(self) -> int:
+        """Return the bytes of memory that it has taken up."""
+        return int((self._folder / "statm").read_text().split()[1]) * 4096
+
+    def files(self) -> int:
+        """Return how many descriptors it has open."""
+        return len(list((self._folder / "fd").iterdir()))
+
+
+def place(url: str) -> tuple[str, int]:
+    """Return where to connect to."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    return parts.hostname, parts.port
+
+
+@contextmanager
+def connections(url: str, sources: Sequence[str], *, send: bytes = b"") -> Iterator[list[Client]]:
+    """Open a connection from each of these addresses, and send something on each that may be refused."""
+    opened: list[Client] = []
+    try:
+        for source in sources:
+            opened.append(Client(place(url), source))
+            if send:
+                send_if_open(opened[-1], send)
+        yield opened
+    finally:
+        for client in opened:
+            client.socket.close()
+
+
+def send_if_open(client: Client, data: bytes) -> bool:
+    """Send what a server may no longer want."""
+    try:
+        client.send(data)
+    except OSError:
+        return False
+    return True
+
+
+def is_open(client: Client) -> bool:
+    """Look, without waiting, whether the server has kept a connection on which it has nothing to send."""
+    client.socket.setblocking(False)
+    try:
+        return client.socket.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        client.socket.settimeout(60)
+
+
+def answers(program: Program, machine: int = 0) -> int:
+    """Poll as a machine, on a connection of its own, and return the status; 0 if the server hung up."""
+    try:
+        with Client(place(program.guests[0]), address(machine)) as client:
+            return client.get(POLL).status
+    except (TimeoutError, EOFError, ConnectionError):
+        return 0
+
+
+def operators_are_answered(program: Program) -> bool:
+    """Ask the operator API on a new connection."""
+    with Client(place(program.operators)) as client:
+        return client.request("GET", "/v1/machines?limit=1", host="127.0.0.1").status == 200
+
+
+def refused(program: Program, plane: str) -> float:
+    """Return how many connections the limits of a port have refused."""
+    with Client(place(program.operators)) as client:
+        text = client.request("GET", "/metrics").body.decode()
+    name = "forewarn_connections_refused_total{"
+    rows = [line for line in text.splitlines() if line.startswith(name) and f'plane="{plane}"' in line]
+    return sum(float(row.rpartition(" ")[2]) for row in rows)
