@@ -49,9 +49,9 @@ bench: $(VENV)/.dev
 reference: $(VENV)/.dev
 	$(BIN)/python -m tests.reference
 
-# What needs root or Debian's packages, and clients that nobody here wrote.
+# What needs root or Debian's packages, clients that nobody here wrote, and attacks.
 test-system: $(VENV)/.system
-	$(BIN)/pytest tests/system
+	$(BIN)/pytest tests/system tests/hostile
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -6,7 +6,9 @@ own, ends by itself, and ends no process but the server that the test has starte
 honest callers meet, and what the server has spent: CPU and memory as the system counts them, compared with
 those of a plain request or with a bound far above what is needed, never with a time.
 
-`make test-system` runs them in a short form, of about a minute, `make test-long` in a long one (`tests/counts.py`).
+`make test-system` runs them in a short form, of about a minute; `make test-long` in a long one
+(`tests/counts.py`).
+
 What a single limit does is tested beside the code it is of, in `tests/unit` and `tests/integration`; here it
 is tested that all of them together keep a promise.
 """
