@@ -11,6 +11,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
+    Connection,
     Index,
     Integer,
     MetaData,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
     literal_column,
 )
 
@@ -31,7 +33,15 @@ NUMBER_KEY = BigInteger().with_variant(Integer(), "sqlite")
 
 
 def _where(index: str, *columns: Column[object], only: ColumnElement[bool]) -> Index:
-    return Index(index, *columns, sqlite_where=only, postgresql_where=only)
+    return Index(index, *columns, info={"only": only})
+
+
+@event.listens_for(metadata, "before_create")
+def _limit_indexes(_: MetaData, connection: Connection, **__: object) -> None:
+    """Limit indexes to their rows, in the words of this database: those of another would load its dialect."""
+    for index in (index for table in metadata.sorted_tables for index in table.indexes):
+        if "only" in index.info:
+            index.dialect_kwargs[f"{connection.dialect.name}_where"] = index.info["only"]
 
 
 # One row. Every writer locks it first, so writes come one after another and in the order of `number`.
