@@ -2,17 +2,24 @@
 
 import pytest
 
-from forewarn.api import bodies
+from forewarn.api.bodies import MachineOrderBody, MaintenanceBody
+from forewarn.api.endpoints import (
+    clock_endpoints,
+    hold_endpoints,
+    rollout_endpoints,
+    token_endpoints,
+    webhook_endpoints,
+)
 from forewarn.cli.flags import FLAGS, in_flags
 
 BODIES = (
-    bodies.MaintenanceBody,
-    bodies.MachineOrderBody,
-    bodies.HoldBody,
-    bodies.TokenBody,
-    bodies.RolloutBody,
-    bodies.WebhookBody,
-    bodies.AdvanceBody,
+    MaintenanceBody,
+    MachineOrderBody,
+    hold_endpoints.HoldBody,
+    token_endpoints.TokenBody,
+    rollout_endpoints.RolloutBody,
+    webhook_endpoints.WebhookBody,
+    clock_endpoints.AdvanceBody,
 )
 # Flags without a value, and what the command sets by itself.
 NEVER_REFUSED = {"now", "dry_run", "rehearsal"}
@@ -43,5 +50,5 @@ def test_a_refusal_names_what_was_typed(said: str, shown: str) -> None:
 
 
 def test_every_field_that_a_command_fills_has_its_flag() -> None:
-    fields = {name for body in BODIES for name in body.model_fields}
+    fields = {name for body in BODIES for name in body.properties()}
     assert fields - NEVER_REFUSED <= FLAGS.keys()

@@ -1,17 +1,15 @@
 """Errors as answers: every kind of them becomes `{"error": {"code", "message"}}` here and nowhere else."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.routing import Match
 
-from forewarn.api.wording import explain
 from forewarn.core.errors import (
     Anonymous,
     Conflict,
@@ -73,7 +71,6 @@ _DOCUMENTED = {
     413: "The body is larger than 64 MiB.",
     429: "A limit is reached; try again later.",
     503: "Nothing can be saved now, and nothing has changed; try again later.",
-    # Named `default`, it also keeps FastAPI from documenting a 422 that is never sent.
     "default": "Any other error, in the same form.",
 }
 
@@ -81,10 +78,10 @@ _DOCUMENTED = {
 _SCHEMA = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def documented(*statuses: int) -> dict[str, dict[str, Any]]:
     """Describe the errors an endpoint may answer with."""
     wanted: tuple[int | str, ...] = (400, 401, 403, *statuses, 503, "default")
-    return {each: {"description": _DOCUMENTED[each], "content": _SCHEMA} for each in wanted}
+    return {str(each): {"description": _DOCUMENTED[each], "content": _SCHEMA} for each in wanted}
 
 
 def answer(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -99,14 +96,6 @@ def refusal(error: ForewarnError) -> JSONResponse:
     return answer(kind.status, kind.code, str(error), kind.headers)
 
 
-def install(app: FastAPI) -> None:
-    """Have an app answer with errors of one form."""
-    for error, kind in KINDS.items():
-        app.add_exception_handler(error, _refusal(kind))
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-
-
 def _refusal(kind: ErrorKind) -> Any:
     async def handler(request: Request, error: ForewarnError) -> JSONResponse:
         if kind.code == "Unavailable":
@@ -114,12 +103,6 @@ def _refusal(kind: ErrorKind) -> Any:
         return answer(kind.status, kind.code, str(error), kind.headers)
 
     return handler
-
-
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
-    # The first is enough: the others are often its consequences.
-    found: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else []
-    return answer(400, "Invalid", explain(found[0]) if found else "the request is not understood")
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
@@ -147,3 +130,9 @@ def _allowed(request: Request) -> list[str]:
             for route in request.app.routes
         )
     ]
+
+
+HANDLERS: Mapping[Any, Any] = {
+    HTTPException: _http,
+    **{error: _refusal(kind) for error, kind in KINDS.items()},
+}

@@ -7,7 +7,7 @@ page's name that points here is not let through (`Host`), nor a request that ano
 import logging
 from collections.abc import Collection
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -86,8 +86,8 @@ class OnlyKnownCallers:
         await self._app(scope, receive, send)
 
 
-class BodyAsJson:
-    """Has every body read as JSON, whatever it is labelled: `curl -d` calls everything a form."""
+class OnlySmallBodies:
+    """Refuses bodies that are too large."""
 
     def __init__(self, app: ASGIApp, *, limit: int) -> None:
         self._app = app
@@ -98,10 +98,7 @@ class BodyAsJson:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = dict(scope, headers=list(scope["headers"]))
-        headers = MutableHeaders(scope=scope)
-        headers["content-type"] = "application/json"
-        announced = headers.get("content-length", "0")
+        announced = Headers(scope=scope).get("content-length", "0")
         if announced.isdigit() and int(announced) > self._limit:
             await errors.answer(413, "TooLarge", self._message())(scope, receive, send)
             return
@@ -159,7 +156,7 @@ def guards(*, names: Collection[str], authenticator: Authenticator, body_bytes: 
         Middleware(OnlyKnownHosts, names=names),
         Middleware(OnlySameOrigin),
         Middleware(OnlyKnownCallers, authenticator=authenticator),
-        Middleware(BodyAsJson, limit=body_bytes),
+        Middleware(OnlySmallBodies, limit=body_bytes),
     ]
 
 

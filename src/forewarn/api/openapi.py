@@ -1,19 +1,33 @@
-"""The OpenAPI document: what FastAPI knows of requests, and of answers the schemas of their classes.
+"""The OpenAPI document, made of the endpoints' declarations and of the classes of bodies and answers.
 
 It is made when it is first asked for: the server needs nothing of it to start, or to answer anything else.
 """
 
-from typing import Any, get_args, get_origin
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import date, datetime
+from enum import StrEnum
+from inspect import cleandoc, getdoc
+from types import NoneType, UnionType
+from typing import Any, NewType, get_args, get_origin
 
-from fastapi import FastAPI
-from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
+from starlette.responses import Response
 
+from forewarn.api.declared import Body
+from forewarn.api.errors import documented
+from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableInBody
 from forewarn.api.routing import ApiRoute, WithStatus
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import key_of_page
 from forewarn.wire.answers.service_answers import ErrorAnswer
+from forewarn.wire.fields import Schema
+
+ABOUT = """An open Scheduled Events service for any fleet of virtual machines.
+
+Times are RFC 3339 with Z. Ids are upper-case GUIDs, accepted in any case. Lists are answered page by page:
+send `next` back as `after`. Once there is a token, every call but the probes needs one. Errors of every
+kind are `{"error": {"code": …, "message": …}}`."""
 
 # A component has the name of its class without "Answer", but for these, which programs know by another.
 COMPONENTS = {
@@ -22,94 +36,169 @@ COMPONENTS = {
     "OneErrorDetail": "ErrorAnswer",
     "Error": "ErrorDetail",
 }
+_BEARER = {
+    "type": "http",
+    "description": "A token, as `forewarn token create` shows it.",
+    "scheme": "bearer",
+}
+_SIMPLE: Mapping[Any, Schema] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    NoneType: {"type": "null"},
+    datetime: {"type": "string", "format": "date-time"},
+    date: {"type": "string", "format": "date"},
+    Any: {},
+}
 
 
-class DocumentedApp(FastAPI):
-    """An app whose document says what its endpoints answer with."""
+def document(endpoints: Iterable[ApiRoute]) -> dict[str, Any]:
+    """Make the document."""
+    components = _Components()
+    components.body(ErrorAnswer)
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        if endpoint.promise.shown:
+            operations = paths.setdefault(endpoint.path, {})
+            operations[endpoint.method.lower()] = _operation(endpoint, components)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "forewarn", "description": ABOUT, "version": "1"},
+        "paths": paths,
+        "components": {"schemas": components.schemas, "securitySchemes": {"HTTPBearer": _BEARER}},
+    }
 
-    endpoints: tuple[ApiRoute, ...] = ()
 
-    def openapi(self) -> dict[str, Any]:
-        """Return the document."""
-        if not self.openapi_schema:
-            document = super().openapi()
-            answers = _Answers()
-            answers.add(ErrorAnswer)
-            for endpoint in self.endpoints:
-                answers.promise(document, endpoint)
-            document["components"]["schemas"].update(answers.schemas())
-            self.openapi_schema = document
-        return self.openapi_schema
+def _operation(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
+    promise, method = endpoint.promise, endpoint.method.lower()
+    description = promise.description or getdoc(endpoint.handler)
+    parameters = [each for name, found in endpoint.inputs.items() for each in _parameters(name, found)]
+    bodies = [found for found in endpoint.inputs.values() if isinstance(found, InBody | TableInBody)]
+    operation: dict[str, Any] = {
+        "tags": [promise.tag],
+        "summary": promise.summary,
+        "description": description,
+        "operationId": promise.operation_id or re.sub(r"\W", "_", f"{endpoint.name}{endpoint.path}_{method}"),
+        "security": [{"HTTPBearer": []}],
+        "parameters": [components.resolved(each) for each in parameters],
+        "requestBody": _request_body(bodies[0], components) if bodies else None,
+        "responses": _responses(endpoint, components),
+    }
+    return {key: value for key, value in operation.items() if value}
 
 
-class _Answers:
-    """The schemas of all answers that the document refers to."""
+def _parameters(name: str, found: Input) -> list[dict[str, Any]]:
+    match found:
+        case InPath(description=description):
+            return [_parameter("path", name, {"type": "string", "description": description}, required=True)]
+        case InHeader(description=description):
+            nullable = {"anyOf": [{"type": "string"}, {"type": "null"}], "description": description}
+            return [_parameter("header", name.replace("_", "-"), nullable)]
+        case InQuery(kind=kind):
+            return [_parameter("query", each, schema) for each, schema in kind.properties().items()]
+        case _:
+            return []
+
+
+def _parameter(where: str, name: str, schema: Schema, *, required: bool = False) -> dict[str, Any]:
+    described = {"description": schema["description"]}
+    return {"name": name, "in": where, "required": required, "schema": schema, **described}
+
+
+def _request_body(found: InBody | TableInBody, components: "_Components") -> dict[str, Any]:
+    if isinstance(found, TableInBody):
+        schema, required = found.schema, True
+    else:
+        schema, required = components.of(found.kind if found.required else found.kind | None), found.required
+    content = {"content": {"application/json": {"schema": schema}}}
+    return {"required": True, **content} if required else content
+
+
+def _responses(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
+    promise, answer = endpoint.promise, endpoint.answer
+    if isinstance(answer, type) and issubclass(answer, Response):
+        sent = {answer.media_type: {"schema": {"type": "string"}}} if answer.media_type else {}
+    else:
+        sent = {"application/json": {"schema": components.body(answer)}}
+    content = {"content": sent} if sent else {}
+    return {
+        str(promise.status): {"description": "Successful Response", **content},
+        **documented(*promise.errors),
+        **{str(status): {"description": meaning, **content} for status, meaning in promise.also.items()},
+    }
+
+
+class _Components:
+    """The schemas that the document refers to."""
 
     def __init__(self) -> None:
-        self._kinds: set[type[ApiAnswer]] = set()
-        self._bodies: dict[str, JsonSchemaValue] = {}
+        self.schemas: dict[str, Schema] = {}
 
-    def promise(self, document: dict[str, Any], endpoint: ApiRoute) -> None:
-        """Write into the document what an endpoint answers with, if that is JSON."""
-        if not endpoint.successes or not endpoint.include_in_schema:
-            return
-        schema = self.add(endpoint.answer)
-        for method in endpoint.methods or ():
-            responses = document["paths"][endpoint.path][method.lower()]["responses"]
-            for status in endpoint.successes:
-                responses[str(status)]["content"] = {"application/json": {"schema": schema}}
-
-    def add(self, answer: Any) -> JsonSchemaValue:
-        """Return the reference to a body's schema."""
+    def body(self, answer: Any) -> Schema:
+        """Return the schema of a whole answer."""
         if get_origin(answer) is WithStatus:
             (answer,) = get_args(answer)
-        paged = get_origin(answer) is Page
-        kind: type[ApiAnswer] = get_args(answer)[0] if paged else answer
-        self._kinds.add(kind)
-        item = _component(kind.__name__)
-        if paged:
-            body = f"{item}s"
-            items = {"type": "array", "items": _reference(item)}
-            cursor = {"anyOf": [{"type": "string"}, {"type": "null"}]}
-            self._bodies[body] = _exactly({key_of_page(kind): items, "next": cursor}, title=body)
-        elif kind.NOUN is not None:
-            body = _component(f"One{item}")
-            self._bodies[body] = _exactly({kind.NOUN: _reference(item)}, title=body)
-        else:
-            body = item
-        return _reference(body)
+        if get_origin(answer) is Page:
+            kind: type[ApiAnswer] = get_args(answer)[0]
+            items = {"type": "array", "items": self.of(kind)}
+            return self._add(f"{_component(kind)}s", {key_of_page(kind): items, "next": self.of(str | None)})
+        if answer.NOUN is None:
+            return self.of(answer)
+        one = f"One{_component(answer)}"
+        return self._add(COMPONENTS.get(one, one), {answer.NOUN: self.of(answer)})
 
-    def schemas(self) -> dict[str, JsonSchemaValue]:
-        """Generate all schemas."""
-        wanted: list[Any] = [(kind, "serialization", TypeAdapter(kind)) for kind in self._kinds]
-        _, generated = TypeAdapter.json_schemas(
-            wanted, ref_template=_reference("{model}")["$ref"], schema_generator=_AnswerSchema
-        )
-        return {**generated["$defs"], **self._bodies}
+    def of(self, kind: Any) -> Schema:
+        """Return the schema of a type: that of a class of ours is a component."""
+        if isinstance(kind, NewType):
+            return self.of(kind.__supertype__)
+        if kind in _SIMPLE:
+            return dict(_SIMPLE[kind])
+        arguments = get_args(kind)
+        match get_origin(kind):
+            case None:
+                return self._component_of(kind)
+            case origin if origin is UnionType:
+                return {"anyOf": [self.of(each) for each in arguments]}
+            case origin if issubclass(origin, Mapping):
+                return {"type": "object", "additionalProperties": self.of(arguments[1]) or True}
+            case origin if issubclass(origin, Sequence):
+                return {"type": "array", "items": self.of(arguments[0])}
+        raise TypeError(f"there is no schema of {kind!r}")
+
+    def resolved(self, schema: Any) -> Any:
+        """Put references in place of the classes within a schema."""
+        if isinstance(schema, Mapping):
+            if isinstance(schema.get("$ref"), type):
+                return {**schema, **self.of(schema["$ref"])}
+            return {key: self.resolved(value) for key, value in schema.items()}
+        return [self.resolved(each) for each in schema] if isinstance(schema, list) else schema
+
+    def _component_of(self, kind: Any) -> Schema:
+        name = _component(kind)
+        if name not in self.schemas:
+            described = {"title": name, "description": cleandoc(kind.__doc__ or "")}
+            self.schemas[name] = {}  # it may refer to itself
+            if issubclass(kind, Body):
+                self.schemas[name] = self.resolved(kind.schema())
+            elif issubclass(kind, StrEnum):
+                self.schemas[name] = {"type": "string", "enum": [each.value for each in kind], **described}
+            else:
+                self._add(name, {each.name: self.of(each.type) for each in fields(kind)})
+                self.schemas[name] |= described
+        return _reference(name)
+
+    def _add(self, name: str, properties: dict[str, Any]) -> Schema:
+        """Add an object that has exactly these keys, and always all of them."""
+        shape = {"type": "object", "properties": properties, "required": list(properties)}
+        self.schemas[name] = {**shape, "additionalProperties": False, "title": name}
+        return _reference(name)
 
 
-class _AnswerSchema(GenerateJsonSchema):
-    """Has exactly the keys of an answer, and always all of them."""
-
-    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        found = super().dataclass_schema(schema)
-        for each in found["properties"].values():
-            each.pop("default", None)
-        return {**found, **_exactly(found["properties"], title=_component(schema["cls"].__name__))}
-
-    def normalize_name(self, name: str) -> str:
-        return _component(super().normalize_name(name))
-
-
-def _component(name: str) -> str:
-    short = name.removesuffix("Answer")
+def _component(kind: type) -> str:
+    short = kind.__name__.removesuffix("Answer")
     return COMPONENTS.get(short, short)
 
 
-def _reference(component: str) -> JsonSchemaValue:
+def _reference(component: str) -> Schema:
     return {"$ref": f"#/components/schemas/{component}"}
-
-
-def _exactly(properties: dict[str, Any], *, title: str) -> JsonSchemaValue:
-    shape = {"type": "object", "properties": properties, "required": list(properties)}
-    return {**shape, "additionalProperties": False, "title": title}

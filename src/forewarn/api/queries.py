@@ -1,26 +1,14 @@
-"""What may stand in a path and after it: names, ids and query parameters; anything unknown is an error."""
+"""What may stand in a path, and what several lists take after it."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Path
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-
-from forewarn.api.field_types import (
-    LARGEST,
-    Cursor,
-    GroupField,
-    Guid,
-    HostField,
-    MachineField,
-    Name,
-    ProjectField,
-    Time,
-)
+from forewarn.api.declared import Query, declared, given, maybe
+from forewarn.api.inputs import InPath
+from forewarn.api.request_fields import CURSOR, PROJECT, whole_in_query
 from forewarn.core.errors import NotFound
 from forewarn.core.model.webhook import WebhookId
-from forewarn.core.words import EventId, Kind, OrderId, OrderState, ProjectName
+from forewarn.core.words import EventId, OrderId, ProjectName
 from forewarn.wire.fields import is_name
 from forewarn.wire.guid import is_guid
 
@@ -29,106 +17,21 @@ DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 
 
-class Parameters(BaseModel):
-    """Query parameters; an empty one is none."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_empty(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in given.items() if value not in ("", [""])}
-
-
-class PageQuery(Parameters):
+@declared
+class PageQuery(Query):
     """Which page of a list."""
 
-    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="How many at most.")
-    after: Cursor | None = Field(None, description="The `next` of the page before.")
+    limit: int = given(
+        whole_in_query(minimum=1, maximum=MAX_LIMIT), "How many at most.", default=DEFAULT_LIMIT
+    )
+    after: str | None = maybe(CURSOR, "The `next` of the page before.")
 
 
+@declared
 class ListQuery(PageQuery):
     """Which page of a list, and whose things."""
 
-    project: ProjectField | None = Field(None, description="Only of this project.")
-
-
-class MachinesQuery(ListQuery):
-    """Which machines."""
-
-    group: GroupField | None = Field(None, description="Only of this group.")
-    host: HostField | None = Field(None, description="Only on this host.")
-
-
-class OrdersQuery(ListQuery):
-    """Which orders."""
-
-    state: OrderState | None = Field(None, description="Only orders in this state.")
-
-
-class RolloutsQuery(PageQuery):
-    """Which rollouts."""
-
-    open: bool = Field(default=False, description="Only those that are not over.")
-
-
-class RolloutQuery(Parameters):
-    """What to show of a rollout."""
-
-    expected: bool = Field(default=False, description="With the times to be expected of coming waves.")
-
-
-class HistoryQuery(ListQuery):
-    """Which records."""
-
-    machine: MachineField | None = Field(None, description="Only of this machine.")
-    event: Guid | None = Field(None, description="Only of this event.")
-    order: Guid | None = Field(None, description="Only of this order.")
-    kind: list[Kind] = Field(default_factory=list, description="Only of these kinds.")
-    since: Time | None = Field(
-        None, description="Only from this time on (RFC 3339); a record's number is given by `above`."
-    )
-    above: int | None = Field(
-        None, ge=0, le=LARGEST, description="Only after this number, and oldest first; 0 for all."
-    )
-
-
-class StreamQuery(Parameters):
-    """Which records, and from where on."""
-
-    project: ProjectField | None = Field(None, description="Only of this project.")
-    machine: MachineField | None = Field(None, description="Only of this machine.")
-    kind: list[Kind] = Field(default_factory=list, description="Only of these kinds.")
-    last_event_id: int | None = Field(
-        None, ge=0, le=LARGEST, description="As the header, for readers that cannot send it."
-    )
-    since: int | None = Field(
-        None, ge=0, le=LARGEST, description="Only after this record's number; 0 for all."
-    )
-
-
-class ProjectQuery(Parameters):
-    """Whose machine."""
-
-    project: ProjectField | None = Field(None, description="Its project; needed where several have the name.")
-
-
-class RehearsalQuery(Parameters):
-    """Which rehearsal."""
-
-    id: Name | None = Field(None, description="Only if it is this one; 404 otherwise.")
-
-
-class CalendarQuery(Parameters):
-    """Whose events."""
-
-    project: ProjectField | None = Field(None, description="Only of this project; left out: all you may see.")
-
-
-class FleetQuery(Parameters):
-    """How a fleet is applied."""
-
-    dry_run: bool = Field(default=False, description="Only say what would change.")
+    project: ProjectName | None = maybe(PROJECT, "Only of this project.")
 
 
 def order_id(text: str) -> OrderId:
@@ -154,20 +57,23 @@ def _name(what: str, text: str) -> str:
     return text
 
 
-def _checked(check: Callable[[str, str], str], what: str) -> AfterValidator:
-    return AfterValidator(partial(check, what))
+def _named(what: str) -> InPath:
+    return InPath(partial(_name, what), "Its name.")
 
 
-_NAME = Path(description="Its name.")
-_ID = Path(description="Its id: a GUID, in any case.")
+def _numbered(what: str) -> InPath:
+    return InPath(partial(_guid, what), "Its id: a GUID, in any case.")
 
-MachineInPath = Annotated[str, _NAME, _checked(_name, "machine")]
-GroupInPath = Annotated[str, _NAME, _checked(_name, "group")]
-HostInPath = Annotated[str, _NAME, _checked(_name, "host")]
-ProjectInPath = Annotated[ProjectName, _NAME, _checked(_name, "project")]
-TokenInPath = Annotated[str, _NAME, _checked(_name, "token")]
-OrderInPath = Annotated[OrderId, _ID, _checked(_guid, "order")]
-EventInPath = Annotated[EventId, _ID, _checked(_guid, "event")]
-HoldInPath = Annotated[str, _ID, _checked(_guid, "hold")]
-WebhookInPath = Annotated[WebhookId, _ID, _checked(_guid, "webhook")]
-RolloutInPath = Annotated[str, _ID, _checked(_guid, "rollout")]
+
+MachineInPath = Annotated[str, _named("machine")]
+# One that may not be there yet: its declaration says what is wrong with its name.
+NewMachineInPath = Annotated[str, InPath(str, "Its name.")]
+GroupInPath = Annotated[str, _named("group")]
+HostInPath = Annotated[str, _named("host")]
+ProjectInPath = Annotated[ProjectName, _named("project")]
+TokenInPath = Annotated[str, _named("token")]
+OrderInPath = Annotated[OrderId, _numbered("order")]
+EventInPath = Annotated[EventId, _numbered("event")]
+HoldInPath = Annotated[str, _numbered("hold")]
+WebhookInPath = Annotated[WebhookId, _numbered("webhook")]
+RolloutInPath = Annotated[str, _numbered("rollout")]

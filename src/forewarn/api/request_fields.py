@@ -1,15 +1,21 @@
-"""The types of fields in queries and bodies, each with its check and its schema."""
+"""The kinds of fields in queries and bodies, each with its check and its schema."""
 
+import math
+import operator
 import re
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated
-
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from forewarn.core.errors import Invalid
+from forewarn.core.moments import format_span
 from forewarn.core.words import GroupName, HostName, MachineName, ProjectName
-from forewarn.wire.fields import NAME, NAME_RULE, is_name
+from forewarn.wire.fields import Field, choice, name, numbered, sequence, shown
 from forewarn.wire.rfc3339 import EXPECTED_TIME, read_time
+
+T = TypeVar("T")
+Choice = TypeVar("Choice", bound=StrEnum)
 
 # What a column can hold.
 LARGEST = 2**63 - 1
@@ -18,50 +24,145 @@ LONGEST_LINE = 1000
 # No line breaks and nothing invisible, nor halves of characters, which no database can hold.
 _NOT_IN_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
+_WHOLE = re.compile(r"\s*([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0*)?\s*")
+# More digits than any bound has, and few enough to be read.
+_LONGEST_WHOLE = 100
+_FLAGS = {
+    **dict.fromkeys(("true", "1", "yes", "on", "t", "y"), True),
+    **dict.fromkeys(("false", "0", "no", "off", "f", "n"), False),
+}
+# By the words of JSON Schema.
+_BOUNDS: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
+    "minimum": ("at least", operator.ge),
+    "exclusiveMinimum": ("more than", operator.gt),
+    "maximum": ("at most", operator.le),
+}
 
 
-def one_line(text: str) -> str:
-    """Refuse what would not be one line of text."""
-    if _NOT_IN_A_LINE.search(text):
-        raise ValueError("expected one line without control characters")
-    return text
+def line(*, least: int = 0, most: int = LONGEST_LINE, **schema: Any) -> Field[str]:
+    """Declare a text of one line."""
+
+    def reader(value: object) -> str:
+        if not isinstance(value, str):
+            raise Invalid(f"expected a text, got {shown(value)}")
+        if len(value) < least:
+            raise Invalid("expected something, got nothing")
+        if len(value) > most:
+            raise Invalid(f"expected at most {most} characters, got {len(value)}")
+        if _NOT_IN_A_LINE.search(value):
+            raise Invalid(f"expected one line without control characters, got {shown(value)}")
+        return value
+
+    bounds = {"minLength": least, "maxLength": most} if least else {"maxLength": most}
+    return Field(read=reader, schema={"type": "string", **bounds, "pattern": _LINE_PATTERN, **schema})
 
 
-def _name(text: str) -> str:
-    if not is_name(text):
-        raise ValueError(f"expected a name of {NAME_RULE}")
-    return text
+def _bounded(kind: str, expected: str, parse: Callable[[object], Any], **bounds: float) -> Field[Any]:
+    """Declare a number; a number of seconds is shown as a span of time."""
+    in_words = _span if expected == "a number" else shown
+
+    def reader(value: object) -> Any:
+        number = parse(value)
+        if number is None:
+            raise Invalid(f"expected {expected}, got {shown(value)}")
+        if not math.isfinite(number):
+            raise Invalid(f"expected a finite number, got {shown(value)}")
+        for bound, limit in bounds.items():
+            words, holds = _BOUNDS[bound]
+            if not holds(number, limit):
+                raise Invalid(f"expected {words} {in_words(limit)}, got {in_words(value)}")
+        return number
+
+    return Field(read=reader, schema={"type": kind, **bounds})
+
+
+def whole(**bounds: int) -> Field[int]:
+    """Declare a whole number within bounds, which are named as in JSON Schema."""
+    return _bounded("integer", "a whole number", _integer, **bounds)
+
+
+def whole_in_query(**bounds: int) -> Field[int]:
+    """Declare a whole number that is written as text."""
+    return _bounded("integer", "a whole number", _integer_of_text, **bounds)
+
+
+def seconds(**bounds: float) -> Field[float]:
+    """Declare a number of seconds within bounds, which are named as in JSON Schema."""
+    return _bounded("number", "a number", _float, **bounds)
+
+
+def one_of(kind: type[Choice]) -> Field[Choice]:
+    """Declare one of the words of an enum."""
+    return Field(read=choice(tuple(kind)).read, schema={"$ref": kind})
+
+
+def several(each: Field[T], *, least: int = 0, most: int | None = None) -> Field[tuple[T, ...]]:
+    """Declare a list."""
+
+    def reader(value: object) -> tuple[T, ...]:
+        values = sequence(value)
+        if len(values) < least:
+            raise Invalid("expected something, got nothing")
+        if most is not None and len(values) > most:
+            raise Invalid(f"expected at most {most} of them, got {len(values)}")
+        return tuple(numbered(each, index, one) for index, one in enumerate(values))
+
+    bounds = ({"minItems": least} if least else {}) | ({} if most is None else {"maxItems": most})
+    return Field(read=reader, schema={"type": "array", "items": each.schema, **bounds})
 
 
 def _time(value: object) -> datetime:
     if not isinstance(value, str):
-        raise ValueError("expected a text")  # noqa: TRY004 - pydantic takes only a ValueError for a refusal
+        raise Invalid(f"expected a text, got {shown(value)}")
     try:
         return read_time(value)
     except Invalid:
-        raise ValueError(EXPECTED_TIME) from None
+        raise Invalid(f"{EXPECTED_TIME}, got {shown(value)}") from None
 
 
-_IS_NAME = AfterValidator(_name)
-_NAME_SCHEMA = Field(json_schema_extra={"pattern": f"^{NAME.pattern}$"})
+def _flag_of_text(value: object) -> bool:
+    flag = _FLAGS.get(str(value).lower())
+    if flag is None:
+        raise Invalid(f"expected true or false, got {shown(value)}")
+    return flag
 
-Line = Annotated[
-    str,
-    AfterValidator(one_line),
-    Field(max_length=LONGEST_LINE, json_schema_extra={"pattern": _LINE_PATTERN}),
-]
-Name = Annotated[str, _IS_NAME, _NAME_SCHEMA]
-ProjectField = Annotated[ProjectName, _IS_NAME, _NAME_SCHEMA]
-GroupField = Annotated[GroupName, _IS_NAME, _NAME_SCHEMA]
-HostField = Annotated[HostName, _IS_NAME, _NAME_SCHEMA]
-MachineField = Annotated[MachineName, _IS_NAME, _NAME_SCHEMA]
-Guid = Annotated[Line, Field(json_schema_extra={"format": "uuid"})]
-Time = Annotated[
-    datetime,
-    BeforeValidator(_time),
-    WithJsonSchema(
-        {"type": "string", "format": "date-time", "maxLength": LONGEST_LINE, "pattern": _LINE_PATTERN}
-    ),
-]
+
+NAME = name
+_NAME: Any = name
+PROJECT: Field[ProjectName] = _NAME
+GROUP: Field[GroupName] = _NAME
+HOST: Field[HostName] = _NAME
+MACHINE: Field[MachineName] = _NAME
+LINE = line()
+GUID = line(format="uuid")
 # Opaque to clients, which send it back.
-Cursor = Annotated[Line, Field(json_schema_extra={"pattern": r"^[A-Za-z0-9_-]+$"})]
+CURSOR = line(pattern=r"^[A-Za-z0-9_-]+$")
+TIME = Field(read=_time, schema={**LINE.schema, "format": "date-time"})
+FLAG_IN_QUERY = Field(read=_flag_of_text, schema={"type": "boolean"})
+
+
+def _integer(value: object) -> int | None:
+    # True is an int to Python, but is not written for one.
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _integer_of_text(value: object) -> int | None:
+    text = str(value)
+    found = _WHOLE.fullmatch(text) if len(text) <= _LONGEST_WHOLE else None
+    return int(found[1]) if found else None
+
+
+def _float(value: object) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _span(value: object) -> str:
+    try:
+        return format_span(float(str(value)))
+    except ValueError:
+        return shown(value)

@@ -2,118 +2,102 @@
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
-from functools import wraps
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-from forewarn.api.errors import documented
+from forewarn.api.inputs import Input, inputs
 from forewarn.core.access import Right, check
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body
 
-Body: TypeAlias = ApiAnswer | Page[ApiAnswer]
+Answer: TypeAlias = ApiAnswer | Page[ApiAnswer]
 Handler: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 H = TypeVar("H", bound=Handler)
-B = TypeVar("B", bound=Body)
+A = TypeVar("A", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
-class WithStatus(Generic[B]):
+class WithStatus(Generic[A]):
     """An answer that is not sent with the endpoint's usual status."""
 
-    body: B
+    body: A
     status: int
 
 
-class ApiRoute(APIRoute):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What an endpoint answers with, and what the OpenAPI document says of it."""
+
+    tag: str
+    summary: str
+    status: int = 200
+    errors: tuple[int, ...] = ()  # the statuses it may refuse with
+    also: Mapping[int, str] = field(default_factory=dict)  # what other statuses of the answer mean
+    description: str | None = None  # the handler's docstring, unless it has none
+    operation_id: str | None = None
+    shown: bool = True
+
+
+class ApiRoute(Route):
     """A route that refuses callers who have no right to it, before anything of their body is read."""
 
-    def __init__(
-        self, path: str, handler: Handler, *, right: Right, also: Mapping[int, str] | None = None, **more: Any
-    ) -> None:
-        """Take the right that callers need, and what statuses beside the usual one mean."""
-        also = also or {}
-        self.right = right
-        # Of what kind the answer is, for the OpenAPI document, and with which statuses it is sent as JSON.
-        self.answer: Any = inspect.signature(handler).return_annotation
-        other = isinstance(self.answer, type) and issubclass(self.answer, Response)
-        self.successes = () if other else (more["status_code"], *also)
-        more["responses"] |= {status: {"description": meaning} for status, meaning in also.items()}
-        super().__init__(path, _sending(handler, more["status_code"]), response_model=None, **more)
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Make what answers."""
-        answer = super().get_route_handler()
-
-        async def guarded(request: Request) -> Response:
-            # Those who need no token have no caller.
-            caller = getattr(request.state, "caller", None)
-            if caller is not None:
-                check(caller, self.right)
-            return await answer(request)
-
-        return guarded
-
-
-class ApiRouter(APIRouter):
-    """The endpoints about one thing."""
-
-    def __init__(self, tag: str) -> None:
-        """Take the name that the OpenAPI document groups them by."""
-        super().__init__()
-        self._tag = tag
-
-    def call(
-        self,
-        call: str,
-        summary: str,
-        *,
-        right: Right | None = None,
-        status: int = 200,
-        errors: tuple[int, ...] = (),
-        **more: Any,
-    ) -> Callable[[H], H]:
-        """Let a function answer a call, `GET /v1/machines`: what it returns is sent with this status.
-
-        A call that names no right is not for the people of a project: it may show, or do, more than is
-        theirs. `errors` are the statuses it may refuse with; `more` is as `ApiRoute` and FastAPI have it.
-        """
+    def __init__(self, call: str, handler: Handler, *, right: Right, promise: Promise) -> None:
         method, path = call.split()
-        default = Right.SURVEY if method == "GET" else Right.RUN
+        super().__init__(path, self._answer, name=handler.__name__)
+        # A HEAD is answered where it is declared.
+        self.method, self.methods = method, {method}
+        self.handler = handler
+        self.right = right
+        self.promise = promise
 
-        def declare(handler: H) -> H:
-            self.routes.append(
-                ApiRoute(
-                    path,
-                    handler,
-                    right=right or default,
-                    methods=[method],
-                    summary=summary,
-                    status_code=status,
-                    tags=[self._tag],
-                    responses=documented(*errors),
-                    **more,
-                )
-            )
-            return handler
+    @cached_property
+    def inputs(self) -> dict[str, Input]:
+        """Where the handler's arguments come from; found at its first call, not while the server starts."""
+        return inputs(self.handler)
 
-        return declare
+    @property
+    def answer(self) -> Any:
+        """The kind of what it answers with."""
+        return inspect.signature(self.handler).return_annotation
 
-
-def _sending(handler: Handler, status: int) -> Handler:
-    """Make of a function that returns an answer one that returns the response."""
-
-    @wraps(handler)
-    async def send(*args: Any, **given: Any) -> Response:
-        answer = await handler(*args, **given)
+    async def _answer(self, request: Request) -> Response:
+        # Those who need no token have no caller.
+        caller = getattr(request.state, "caller", None)
+        if caller is not None:
+            check(caller, self.right)
+        arguments = {name: await each.read(name, request) for name, each in self.inputs.items()}
+        answer = await self.handler(**arguments)
         if isinstance(answer, Response):
             return answer
         if isinstance(answer, WithStatus):
             return JSONResponse(write_body(answer.body), status_code=answer.status)
-        return JSONResponse(write_body(answer), status_code=status)
+        return JSONResponse(write_body(answer), status_code=self.promise.status)
 
-    return send
+
+class ApiRouter:
+    """The endpoints about one thing."""
+
+    def __init__(self, tag: str) -> None:
+        """Take the name that the OpenAPI document groups them by."""
+        self.routes: list[ApiRoute] = []
+        self._tag = tag
+
+    def call(self, call: str, summary: str, *, right: Right | None = None, **more: Any) -> Callable[[H], H]:
+        """Let a function answer a call, `GET /v1/machines`; its arguments come from where they are annotated.
+
+        A call that names no right is not for the people of a project: it may show, or do, more than is
+        theirs. `more` is as `Promise` has it.
+        """
+        promise = Promise(tag=self._tag, summary=summary, **more)
+        default = Right.SURVEY if call.startswith("GET ") else Right.RUN
+
+        def declare(handler: H) -> H:
+            self.routes.append(ApiRoute(call, handler, right=right or default, promise=promise))
+            return handler
+
+        return declare

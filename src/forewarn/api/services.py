@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Protocol, TypeVar
 
-from fastapi import Depends, Request
+from starlette.requests import Request
 
+from forewarn.api.inputs import FromRequest
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
@@ -139,23 +140,9 @@ class Services(CallerUseCases):
             raise Refused(f"the people of project {self.scope.caller} see it alone, not the whole fleet")
 
 
-async def _all_services(request: Request) -> Services:
+def _all_services(request: Request) -> Services:
     services: Services = request.app.state.services
     return services
-
-
-async def _services(request: Request) -> Services:
-    """Return what the caller may reach: one project's things, or all."""
-    services = await _all_services(request)
-    return services.scoped(Scope(caller=_known(request).project))
-
-
-async def _caller(request: Request) -> str:
-    return _known(request).name
-
-
-async def _known_caller(request: Request) -> access.Caller:
-    return _known(request)
 
 
 def _known(request: Request) -> access.Caller:
@@ -164,11 +151,16 @@ def _known(request: Request) -> access.Caller:
     return caller
 
 
+def _services(request: Request) -> Services:
+    """Return what the caller may reach: one project's things, or all."""
+    return _all_services(request).scoped(Scope(caller=_known(request).project))
+
+
 # What the caller may reach; for an endpoint that needs no token, what there is.
-Service = Annotated[Services, Depends(_services)]
-OpenService = Annotated[Services, Depends(_all_services)]
+Service = Annotated[Services, FromRequest(_services)]
+OpenService = Annotated[Services, FromRequest(_all_services)]
 
 # Who asks, as records name them.
-CallerName = Annotated[str, Depends(_caller)]
+CallerName = Annotated[str, FromRequest(lambda request: _known(request).name)]
 # The same with role and project.
-KnownCaller = Annotated[access.Caller, Depends(_known_caller)]
+KnownCaller = Annotated[access.Caller, FromRequest(_known)]

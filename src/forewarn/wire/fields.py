@@ -16,10 +16,10 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import SPAN, format_span, parse_span
-from forewarn.core.spelling import closest, hint
+from forewarn.core.spelling import closest
 
 T = TypeVar("T")
-Choice = TypeVar("Choice", bound=StrEnum)
+Choice = TypeVar("Choice", bound=str)
 
 Reader: TypeAlias = Callable[[object], Any]
 Readers: TypeAlias = Mapping[str, Reader]
@@ -31,6 +31,8 @@ NAME_RULE = "1 to 64 letters, digits, dots, underscores and hyphens"
 LONGEST_TEXT = 256
 # Azure allows twenty; no rule of ours needs a bound, but a slip of the finger should be caught.
 MOST_DOMAINS = 10_000
+# A longer list of words is not read through.
+_MANY = 10
 
 # Keys that will have a meaning; until then they are refused, so that they are not expected to have an effect.
 LATER = frozenset({"subscription_id", "limits"})
@@ -82,7 +84,7 @@ def read(table_: Mapping[str, object], readers: Readers, where: str) -> dict[str
     values: dict[str, Any] = {}
     for key, value in table_.items():
         name_ = key.replace("-", "_")
-        with _inside(f"{where}{key}"):
+        with inside(f"{where}{key}"):
             if name_ not in readers:
                 raise Invalid(_unknown(name_, readers, like=key))
             if name_ in values:
@@ -141,12 +143,13 @@ def several(each: Field[T], *, most: int) -> Field[tuple[T, ...]]:
 
 def numbered(reader: Callable[[object], T], index: int, value: object, *, called: str = "") -> T:
     """Read what stands at an index of a list; a refusal names that, and what is called so there."""
-    with _inside(f"[{index}]{called}"):
+    with inside(f"[{index}]{called}"):
         return reader(value)
 
 
 @contextmanager
-def _inside(where: str) -> Iterator[None]:
+def inside(where: str) -> Iterator[None]:
+    """Let a refusal say where it was."""
     try:
         yield
     except Invalid as refusal:
@@ -180,7 +183,7 @@ def by_name(
         return {name_: one(name_, each) for name_, each in tables.items()}
 
     def one(name_: str, value: object) -> T:
-        with _inside(f".{name_}"):
+        with inside(f".{name_}"):
             given = read(table(value, written=f"[{key}.{name(name_)}]"), fields, ": ")
             require(given, required or {}, ": ")
             return make(name_, **given)
@@ -305,12 +308,11 @@ def whole_number(least: int, most: int) -> Field[int]:
 
 def choice(members: Sequence[Choice]) -> Field[Choice]:
     """Declare one of a few words."""
-    known = {member.value: member for member in members}
+    known = {str(member): member for member in members}
 
     def reader(value: object) -> Choice:
         if not isinstance(value, str) or value not in known:
-            meant = hint(value, known) if isinstance(value, str) else ""
-            raise Invalid(f"expected {either(members)}, got {shown(value)}{meant}")
+            raise Invalid(_not_among(known, value))
         return known[value]
 
     return Field(read=reader, schema={"type": "string", "enum": list(known)})
@@ -329,9 +331,19 @@ def optional(reader: Callable[[object], T]) -> Field[T | None]:
 # Wording
 
 
-def either(members: Iterable[StrEnum]) -> str:
+def _not_among(known: Iterable[str], value: object) -> str:
+    """Return which words may stand there or, of many, which may have been meant."""
+    words = tuple(known)
+    meant = closest(value, words) if isinstance(value, str) else None
+    if meant is not None and len(words) > _MANY:
+        return f"there is no {shown(value)}; did you mean {meant}?"
+    question = "" if meant is None else f"; did you mean {meant}?"
+    return f"expected {either(words)}, got {shown(value)}{question}"
+
+
+def either(words: Iterable[str]) -> str:
     """List words as a person would."""
-    *most, last = [member.value for member in members]
+    *most, last = words
     return f"{', '.join(most)} or {last}" if most else last
 
 

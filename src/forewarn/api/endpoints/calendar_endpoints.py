@@ -1,17 +1,23 @@
 """The calendar feed: what is coming, where people look anyway."""
 
-from typing import Annotated
+from starlette.responses import Response
 
-from fastapi import Query
-from fastapi.responses import Response
-
-from forewarn.api.queries import CalendarQuery
+from forewarn.api.declared import Query, declared, maybe
+from forewarn.api.request_fields import PROJECT
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import KnownCaller, Service
 from forewarn.core.access import Right
+from forewarn.core.words import ProjectName
 from forewarn.wire import icalendar
 
 router = ApiRouter("events")
+
+
+@declared
+class CalendarQuery(Query):
+    """Whose events."""
+
+    project: ProjectName | None = maybe(PROJECT, "Only of this project; left out: all you may see.")
 
 
 class CalendarResponse(Response):
@@ -20,16 +26,8 @@ class CalendarResponse(Response):
     media_type = "text/calendar"
 
 
-@router.call(
-    "GET /v1/calendar.ics",
-    "Subscribe to coming events",
-    right=Right.SEE,
-    errors=(404,),
-    response_class=CalendarResponse,
-)
-async def show_calendar(
-    query: Annotated[CalendarQuery, Query()], service: Service, caller: KnownCaller
-) -> CalendarResponse:
+@router.call("GET /v1/calendar.ics", "Subscribe to coming events", right=Right.SEE, errors=(404,))
+async def show_calendar(query: CalendarQuery, service: Service, caller: KnownCaller) -> CalendarResponse:
     """Write the current events of a project, or all that the caller may see, as an iCalendar feed."""
     coming = await service.run(lambda: service.narrowed(query.project).views.coming())
     whose = query.project or caller.project

@@ -1,12 +1,20 @@
 """Service time: read it and, with a manual clock, turn it."""
 
-from forewarn.api.bodies import AdvanceBody
+from forewarn.api.declared import Body, declared, given
+from forewarn.api.request_fields import seconds
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
 from forewarn.core.access import Right
 from forewarn.wire.answers.service_answers import ClockAnswer
 
 router = ApiRouter("clock")
+
+
+@declared
+class AdvanceBody(Body):
+    """How far the clock is to be turned."""
+
+    seconds: float = given(seconds(minimum=0))
 
 
 @router.call("GET /v1/clock", "Tell the time", right=Right.SEE)

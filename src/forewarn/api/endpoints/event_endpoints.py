@@ -1,9 +1,5 @@
 """Events: what is announced to guests; approve and cancel as a person."""
 
-from typing import Annotated
-
-from fastapi import Query
-
 from forewarn.api.queries import EventInPath, ListQuery
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
@@ -15,7 +11,7 @@ router = ApiRouter("events")
 
 
 @router.call("GET /v1/events", "List current events", right=Right.SEE, errors=(404,))
-async def list_events(query: Annotated[ListQuery, Query()], service: Service) -> Page[EventAnswer]:
+async def list_events(query: ListQuery, service: Service) -> Page[EventAnswer]:
     """List what is announced to guests, oldest first."""
     found, after = await service.run(
         lambda: service.narrowed(query.project).views.events(after=query.after, limit=query.limit)

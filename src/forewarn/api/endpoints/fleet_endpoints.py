@@ -1,11 +1,11 @@
 """The whole fleet, as it is declared."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import Body, Query
-from pydantic import WithJsonSchema
-
-from forewarn.api.queries import FleetQuery
+from forewarn.api.declared import Query, declared, given
+from forewarn.api.inputs import TableInBody
+from forewarn.api.request_fields import FLAG_IN_QUERY
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
 from forewarn.wire import fleet
@@ -14,7 +14,14 @@ from forewarn.wire.fields import object_schema
 
 router = ApiRouter("fleet")
 
-Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(object_schema(fleet.FLEET))]
+Declaration = Annotated[Mapping[str, Any], TableInBody(object_schema(fleet.FLEET))]
+
+
+@declared
+class FleetQuery(Query):
+    """How a fleet is applied."""
+
+    dry_run: bool = given(FLAG_IN_QUERY, "Only say what would change.", default=False)
 
 
 @router.call("GET /v1/fleet", "Show the fleet as it is declared")
@@ -25,7 +32,7 @@ async def show_fleet(service: Service) -> FleetAnswer:
 
 @router.call("PUT /v1/fleet", "Make the fleet what is declared", errors=(409, 413))
 async def put_fleet(
-    body: Declaration, query: Annotated[FleetQuery, Query()], service: Service, caller: CallerName
+    body: Declaration, query: FleetQuery, service: Service, caller: CallerName
 ) -> AppliedFleetAnswer:
     """Add, change and remove what differs, and say in a line each what that is; all of it or nothing.
 

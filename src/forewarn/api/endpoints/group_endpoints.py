@@ -1,9 +1,5 @@
 """Groups: show them."""
 
-from typing import Annotated
-
-from fastapi import Query
-
 from forewarn.api.queries import GroupInPath, ListQuery
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Service
@@ -15,7 +11,7 @@ router = ApiRouter("groups")
 
 
 @router.call("GET /v1/groups", "List groups", right=Right.SEE, errors=(404,))
-async def list_groups(query: Annotated[ListQuery, Query()], service: Service) -> Page[GroupAnswer]:
+async def list_groups(query: ListQuery, service: Service) -> Page[GroupAnswer]:
     """List groups by name; a standalone machine's own is not among them."""
     found, after = await service.run(
         lambda: service.narrowed(query.project).views.groups(after=query.after, limit=query.limit)

@@ -1,17 +1,18 @@
 """The history: every record of what happened."""
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from datetime import datetime
+from typing import TypeVar
 
-from fastapi import Query
-
-from forewarn.api.field_types import LARGEST
-from forewarn.api.queries import HistoryQuery, event_id, order_id
+from forewarn.api.declared import declared, given, maybe
+from forewarn.api.queries import ListQuery, event_id, order_id
+from forewarn.api.request_fields import GUID, LARGEST, MACHINE, TIME, one_of, several, whole_in_query
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Service
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.access import Right
 from forewarn.core.errors import ForewarnError, Invalid
+from forewarn.core.words import Kind, MachineName
 from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer
 
 router = ApiRouter("history")
@@ -19,8 +20,24 @@ router = ApiRouter("history")
 T = TypeVar("T")
 
 
+@declared
+class HistoryQuery(ListQuery):
+    """Which records."""
+
+    machine: MachineName | None = maybe(MACHINE, "Only of this machine.")
+    event: str | None = maybe(GUID, "Only of this event.")
+    order: str | None = maybe(GUID, "Only of this order.")
+    kind: tuple[Kind, ...] = given(several(one_of(Kind)), "Only of these kinds.", default=())
+    since: datetime | None = maybe(
+        TIME, "Only from this time on (RFC 3339); a record's number is given by `above`."
+    )
+    above: int | None = maybe(
+        whole_in_query(minimum=0, maximum=LARGEST), "Only after this number, and oldest first; 0 for all."
+    )
+
+
 @router.call("GET /v1/history", "List records", right=Right.SEE, errors=(404,))
-async def list_records(query: Annotated[HistoryQuery, Query()], service: Service) -> RecordsAnswer:
+async def list_records(query: HistoryQuery, service: Service) -> RecordsAnswer:
     """List what happened, newest first; oldest first after a number, if `above` gives one."""
     wanted = _filter(query)
     found = await service.run(lambda: service.narrowed(query.project).views.history(wanted))

@@ -1,15 +1,11 @@
 """Hosts: show them, and order something to be done to one."""
 
-from typing import Annotated
-
-from fastapi import Query
-
 from forewarn.api.bodies import HostOrderBody, MaintenanceBody
 from forewarn.api.queries import HostInPath, PageQuery
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, Work
+from forewarn.core.words import Action
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
@@ -18,7 +14,7 @@ router = ApiRouter("hosts")
 
 
 @router.call("GET /v1/hosts", "List hosts")
-async def list_hosts(page: Annotated[PageQuery, Query()], service: Service) -> Page[HostAnswer]:
+async def list_hosts(page: PageQuery, service: Service) -> Page[HostAnswer]:
     """List hosts by name."""
     found, after = await service.run(lambda: service.fleet.views.hosts(after=page.after, limit=page.limit))
     return Page(kind=HostAnswer, items=[HostAnswer.like(host) for host in found], next=after)
@@ -36,9 +32,9 @@ async def maintain_host(
     name: HostInPath, body: MaintenanceBody, service: Service, caller: CallerName
 ) -> OrderWithEventsAnswer:
     """Freeze, reboot or redeploy all that a host carries, one update domain of a group at a time."""
-    request, work = body.request(caller), Work(body.action)
+    request = body.request(caller)
     placed = await service.run(
-        lambda: service.fleet.hosts.order_host(name, Action.MAINTENANCE, request, work=work)
+        lambda: service.fleet.hosts.order_host(name, Action.MAINTENANCE, request, work=body.action)
     )
     return OrderWithEventsAnswer.of(placed.order, placed.events)
 

@@ -1,12 +1,13 @@
 """Machines: show, declare, remove, and order something to be done to one."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import Body, Path, Query
-from pydantic import WithJsonSchema
-
 from forewarn.api.bodies import MachineOrderBody
-from forewarn.api.queries import MachineInPath, MachinesQuery, ProjectQuery
+from forewarn.api.declared import Query, declared, maybe
+from forewarn.api.inputs import TableInBody
+from forewarn.api.queries import ListQuery, MachineInPath, NewMachineInPath
+from forewarn.api.request_fields import GROUP, HOST, PROJECT
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, Service, Services
 from forewarn.control.views import MachineView
@@ -15,7 +16,7 @@ from forewarn.core.catalogue import ON_MACHINES, ActionFacts
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, ProjectName, Source
+from forewarn.core.words import Action, GroupName, HostName, ProjectName, Source
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
@@ -25,12 +26,26 @@ from forewarn.wire.fields import object_schema
 
 router = ApiRouter("machines")
 
-Declaration = Annotated[dict[str, Any], Body(), WithJsonSchema(object_schema(fleet.MACHINE))]
-Project = Annotated[ProjectQuery, Query()]
+Declaration = Annotated[Mapping[str, Any], TableInBody(object_schema(fleet.MACHINE))]
+
+
+@declared
+class MachinesQuery(ListQuery):
+    """Which machines."""
+
+    group: GroupName | None = maybe(GROUP, "Only of this group.")
+    host: HostName | None = maybe(HOST, "Only on this host.")
+
+
+@declared
+class ProjectQuery(Query):
+    """Whose machine."""
+
+    project: ProjectName | None = maybe(PROJECT, "Its project; needed where several have the name.")
 
 
 @router.call("GET /v1/machines", "List machines", right=Right.SEE, errors=(404,))
-async def list_machines(query: Annotated[MachinesQuery, Query()], service: Service) -> Page[MachineAnswer]:
+async def list_machines(query: MachinesQuery, service: Service) -> Page[MachineAnswer]:
     """List machines by project and name."""
     found, after = await service.run(
         lambda: service.narrowed(query.project).views.machines(
@@ -41,7 +56,7 @@ async def list_machines(query: Annotated[MachinesQuery, Query()], service: Servi
 
 
 @router.call("GET /v1/machines/{name}", "Show a machine", right=Right.SEE, errors=(404, 409))
-async def show_machine(name: MachineInPath, query: Project, service: Service) -> MachineAnswer:
+async def show_machine(name: MachineInPath, query: ProjectQuery, service: Service) -> MachineAnswer:
     """Show a machine, whether its group listens (`enabled`), and when it was last seen."""
     return _shown(await service.run(lambda: service.narrowed(query.project).views.machine(name)))
 
@@ -53,9 +68,9 @@ async def show_machine(name: MachineInPath, query: Project, service: Service) ->
     also={201: "The machine is new."},
 )
 async def put_machine(
-    name: Annotated[str, Path(description="Its name.")],
+    name: NewMachineInPath,
     body: Declaration,
-    query: Project,
+    query: ProjectQuery,
     service: Service,
     caller: CallerName,
 ) -> WithStatus[MachineAnswer]:
@@ -74,7 +89,7 @@ async def put_machine(
 
 @router.call("DELETE /v1/machines/{name}", "Remove a machine", errors=(404, 409))
 async def delete_machine(
-    name: MachineInPath, query: Project, service: Service, caller: CallerName
+    name: MachineInPath, query: ProjectQuery, service: Service, caller: CallerName
 ) -> MachineAnswer:
     """Take a machine out of the fleet; it leaves the events that name it."""
     return _shown(await service.run(lambda: _delete(service, name, query.project, caller)))
@@ -85,7 +100,7 @@ def _shown(view: MachineView) -> MachineAnswer:
 
 
 def _put(
-    service: Services, name: str, body: dict[str, Any], project: ProjectName | None, by: str
+    service: Services, name: str, body: Mapping[str, Any], project: ProjectName | None, by: str
 ) -> tuple[MachineView, bool]:
     created = False
 
@@ -124,12 +139,12 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
     )
     async def order_machine(
         name: MachineInPath,
-        query: Project,
+        query: ProjectQuery,
         service: Service,
         caller: CallerName,
         body: MachineOrderBody | None = None,
     ) -> OrderOnMachineAnswer:
-        request = body.request(caller) if body else OrderRequest(by=caller)
+        request = body.request(caller, at_once=body.now) if body else OrderRequest(by=caller)
         placed = await service.run(
             lambda: service.narrowed(query.project).orders.order_machine(name, action, request)
         )

@@ -4,17 +4,15 @@ Programs that do the work of an order outside report how it goes: done, failed, 
 """
 
 from collections.abc import Callable
-from typing import Annotated
 
-from fastapi import Query
-
-from forewarn.api.bodies import FailureBody
-from forewarn.api.queries import OrderInPath, OrdersQuery
+from forewarn.api.declared import Body, declared, given, maybe
+from forewarn.api.queries import ListQuery, OrderInPath
+from forewarn.api.request_fields import LINE, one_of
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
 from forewarn.core.access import Right
-from forewarn.core.words import OrderId
+from forewarn.core.words import OrderId, OrderState
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import NotedEventAnswer, NoticeAnswer
 from forewarn.wire.answers.order_answers import (
@@ -27,8 +25,22 @@ from forewarn.wire.answers.order_answers import (
 router = ApiRouter("orders")
 
 
+@declared
+class OrdersQuery(ListQuery):
+    """Which orders."""
+
+    state: OrderState | None = maybe(one_of(OrderState), "Only orders in this state.")
+
+
+@declared
+class FailureBody(Body):
+    """Why work outside failed."""
+
+    reason: str = given(LINE, default="failed")
+
+
 @router.call("GET /v1/orders", "List orders", right=Right.SEE, errors=(404,))
-async def list_orders(query: Annotated[OrdersQuery, Query()], service: Service) -> Page[OrderAnswer]:
+async def list_orders(query: OrdersQuery, service: Service) -> Page[OrderAnswer]:
     """List orders, newest first, open or over."""
     found, after = await service.run(
         lambda: service.narrowed(query.project).views.orders(

@@ -1,6 +1,6 @@
 """Probes and metrics, for whatever watches over the service."""
 
-from fastapi.responses import Response
+from starlette.responses import Response
 
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import OpenService, Service
@@ -29,11 +29,11 @@ async def readyz(service: OpenService) -> StatusAnswer:
 
 
 # A balancer that asks with HEAD is answered alike; the server leaves the body out.
-router.call("HEAD /healthz", "", include_in_schema=False)(healthz)
-router.call("HEAD /readyz", "", include_in_schema=False)(readyz)
+router.call("HEAD /healthz", "", shown=False)(healthz)
+router.call("HEAD /readyz", "", shown=False)(readyz)
 
 
-@router.call("GET /metrics", "Measure the service", response_class=Response)
+@router.call("GET /metrics", "Measure the service")
 async def metrics(service: Service) -> Response:
     """Show counts of everything, in the text format of Prometheus."""
     from forewarn.api.meter import CONTENT_TYPE, Counted, Meter  # loaded by those who are asked for it

@@ -1,9 +1,5 @@
 """Projects: show what each has declared; the fleet is where that is changed."""
 
-from typing import Annotated
-
-from fastapi import Query
-
 from forewarn.api.queries import PageQuery, ProjectInPath
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Service
@@ -15,7 +11,7 @@ router = ApiRouter("projects")
 
 
 @router.call("GET /v1/projects", "List projects", right=Right.SEE)
-async def list_projects(page: Annotated[PageQuery, Query()], service: Service) -> Page[ProjectAnswer]:
+async def list_projects(page: PageQuery, service: Service) -> Page[ProjectAnswer]:
     """List projects by name; a project's people see their own."""
     found, after = await service.run(lambda: service.views.projects(after=page.after, limit=page.limit))
     return Page(kind=ProjectAnswer, items=[ProjectAnswer.of(project) for project in found], next=after)

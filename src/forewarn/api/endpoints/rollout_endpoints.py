@@ -1,18 +1,94 @@
 """Rollouts: plan, begin, show, pause, resume and abort them."""
 
-from typing import Annotated, Literal
+from datetime import datetime
+from typing import Literal
 
-from fastapi import Query
-
-from forewarn.api.bodies import PauseBody, ResumeBody, RolloutBody
-from forewarn.api.queries import RolloutInPath, RolloutQuery, RolloutsQuery
+from forewarn.api.bodies import DAY, DEADLINE, DRIVER, EXPECTED, HEARTBEAT, WORK, OrderBody, check_heartbeat
+from forewarn.api.declared import Body, Query, declared, given, maybe
+from forewarn.api.queries import PageQuery, RolloutInPath
+from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, LINE, seconds, several, whole
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, Service
-from forewarn.control.rollouts.rollouts import RolloutView
+from forewarn.control.rollouts.rollouts import RolloutRequest, RolloutView
+from forewarn.core.model.rollout import RolloutTerms
+from forewarn.core.words import SIMULATED, DriverName, HostName, Work
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
+from forewarn.wire.fields import Field, flag
 
 router = ApiRouter("rollouts")
+
+_LIST = several(HOST)
+# None: all of them.
+HOSTS: Field[tuple[HostName, ...] | None] = Field(
+    read=lambda value: None if value == "all" else _LIST(value),
+    schema={"anyOf": [_LIST.schema, {"type": "string", "const": "all"}]},
+)
+
+
+@declared
+class RolloutBody(OrderBody):
+    """What is to be done to which hosts, and how many of them at once."""
+
+    hosts: tuple[HostName, ...] | None = given(HOSTS, "Which hosts, in this order; all: those not failed.")
+    action: Work = given(WORK)
+    hosts_at_once: int = given(
+        whole(minimum=1, maximum=1_000_000), "How many hosts a wave has at most.", default=1
+    )
+    gap_seconds: float = given(
+        seconds(minimum=0, maximum=30 * DAY), "From the end of a wave to the next announcement.", default=0
+    )
+    driver: DriverName = given(
+        DRIVER, "external: the work of each order is done outside, and reported.", default=SIMULATED
+    )
+    heartbeat_seconds: float | None = maybe(*HEARTBEAT)
+    deadline: datetime | None = maybe(*DEADLINE)
+    expected_seconds: float | None = maybe(*EXPECTED)
+    health_seconds: float = given(
+        seconds(exclusiveMinimum=0, maximum=30 * DAY),
+        "How long after its work a machine may take to be healthy.",
+        default=1800,
+    )
+    require_poll: bool = given(
+        flag, "A machine that polled before is healthy when it has polled again.", default=False
+    )
+    dry_run: bool = given(flag, "Only show the plan.", default=False)
+
+    def request(self, by: str) -> RolloutRequest:
+        """Return what is asked for, and by whom."""
+        check_heartbeat(self.heartbeat_seconds, self.driver)
+        terms = self.asked(RolloutTerms)
+        return self.asked(RolloutRequest, hosts=self.hosts, work=self.action, terms=terms, by=by)
+
+
+@declared
+class ResumeBody(Body):
+    """What the caller has seen of the rollout."""
+
+    version: int | None = maybe(
+        whole(minimum=1, maximum=LARGEST), "The version that was seen; 409 if it has changed since."
+    )
+
+
+@declared
+class PauseBody(ResumeBody):
+    """Why, and what the caller has seen of the rollout."""
+
+    reason: str = given(LINE, "Why, for the records.", default="")
+
+
+@declared
+class RolloutsQuery(PageQuery):
+    """Which rollouts."""
+
+    open: bool = given(FLAG_IN_QUERY, "Only those that are not over.", default=False)
+
+
+@declared
+class RolloutQuery(Query):
+    """What to show of a rollout."""
+
+    expected: bool = given(FLAG_IN_QUERY, "With the times to be expected of coming waves.", default=False)
 
 
 @router.call(
@@ -31,7 +107,7 @@ async def begin_rollout(body: RolloutBody, service: Service, caller: CallerName)
 
 
 @router.call("GET /v1/rollouts", "List rollouts")
-async def list_rollouts(query: Annotated[RolloutsQuery, Query()], service: Service) -> Page[RolloutAnswer]:
+async def list_rollouts(query: RolloutsQuery, service: Service) -> Page[RolloutAnswer]:
     """List rollouts, newest first, open or over."""
     found, after = await service.run(
         lambda: service.fleet.rollouts.rollouts(after=query.after, limit=query.limit, only_open=query.open)
@@ -40,9 +116,7 @@ async def list_rollouts(query: Annotated[RolloutsQuery, Query()], service: Servi
 
 
 @router.call("GET /v1/rollouts/{id}", "Show a rollout", errors=(404,))
-async def show_rollout(
-    id: RolloutInPath, service: Service, query: Annotated[RolloutQuery, Query()]
-) -> RolloutAnswer:
+async def show_rollout(id: RolloutInPath, service: Service, query: RolloutQuery) -> RolloutAnswer:
     """Show a rollout: its waves, and why everything that is not begun waits."""
     return _shown(await service.run(lambda: service.fleet.rollouts.rollout(id, expected=query.expected)))
 

@@ -6,13 +6,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Annotated
 
-from fastapi import Header, Query, Request
-from fastapi.responses import StreamingResponse
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
 from starlette.types import Message, Send
 
 from forewarn.api.authentication import Authenticator
-from forewarn.api.field_types import LARGEST
-from forewarn.api.queries import StreamQuery
+from forewarn.api.declared import Query, declared, given, maybe
+from forewarn.api.inputs import InHeader
+from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, several, whole_in_query
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ApiSettings, RunUseCase, Service, Services
 from forewarn.control.following.followed_records import FollowedRecords
@@ -20,6 +21,7 @@ from forewarn.control.ports.records import Following, RecordFilter
 from forewarn.control.signal import waking
 from forewarn.core.access import Right
 from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
+from forewarn.core.words import Kind, MachineName, ProjectName
 from forewarn.wire import sse
 
 log = logging.getLogger(__name__)
@@ -28,7 +30,19 @@ router = ApiRouter("history")
 
 PAGE = 200
 
-LastEventId = Annotated[str | None, Header(description="The `id` of the last event that was seen.")]
+LastEventId = Annotated[str | None, InHeader("The `id` of the last event that was seen.")]
+NUMBER = whole_in_query(minimum=0, maximum=LARGEST)
+
+
+@declared
+class StreamQuery(Query):
+    """Which records, and from where on."""
+
+    project: ProjectName | None = maybe(PROJECT, "Only of this project.")
+    machine: MachineName | None = maybe(MACHINE, "Only of this machine.")
+    kind: tuple[Kind, ...] = given(several(one_of(Kind)), "Only of these kinds.", default=())
+    last_event_id: int | None = maybe(NUMBER, "As the header, for readers that cannot send it.")
+    since: int | None = maybe(NUMBER, "Only after this record's number; 0 for all.")
 
 
 class EventStream(StreamingResponse):
@@ -56,12 +70,10 @@ class EventStream(StreamingResponse):
             log.warning("a reader of the stream took nothing for %g s and was cut off", self._patience)
 
 
-@router.call(
-    "GET /v1/stream", "Follow what happens", right=Right.SEE, errors=(404, 409), response_class=EventStream
-)
+@router.call("GET /v1/stream", "Follow what happens", right=Right.SEE, errors=(404, 409))
 async def follow(
     request: Request,
-    query: Annotated[StreamQuery, Query()],
+    query: StreamQuery,
     service: Service,
     last_event_id: LastEventId = None,
 ) -> EventStream:

@@ -1,22 +1,36 @@
 """Tokens: who may do what. For operators."""
 
-from typing import Annotated
+from datetime import timedelta
 
-from fastapi import Query, Request
+from starlette.requests import Request
 
-from forewarn.api.bodies import TokenBody
+from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import PageQuery, TokenInPath
+from forewarn.api.request_fields import NAME, PROJECT, one_of, seconds
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
-from forewarn.core.access import Right
+from forewarn.core.access import LONGEST_LIFE, Grant, Right, Role
+from forewarn.core.words import ProjectName
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
 router = ApiRouter("tokens")
 
 
+@declared
+class TokenBody(Body):
+    """Who is to be let in, and as what."""
+
+    name: str = given(NAME, "What records call its user.")
+    role: Role = given(one_of(Role))
+    project: ProjectName | None = maybe(PROJECT, "A user's, or all that a viewer may see.")
+    expires_seconds: float | None = maybe(
+        seconds(exclusiveMinimum=0, maximum=LONGEST_LIFE.total_seconds()), "Left out: never."
+    )
+
+
 @router.call("GET /v1/tokens", "List tokens", right=Right.RUN)
-async def list_tokens(page: Annotated[PageQuery, Query()], service: Service) -> Page[TokenAnswer]:
+async def list_tokens(page: PageQuery, service: Service) -> Page[TokenAnswer]:
     """List tokens, the oldest first, revoked ones too; their secrets are kept nowhere."""
     found, after = await service.run(lambda: service.fleet.tokens.list(after=page.after, limit=page.limit))
     return Page(kind=TokenAnswer, items=[TokenAnswer.like(token) for token in found], next=after)
@@ -27,7 +41,8 @@ async def create_token(
     body: TokenBody, request: Request, service: Service, caller: CallerName
 ) -> NewTokenAnswer:
     """Make a token, and show its secret this once; the first one must be an operator's."""
-    wanted = body.grant()
+    life = None if body.expires_seconds is None else timedelta(seconds=body.expires_seconds)
+    wanted = body.asked(Grant, life=life)
     token, secret = await service.run(lambda: service.fleet.tokens.create(wanted, by=caller))
     request.app.state.authenticator.forget()
     return NewTokenAnswer(token=TokenAnswer.like(token), secret=secret)

@@ -3,25 +3,42 @@
 Their addresses are often secrets: who may not keep any need not see those of others.
 """
 
-from typing import Annotated
-
-from fastapi import Query
-
-from forewarn.api.bodies import WebhookBody
+from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import ListQuery, WebhookInPath
+from forewarn.api.request_fields import LINE, PROJECT, line, one_of, several
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service, Services
 from forewarn.control.push.webhooks import WebhookView
 from forewarn.core.access import Right
 from forewarn.core.model.webhook import WebhookId
+from forewarn.core.words import Kind, ProjectName
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.webhook_answers import NewWebhookAnswer, TrialAnswer, WebhookAnswer
+from forewarn.wire.fields import Field
 
 router = ApiRouter("webhooks")
 
+URL = Field(read=line(most=2000).read, schema={"type": "string", "maxLength": 2000, "format": "uri"})
+
+
+@declared
+class WebhookBody(Body):
+    """Where records are to be pushed to."""
+
+    url: str = given(URL)
+    project: ProjectName | None = maybe(
+        PROJECT, "Only records of this project; left out: all that you may see."
+    )
+    kinds: tuple[Kind, ...] = given(
+        several(one_of(Kind), most=100), "Only records of these kinds; none: all.", default=()
+    )
+    secret: str | None = maybe(
+        LINE, "What signs the calls, `whsec_` and 24 to 64 bytes in base64; left out: made."
+    )
+
 
 @router.call("GET /v1/webhooks", "List webhooks", right=Right.USE, errors=(404,))
-async def list_webhooks(query: Annotated[ListQuery, Query()], service: Service) -> Page[WebhookAnswer]:
+async def list_webhooks(query: ListQuery, service: Service) -> Page[WebhookAnswer]:
     """List webhooks, oldest first, with what is stuck and why."""
     found, after = await service.run(
         lambda: service.webhooks.webhooks(project=query.project, after=query.after, limit=query.limit)

@@ -1,0 +1,119 @@
+"""Where the arguments of an endpoint come from: each parameter's annotation says it."""
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from types import NoneType
+from typing import Any, NamedTuple, Protocol, get_args, get_origin, runtime_checkable
+
+from starlette.requests import ClientDisconnect, Request
+
+from forewarn.api.declared import Body, Query
+from forewarn.core.errors import Invalid
+from forewarn.wire.fields import Schema, table
+
+
+@runtime_checkable
+class Input(Protocol):
+    """Where an argument comes from."""
+
+    async def read(self, name: str, request: Request) -> Any:
+        """Return the argument for a parameter; NotFound or Invalid if a request cannot have it."""
+        ...
+
+
+class FromRequest(NamedTuple):
+    """Something that the server knows of a request."""
+
+    find: Callable[[Request], Any]
+
+    async def read(self, name: str, request: Request) -> Any:
+        """Find it."""
+        return self.find(request)
+
+
+class InPath(NamedTuple):
+    """A part of the path."""
+
+    check: Callable[[str], str]
+    description: str
+
+    async def read(self, name: str, request: Request) -> str:
+        """Check it."""
+        return self.check(request.path_params[name])
+
+
+class InHeader(NamedTuple):
+    """A header, which is named as its parameter."""
+
+    description: str
+
+    async def read(self, name: str, request: Request) -> str | None:
+        """Return it, if there is one."""
+        return request.headers.get(name.replace("_", "-"))
+
+
+class InQuery(NamedTuple):
+    """All that follows the path."""
+
+    kind: type[Query]
+
+    async def read(self, name: str, request: Request) -> Query:
+        """Read all parameters."""
+        return self.kind.read(request.query_params.multi_items())
+
+
+class InBody(NamedTuple):
+    """The body."""
+
+    kind: type[Body]
+    required: bool = True
+
+    async def read(self, name: str, request: Request) -> Body | None:
+        """Read the body; null is the same as none."""
+        written = await _json(request, required=self.required)
+        return None if written is None else self.kind.read(written)
+
+
+class TableInBody(NamedTuple):
+    """A body whose endpoint reads it."""
+
+    schema: Schema
+
+    async def read(self, name: str, request: Request) -> Mapping[str, object]:
+        """Return the object that the body is."""
+        return table(await _json(request, required=True), "the body")
+
+
+def inputs(handler: Callable[..., Any]) -> dict[str, Input]:
+    """Return where the arguments of an endpoint come from, by the parameters' names."""
+    parameters = inspect.signature(handler).parameters.items()
+    return {name: _input(parameter.annotation) for name, parameter in parameters}
+
+
+def _input(annotation: Any) -> Input:
+    for each in getattr(annotation, "__metadata__", ()):
+        if isinstance(each, Input):
+            return each
+    if annotation is Request:
+        return FromRequest(lambda request: request)
+    kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not NoneType]
+    match kinds:
+        case [type() as kind] if issubclass(kind, Query):
+            return InQuery(kind)
+        case [type() as kind] if issubclass(kind, Body):
+            return InBody(kind, required=get_origin(annotation) is None)
+    raise TypeError(f"a request has no {annotation!r}")
+
+
+async def _json(request: Request, *, required: bool) -> Any:
+    try:
+        body = await request.body()
+        written = json.loads(body) if body else None
+    except json.JSONDecodeError as error:
+        raise Invalid(f"the body is not JSON: {error.msg} at character {error.pos}") from None
+    except (ValueError, RecursionError, ClientDisconnect):
+        raise Invalid("the body cannot be read") from None
+    if written is None and required:
+        raise Invalid("the body: this is missing")
+    return written
