@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from forewarn.cli.main import app as main
 from forewarn.core.words import Action, OrderId, StepState
 from tests.harness import Service
-from tests.process import FOREWARN, Program, sample_fleet, started, until
+from tests.process import FOREWARN, Program, run, sample_fleet, started, until
 from tests.served import app_of, sample, serving
 from tests.stores import sqlite_url
 
@@ -186,8 +186,7 @@ def test_a_gate_says_that_guests_still_see_the_event(service: Service) -> None:
 
 def test_an_operator_can_hold_and_release_by_command(program: Program, tmp_path: Path) -> None:
     def forewarn(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [FOREWARN, "--server", program.operators, *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return run(tmp_path, "--server", program.operators, *words)
 
     with program:
         assert "held" in forewarn("hold", "--reason", "holidays", "--host", "host-1").stdout
