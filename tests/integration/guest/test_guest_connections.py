@@ -8,7 +8,7 @@ import pytest
 from forewarn.core.words import EventType
 from forewarn.guest.http.refusals import Limit
 from forewarn.guest.settings import EndpointSettings
-from tests.integration.guest_face import (
+from tests.integration.guest.guest_face import (
     EVENTS,
     Client,
     Face,

@@ -14,7 +14,7 @@ from tests.harness import Service
 from tests.served import Api, app_of
 from tests.stores import sqlite_url
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 # What the rule below does not find: calls whose command has a name of its own.
 NAMED = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from forewarn.guest.http.parser import HEAD_TOO_LARGE, RequestParser
 from forewarn.guest.settings import Limits
 from tests.counts import tries
-from tests.integration.guest_face import EVENTS, Client, Face, machine, request, serving, with_limits
+from tests.integration.guest.guest_face import EVENTS, Client, Face, machine, request, serving, with_limits
 
 H2C = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")
 BODY = b'{"StartRequests":[{"EventId":"602D9444-D2CD-49C7-8624-8643E7170001"}]}'

@@ -13,7 +13,7 @@ from forewarn.guest.http.request_cache import OVERHEAD, RequestCache
 from forewarn.guest.requests.plan import Poll
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire.instance import InstanceMetadata
-from tests.integration.guest_face import EVENTS, Face, event, group, machine, serving
+from tests.integration.guest.guest_face import EVENTS, Face, event, group, machine, serving
 
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 COMPUTE = "/metadata/instance/compute?api-version=2021-02-01"

@@ -9,7 +9,7 @@ from forewarn.agent.handlers import kinds
 from forewarn.agent.setup.agent_config import _AGENT, _HANDLER, _WHEN, parse
 from tests.process import shell_function
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 REFERENCE = (DOCS / "reference/agent.md").read_text()
 
 

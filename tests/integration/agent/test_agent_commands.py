@@ -19,7 +19,7 @@ from forewarn.sdk.documents import Event
 from tests.agents import NOW, event, started
 from tests.process import FOREWARN, run, until
 
-UNIT = Path(__file__).parents[2] / "packaging/systemd/forewarn-agent.service"
+UNIT = Path(__file__).parents[3] / "packaging/systemd/forewarn-agent.service"
 HOOK = """#!/bin/sh
 echo "$FOREWARN_SIDE $FOREWARN_ATTEMPT" >> {folder}/ran
 sleep 0.3
@@ -278,7 +278,7 @@ def test_without_the_server_a_rehearsal_says_what_is_missing(tmp_path: Path) -> 
     path = write(tmp_path)
     # As on a machine with the base install: what the server needs cannot be found.
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['uvloop'] = None\n")
-    environment = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2] / 'src'}"}
+    environment = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3] / 'src'}"}
     ran = run(tmp_path, "agent", "rehearse", "redeploy", "--config", path, environment=environment)
     assert ran.returncode == 1
     assert "the server is not installed (uvloop is missing)" in ran.stderr

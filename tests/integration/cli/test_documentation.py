@@ -10,7 +10,7 @@ import pytest
 from forewarn.core.words import Kind
 from tests.process import Program, sample_fleet, shell_function
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def ports_of(fleet: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from forewarn.rehearsal.scenario_file import read_scenario
 from forewarn.rehearsal.shipped import default_fleet
 from tests.process import Program, free_port, shell_function
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl, the guest of the how-to, is absent")

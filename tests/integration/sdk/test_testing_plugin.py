@@ -11,7 +11,7 @@ import forewarn.testing
 
 pytest_plugins = ("pytester",)
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAMED_PROGRAM = re.compile(r"`(\w+\.py)`:\n\n```python\n(.*?)```", re.DOTALL)
 
 # Plug-ins that are installed here for our own tests, and take longest to load.

@@ -7,7 +7,16 @@ import pytest
 
 from forewarn.core.words import EventStatus, EventType
 from forewarn.guest.settings import EndpointSettings
-from tests.integration.guest_face import EVENTS, Face, event, group, machine, request, serving, with_limits
+from tests.integration.guest.guest_face import (
+    EVENTS,
+    Face,
+    event,
+    group,
+    machine,
+    request,
+    serving,
+    with_limits,
+)
 from tests.unit.documents import GOLDEN
 
 FREEZE = event(EventType.FREEZE)

@@ -20,7 +20,7 @@ from forewarn.server.threads.acceptor import Caps
 from forewarn.server.threads.operator_connection import HEAD_BYTES, HEADERS, Patience
 from forewarn.server.threads.operator_server import OperatorServer
 from forewarn.server.tls import Tls
-from tests.integration.guest_face import Client, request
+from tests.integration.guest.guest_face import Client, request
 from tests.process import until
 
 ROOMY = Caps(whole=100, per_address=100)

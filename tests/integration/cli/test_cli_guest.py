@@ -18,7 +18,7 @@ from forewarn.core.words import EventStatus, EventType
 from forewarn.sdk.blocking_client import GuestClient
 from forewarn.sdk.connected_processes import connected_processes, connections_to
 from forewarn.sdk.guest_errors import Unavailable
-from tests.integration.guest_face import START, Face, event, serving
+from tests.integration.guest.guest_face import START, Face, event, serving
 from tests.process import FOREWARN, PATIENCE, Output, ending, started
 from tests.scripted import answer as written
 from tests.scripted import scripted

@@ -9,7 +9,17 @@ import pytest
 from forewarn.clock import ScaledClock
 from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.core.words import EventType
-from tests.integration.guest_face import EVENTS, START, Client, Face, event, group, machine, request, serving
+from tests.integration.guest.guest_face import (
+    EVENTS,
+    START,
+    Client,
+    Face,
+    event,
+    group,
+    machine,
+    request,
+    serving,
+)
 
 FREEZE = event(EventType.FREEZE)
 POST = ("POST", EVENTS, "Metadata: true")

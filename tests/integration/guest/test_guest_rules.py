@@ -7,7 +7,7 @@ import pytest
 
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire import azure
-from tests.integration.guest_face import EVENTS, START_DATE, Face, machine, serving
+from tests.integration.guest.guest_face import EVENTS, START_DATE, Face, machine, serving
 
 OLD = "/metadata/scheduledevents?api-version=2017-03-01"
 

@@ -225,7 +225,7 @@ def test_conditions_are_asked_for_and_shown(service: Service) -> None:
     assert "got 'soon'" in run("plan", "host-2", "--health", "soon", code=2).stderr
 
 
-HOW_TO = Path(__file__).parents[2] / "docs/how-to/roll-an-update-over-a-fleet.md"
+HOW_TO = Path(__file__).parents[3] / "docs/how-to/roll-an-update-over-a-fleet.md"
 
 
 def test_every_command_of_the_how_to_runs_as_printed() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import forewarn
-from tests.integration.test_documentation import ports_of
+from tests.integration.cli.test_documentation import ports_of
 from tests.process import Program, sample_fleet, shell_function
 from tests.scripted import answer, scripted
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def blocks(document: str, language: str) -> list[str]:

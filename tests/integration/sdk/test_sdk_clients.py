@@ -20,7 +20,7 @@ from forewarn.sdk.transport import connection_reuse
 from forewarn.wire.azure import VERSIONS
 from forewarn.wire.instance import InstanceMetadata
 from tests.guests import BOTH, Client, Time, discovered
-from tests.integration.guest_face import START, Face, event, group, machine, serving
+from tests.integration.guest.guest_face import START, Face, event, group, machine, serving
 from tests.scripted import answer, dripping, scripted
 from tests.unit.documents import NOT_BEFORE
 

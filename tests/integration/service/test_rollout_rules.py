@@ -13,7 +13,7 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.rollouts import planning, progress
 from forewarn.core.words import HostName, Work
 from tests.counts import tries
-from tests.integration.test_rules import HOSTS, WAITS, Histories
+from tests.integration.service.test_rules import HOSTS, WAITS, Histories
 
 
 def _settled(mine: Rollout) -> Rollout:

@@ -7,7 +7,17 @@ import pytest
 
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.words import EventStatus, EventType, MachineId, MachineName
-from tests.integration.guest_face import EVENTS, START, Client, Face, event, group, machine, request, serving
+from tests.integration.guest.guest_face import (
+    EVENTS,
+    START,
+    Client,
+    Face,
+    event,
+    group,
+    machine,
+    request,
+    serving,
+)
 
 WEB = MachineId("id-of-web-0")
 SECOND = timedelta(seconds=1)

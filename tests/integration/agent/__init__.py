@@ -1,0 +1,1 @@
+"""A machine's agent: its handlers, journal, commands and recipes."""

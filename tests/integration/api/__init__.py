@@ -1,0 +1,1 @@
+"""The operator API: what it answers, refuses and streams."""

@@ -1,0 +1,1 @@
+"""The commands, against real servers, and the documents that print them."""

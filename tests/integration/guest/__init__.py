@@ -1,0 +1,1 @@
+"""The guest endpoint: documents, approvals, connections and who is who."""

@@ -1,0 +1,1 @@
+"""`forewarn rehearse`: in a private service and on a running server."""

@@ -1,0 +1,1 @@
+"""The clients for guests, and `forewarn.testing`."""
