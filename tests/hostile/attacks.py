@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.integration.guest_face import Client
+from tests.integration.guest.guest_face import Client
 from tests.process import EVENTS, NEWEST, Program
 
 # A machine's requests come from its own address; attackers have networks of their own.

@@ -20,7 +20,7 @@ from tests.hostile.attacks import (
     operators_are_answered,
     send_if_open,
 )
-from tests.integration.guest_face import Client, request
+from tests.integration.guest.guest_face import Client, request
 from tests.process import PATIENCE, Program
 
 MANY = tries(40, long=400)

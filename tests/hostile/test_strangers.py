@@ -17,7 +17,7 @@ from tests.hostile.attacks import (
     place,
     send_if_open,
 )
-from tests.integration.guest_face import Client, request
+from tests.integration.guest.guest_face import Client, request
 from tests.process import Program
 
 REQUESTS = tries(3000, long=30_000)
