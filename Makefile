@@ -31,6 +31,7 @@ test: $(VENV)/.dev
 # The same, with far more random examples, histories and kills: CONTRIBUTING.md tells how many.
 test-long: $(VENV)/.dev
 	FOREWARN_TEST_LONG=1 $(BIN)/pytest $(TESTED)
+	FOREWARN_TEST_LONG=1 $(BIN)/pytest tests/hostile
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench
