@@ -50,6 +50,9 @@ class GuestSettings:
     connections: int = 0  # of all guests together; 0: as many as file descriptors allow
     connections_per_address: int = 64  # of one machine, and of all unknown callers together
 
+    def __post_init__(self) -> None:
+        _at_least_one(self.connections_per_address)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSettings:
@@ -61,6 +64,9 @@ class OperatorSettings:
     key: str | None = None
     connections: int = 512  # of all callers together
     connections_per_address: int = 128
+
+    def __post_init__(self) -> None:
+        _at_least_one(self.connections, self.connections_per_address)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +217,11 @@ def _converted(kind: Any, value: Any) -> Any:
     if get_origin(kind) is Literal:
         return _choice(get_args(kind), value)
     return _text(value)
+
+
+def _at_least_one(*numbers: int) -> None:
+    if min(numbers) < 1:
+        raise ValueError("expected at least 1")
 
 
 def _not_negative(value: timedelta) -> timedelta:

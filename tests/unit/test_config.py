@@ -131,6 +131,8 @@ def test_the_history_is_kept_for_a_time_or_for_ever(text: str, keep: timedelta |
             "[guest]\nlenient-header-on-post = 2",
             "guest.lenient-header-on-post: expected true or false, got 2",
         ),
+        ("[guest]\nconnections-per-address = 0", "guest.connections-per-address: expected at least 1, got 0"),
+        ("[operator]\nconnections = 0", "operator.connections: expected at least 1, got 0"),
         ("[times]\nuser-orders = 2.5", "times.user-orders: expected a whole number, got 2.5"),
         ("[times]\nuser-orders = inf", "times.user-orders: expected a number, got inf"),
         ("[times]\nlinger = -1", "times.linger: expected a time that is not negative, got -1"),
