@@ -1,6 +1,7 @@
 """Run the bench: all of it, or parts; print a table, and write what was measured as JSON."""
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -40,6 +41,8 @@ def main() -> int:
     console = Console(highlight=False)
     # On a signal to stop, it ends what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    # What is started keeps what it compiles, as an installed program does.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     computer, began = this_computer(), time.perf_counter()
     if computer.load > QUIET:
         console.print(
