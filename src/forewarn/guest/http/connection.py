@@ -16,13 +16,12 @@ from forewarn.guest.http.refusals import Limit
 from forewarn.guest.http.watchdog import Watchdog
 from forewarn.guest.rate_limit import Allowance
 from forewarn.guest.requests.plan import Poll
-from forewarn.guest.requests.request import Request, RequestFault
+from forewarn.guest.requests.request import NOTHING, Request, RequestFault
 from forewarn.guest.requests.routes import plan_of
 
 CLOSE = b"Connection: close\r\n"
 KEEP_ALIVE = b"Connection: keep-alive\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-NOTHING = Request()
 CROWDED = RequestFault(503, "Too many connections", retry=True)
 
 
@@ -97,12 +96,14 @@ class Connection(asyncio.Protocol):
         self.address = canonical(peer[0]) if peer else ""
         if self._key == "":
             self._key = self.address
-        self.allowance = self.member or self.allowance
+        member = self.member
+        self.allowance = member or self.allowance
         self.allowance.connections += 1
         self._crowded = self.allowance.connections > self._limits.connections
         self._quiet = not (self._crowded or self.leaving)
         if self._crowded:
-            self._connections.refusals.note(Limit.ADDRESS, f"{self.address} has {self._limits.connections}")
+            who = "unknown callers have" if member is None else f"machine {member.machine.name} has"
+            self._connections.refusals.note(Limit.ADDRESS, f"{who} {self._limits.connections} already")
         if self._is_flood() or not self._connections.admit(self):
             self._transport.abort()  # not even worth an answer
             return

@@ -2,7 +2,7 @@
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from forewarn.guest.requests.request import Request, RequestFault
+from forewarn.guest.requests.request import NOTHING, Request, RequestFault
 from forewarn.guest.settings import Limits
 
 UNREADABLE = RequestFault(400, "Bad request. The request is not HTTP/1.1")
@@ -10,7 +10,6 @@ HEAD_TOO_LARGE = RequestFault(431, "The request line and headers are too large")
 BODY_TOO_LARGE = RequestFault(413, "The body is too large")
 TOO_MANY = RequestFault(503, "Too many requests wait for their answers", retry=True)
 
-NOTHING = Request()
 # The parser knows the versions before and after these too, which are framed otherwise.
 READABLE = ("1.0", "1.1")
 # A chunked body may come byte by byte, each with five more around it; what is beyond that is padding.

@@ -30,6 +30,9 @@ class Request:
         return list(islice((item for item in items if item), MOST_ITEMS))
 
 
+NOTHING = Request()  # in the place of one that has been answered, and must not be kept
+
+
 @dataclass(frozen=True, slots=True)
 class RequestFault:
     """What came cannot be read any further; the connection ends with the answer."""

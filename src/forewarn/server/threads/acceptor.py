@@ -128,7 +128,7 @@ class Acceptor:
         """Make room if there is none, at the cost of the oldest that asks for nothing now."""
         caps = self._caps
         if self._by_address[address] >= caps.per_address:
-            self._refusals.note(Limit.ADDRESS, f"{address} has {caps.per_address}")
+            self._refusals.note(Limit.ADDRESS, f"{address} has {caps.per_address} already")
             return self._drop_idle(lambda place: place.address == address)
         if len(self._places) >= caps.whole:
             self._refusals.note(Limit.WHOLE, f"there are {caps.whole}, as many as may be")
