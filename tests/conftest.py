@@ -24,6 +24,9 @@ from tests.process import until
 settings.register_profile("forewarn", deadline=None, max_examples=tries(50, long=1000))
 settings.load_profile("forewarn")
 
+# Their asserts show what differs, as those in tests do.
+pytest.register_assert_rewrite("tests.histories")
+
 stores.quicken()
 
 # Set by the first process of a run and inherited by pytest-xdist's workers, so that they share one server.

@@ -26,6 +26,7 @@ from forewarn.core.words import (
     MachineId,
     MachineState,
     OrderId,
+    StageState,
     StepState,
 )
 
@@ -56,7 +57,10 @@ def violations(change: Change) -> list[str]:
         resources_are_of_one_group_and_domain,
         update_domains_are_not_announced_together,
         stages_start_whole,
+        stages_have_one_domain_of_a_group,
+        machines_are_free_when_their_stage_starts,
         machines_have_one_step_at_a_time,
+        machines_move_to_sound_hosts,
         incarnations_count_changes,
         finished_steps_stay_finished,
         what_was_announced_stays_announced,
@@ -67,13 +71,20 @@ def violations(change: Change) -> list[str]:
 
 
 def notice_is_kept(change: Change) -> Iterator[str]:
-    """Rules 1 and 11: only an approval or a failed host starts early; no notice is short, no start late."""
+    """Rules 1 and 11: only an approval or a failed host starts early; no notice is short, no start late.
+
+    An emergency's notice may be, and is recorded as a broken promise.
+    """
     for event in change.after.events.values():
         order = change.after.orders[event.order]
         known = change.before.events.get(event.id)
         if order.action is Action.FAIL:
             continue
-        if known is None and event.not_before - event.announced_at < change.policy.notice(event.type):
+        short = event.not_before - event.announced_at < change.policy.notice(event.type)
+        broken = bool(order.terms.emergency) and any(
+            record.event == event.id and record.kind == Kind.PROMISE_BROKEN for record in change.records
+        )
+        if known is None and short and not broken:
             yield f"{event.id} has {event.not_before - event.announced_at} of notice"
         started = event.status is EventStatus.STARTED
         starts = started and (known is None or known.status is EventStatus.SCHEDULED)
@@ -138,6 +149,53 @@ def stages_start_whole(change: Change) -> Iterator[str]:
     for (order, stage), found in states.items():
         if len(found) > 1:
             yield f"stage {stage} of {order} is half started"
+
+
+def stages_have_one_domain_of_a_group(change: Change) -> Iterator[str]:
+    """Rule 4: no stage that guests know of disturbs two update domains of one group."""
+    for order in change.after.orders.values():
+        for stage in order.stages:
+            if stage.state is StageState.QUEUED:
+                continue
+            domains: dict[GroupName, int] = {}
+            for step in stage.steps:
+                if step.state is StepState.MOOT:
+                    continue
+                if domains.setdefault(step.group, step.update_domain) != step.update_domain:
+                    yield f"a stage of {order.id} disturbs two update domains of {step.group}"
+
+
+def machines_are_free_when_their_stage_starts(change: Change) -> Iterator[str]:
+    """Rule 5: an event does not start while a step of another order runs on a machine that it names."""
+    busy = {
+        step.machine: order.id
+        for order in change.before.orders.values()
+        for step in order.steps
+        if step.state is StepState.RUNNING and step in change.after.orders.get(order.id, order).steps
+    }
+    for event in change.after.events.values():
+        known = change.before.events.get(event.id)
+        if event.status is not EventStatus.STARTED or (known and known.status is EventStatus.STARTED):
+            continue
+        # A failed host waits for none.
+        if change.after.orders[event.order].action is Action.FAIL:
+            continue
+        for named in event.resources:
+            if busy.get(named.machine, event.order) != event.order:
+                yield f"{event.id} started while {named.name} was in the hands of {busy[named.machine]}"
+
+
+def machines_move_to_sound_hosts(change: Change) -> Iterator[str]:
+    """A machine that moves goes to a host that is neither cordoned nor degraded nor failed."""
+    for order in change.after.orders.values():
+        known = change.before.orders.get(order.id)
+        before = {step.machine: step.begun_at for step in known.steps} if known else {}
+        for step in order.steps:
+            if step.target is None or step.begun_at == before.get(step.machine):
+                continue
+            state = change.after.hosts[step.target].state
+            if step.state is StepState.RUNNING and state is not HostState.OK:
+                yield f"{step.name} goes to {step.target}, which is {state}"
 
 
 def machines_have_one_step_at_a_time(change: Change) -> Iterator[str]:
@@ -253,10 +311,19 @@ def misplaced(fleet: Slice) -> list[str]:
         for machine in fleet.machines.values()
         if machine.host is None and machine.state is not MachineState.STOPPED
     ]
+    # One that is being evicted runs until that is done.
+    leaving = {
+        step.machine
+        for order in fleet.orders.values()
+        if ACTIONS[order.action].leaves
+        for step in order.steps
+        if step.state is StepState.RUNNING
+    }
     dead = [
         f"{machine.name} is running on {machine.host}, which failed"
         for machine in fleet.machines.values()
         if machine.state is MachineState.RUNNING and _has_failed(fleet, machine.host)
+        if machine.id not in leaving
     ]
     return lost + homeless + dead
 

@@ -17,7 +17,7 @@ from tests.fixtures.make_version import played
 from tests.fixtures.story import PORT, Player
 from tests.fixtures.versions import VERSIONS
 from tests.harness import Service
-from tests.integration.service.test_rules import CheckedStore
+from tests.histories.checked_store import CheckedStore
 from tests.process import Program, free_port, until
 from tests.stores import sqlite_url
 

@@ -1,0 +1,1 @@
+"""Random histories of a fleet, each transaction held against the rules."""

@@ -1,0 +1,76 @@
+"""A store whose every transaction is held against `core/checks.py`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from forewarn.control.ports.records import HistoryFilter
+from forewarn.control.ports.scope import EVERYTHING, Scope
+from forewarn.control.ports.store import Transaction
+from forewarn.core.checks import Change, violations
+from forewarn.core.model.slice import Slice
+from forewarn.core.words import MachineId, OrderId
+from forewarn.store.sql import SqlStore
+from tests.harness import Service
+
+# Of which orders each machine has heard.
+Announced: TypeAlias = set[tuple[OrderId, MachineId]]
+
+
+class CheckedStore:
+    """The real store; every transaction is checked against the rules."""
+
+    def __init__(self, store: SqlStore, service: Service, announced: Announced) -> None:
+        self._store = store
+        self._service = service
+        self._announced = announced
+        self._after: Slice | None = None  # the last transaction, if it is known
+        self.read = store.read
+
+    def scoped(self, scope: Scope) -> "CheckedStore":
+        assert scope == EVERYTHING
+        return self
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        before, self._after = self._after or self._everything(), None
+        saved: list[Any] = []
+        with self._store.write() as tx:
+            yield _Saving(tx, saved)  # type: ignore[misc]
+        if not saved:
+            return
+        with self._store.read() as snapshot:
+            after = self._after = snapshot.everything()
+            fresh = snapshot.history(HistoryFilter(above=before.number, limit=1000))
+        for changes in saved:
+            change = Change(
+                before=before,
+                after=after,
+                records=fresh,
+                now=changes.now,
+                policy=self._service.policy,
+                announced=frozenset(self._announced),
+            )
+            assert violations(change) == []
+        self._announced |= {
+            (event.order, named.machine) for event in after.events.values() for named in event.resources
+        }
+
+    def _everything(self) -> Slice:
+        with self._store.read() as snapshot:
+            return snapshot.everything()
+
+
+class _Saving:
+    """A transaction that remembers what it saved."""
+
+    def __init__(self, tx: Transaction, saved: list[Any]) -> None:
+        self._tx = tx
+        self._saved = saved
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
+
+    def save(self, changes: Any) -> None:
+        self._saved.append(changes)
+        self._tx.save(changes)

@@ -1,0 +1,597 @@
+"""Operators, users, guests, drivers and time, doing what they like, on a real SQLite file.
+
+A history follows from its seed. What is done at random seldom comes to the rules that matter: some things are
+done together on purpose.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, time, timedelta
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any, TypeAlias, TypeVar
+from zoneinfo import ZoneInfo
+
+from forewarn.core.checks import misplaced, overdue, unexplained
+from forewarn.core.errors import ForewarnError
+from forewarn.core.model.absence import Absence
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.order import Order, OrderTerms
+from forewarn.core.model.project import Project
+from forewarn.core.model.slice import Slice
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.windows import ALWAYS, Calendar, Window
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import (
+    DEFAULT_PROJECT,
+    EXTERNAL,
+    SIMULATED,
+    Action,
+    DriverName,
+    EventStatus,
+    GroupKind,
+    HostName,
+    Priority,
+    StepState,
+    Work,
+)
+from tests.harness import START, Service, fleet, group, machine
+from tests.histories.checked_store import Announced, CheckedStore
+from tests.histories.situations import Look, Reached
+from tests.stores import sqlite_url
+
+T = TypeVar("T")
+H = TypeVar("H", bound="Histories")
+
+STEPS = 30
+HOSTS = [f"host-{number}" for number in range(1, 5)]
+GROUPS = ["web", "shop"]
+NAMES = [f"m-{number}" for number in range(9)]
+WORKS = [Work.FREEZE, Work.REBOOT, Work.REDEPLOY]
+# Around the moments that matter: linger, steps, notices, staleness, a day's silence, a week's notice.
+SPANS = [0, 1, 29, 30, 89, 90, 91, 300, 599, 600, 899, 900, 1500, 2700, 2701, 7200, 87_000, 605_000]
+WAITS = (Waiting(what="it", reason="waits"),)
+
+Act: TypeAlias = Callable[[Any], None]
+
+
+def act(weight: int) -> Callable[[Act], Act]:
+    """Let histories do something, as often as its weight says."""
+
+    def mark(method: Act) -> Act:
+        method.weight = weight  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+class Histories:
+    """One history: what is done, and what must hold after each step."""
+
+    def __init__(self, seed: int, reached: Reached) -> None:
+        self.random = Random(seed)
+        self.steps = [f"seed {seed}"]
+        self.reached = reached
+        self._folder = tempfile.TemporaryDirectory()
+        self.service = Service(sqlite_url(Path(self._folder.name)))
+        self.announced: Announced = set()
+        self._checked()
+        self.now = START
+        self._recorded = 0  # the last record that was looked at
+
+    def _checked(self) -> None:
+        self.service.wire(CheckedStore(self.service.store, self.service, self.announced))  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        self.service.close()
+        self._folder.cleanup()
+
+    def play(self) -> None:
+        """Play it to its end; a failure says which steps led there."""
+        acts = [method for name in dir(type(self)) if hasattr(method := getattr(type(self), name), "weight")]
+        weights = [method.weight for method in acts]
+        self.reached.begin()
+        try:
+            self.declare()
+            self.check()
+            for each in self.random.choices(acts, weights, k=STEPS):
+                self.steps.append(each.__name__)
+                each(self)
+                self.check()
+        except Exception as fault:
+            fault.add_note("\n".join(self.steps))
+            raise
+
+    # Choosing
+
+    def pick(self, among: Sequence[T]) -> T:
+        return self.random.choice(among)
+
+    def some(self, among: Sequence[T], *, most: int) -> list[T]:
+        return self.random.sample(among, self.random.randint(0, min(most, len(among))))
+
+    def one(self, among: Sequence[T]) -> list[T]:
+        """One of them, if there is any."""
+        return [self.pick(among)] if among else []
+
+    def place(self) -> tuple[str, str | None, int]:
+        """A host, a group or none, and an update domain in it."""
+        owner = self.pick([*GROUPS, *GROUPS, None])
+        return self.pick(HOSTS), owner, self.random.randint(0, 2) if owner else 0
+
+    def calendar(self) -> Calendar:
+        """Windows around noon, when histories begin; the blackout days are some of those that follow.
+
+        Most projects may be disturbed at any time: little happens where windows are closed.
+        """
+        if self.random.random() < 0.7:
+            return ALWAYS
+        windows = [
+            Window(
+                days=frozenset(self.random.sample(range(7), self.random.randint(3, 7))),
+                start=self.pick([time(12), time(12, 30), time(14), time(23)]),
+                length=timedelta(minutes=self.pick([6, 20, 180])),
+            )
+            for _ in range(self.random.randint(1, 2))
+        ]
+        days = self.some([START.date() + timedelta(days=day) for day in range(4)], most=1)
+        zone = self.pick([UTC, ZoneInfo("Europe/Berlin")])
+        return Calendar(windows=tuple(windows), blackout=frozenset(days), zone=zone)
+
+    # What there is
+
+    def events(self) -> list[Event]:
+        return sorted(self.service.everything().events.values(), key=lambda event: event.number)
+
+    def members(self, event: Event) -> Sequence[str]:
+        everyone = self.service.everything().machines.values()
+        return sorted(member.name for member in everyone if member.group == event.group)
+
+    def on_hosts(self) -> Sequence[tuple[str, str]]:
+        """The machines that are somewhere, and where."""
+        members = self.service.everything().machines.values()
+        return sorted((f"{member.name}", f"{member.host}") for member in members if member.host)
+
+    def neighbours(self) -> Sequence[tuple[str, str]]:
+        """The pairs of hosts that carry machines of one group."""
+        carried: dict[str, set[str]] = {host: set() for host in HOSTS}
+        for member in self.service.everything().machines.values():
+            if member.host and member.group in GROUPS:
+                carried[member.host].add(member.group)
+        return [(one, other) for one, other in combinations(HOSTS, 2) if carried[one] & carried[other]]
+
+    def crowded_host(self) -> str:
+        """A host, rather one that carries several machines of one group."""
+        members = self.service.everything().machines.values()
+        shares = Counter((f"{each.host}", each.group, each.update_domain) for each in members if each.host)
+        crowded = sorted({host for (host, _, _), count in shares.items() if count > 1})
+        return self.pick(crowded or HOSTS)
+
+    def named(self, *, spot: bool = False) -> Sequence[str]:
+        """The machines that scheduled events name; only spot machines can be evicted."""
+        known = self.service.everything().machines
+        scheduled = (event for event in self.events() if event.status is EventStatus.SCHEDULED)
+        named = {each.machine for event in scheduled for each in event.resources}
+        return sorted(
+            f"{known[id_].name}" for id_ in named if not spot or known[id_].priority is Priority.SPOT
+        )
+
+    def begun_outside(self) -> Sequence[Any]:
+        orders = self.service.everything().orders.values()
+        return sorted(order.id for order in orders if order.driver == EXTERNAL and _is_running(order))
+
+    # Doing
+
+    def do(self, what: Any, *args: Any, **more: Any) -> None:
+        """What is refused must be refused on purpose, and change nothing."""
+        words = [*map(str, args), *(f"{key}={value}" for key, value in more.items())]
+        self.steps.append(f"    {self.service.clock.now():%d %H:%M:%S} {what.__name__} {' '.join(words)}")
+        before = self.service.everything()
+        try:
+            what(*args, **more)
+        except ForewarnError as refusal:
+            assert str(refusal)  # noqa: PT017 - refusals are allowed here, not expected
+            assert self.service.everything() == before
+        self.service.tick()
+
+    def declare(self) -> None:
+        places = [self.place() for _ in range(self.random.randint(5, len(NAMES)))]
+        spot, deaf = self.some(NAMES, most=6), self.some(NAMES, most=2)
+        self.service.driver.failing = set(self.some(NAMES, most=2))
+        defer = timedelta(minutes=self.pick([0, 10, 40]))
+        members = [
+            machine(
+                name,
+                host,
+                group=owner,
+                domain=domain,
+                priority=Priority.SPOT if name in spot else Priority.REGULAR,
+            )
+            for name, (host, owner, domain) in zip(NAMES, places, strict=False)
+        ]
+        groups = [
+            replace(
+                group(name, kind=kind),
+                # With as many as there are none could ever be maintained, and that is refused.
+                policy=GroupPolicy(budget=max(0, min(self.random.randint(0, 3), size - 1)), defer=defer),
+            )
+            for name, kind in zip(GROUPS, [GroupKind.AVAILABILITY_SET, GroupKind.SCALE_SET], strict=True)
+            if (size := sum(member.group == name for member in members)) >= 0
+        ]
+        declared = fleet(*groups, *members, hosts=len(HOSTS))
+        project = Project(name=DEFAULT_PROJECT, calendar=self.calendar())
+        self.steps.append(f"    {places} {spot=} {deaf=} {groups} {project.calendar}")
+        self.service.apply(replace(declared, projects=(project,)))
+        for name in sorted({member.name for member in members} - set(deaf)):
+            self.service.poll(name)
+
+    def maintain(
+        self,
+        host: str,
+        *,
+        driver: DriverName = SIMULATED,
+        deadline: int | None = None,
+        emergency: int | None = None,
+    ) -> None:
+        at = None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline)
+        terms = OrderTerms(deadline=at)
+        if emergency is not None:
+            terms = replace(terms, emergency="fire", notice=timedelta(seconds=emergency))
+        request = OrderRequest(by="test", driver=driver, terms=terms)
+        work = self.pick(WORKS)
+        self.do(self.service.fleet.hosts.order_host, host, Action.MAINTENANCE, request, work=work)
+
+    def approve_all(self) -> None:
+        for event in self.events():
+            self.do(self.service.orders.approve_event, event.id, by="test")
+
+    def advance(self, seconds: float) -> None:
+        if self.begun_outside():
+            seconds = min(seconds, 7200)  # it is asked about every ten minutes: a week of that takes long
+        self.steps.append(f"    {seconds} s pass")
+        self.service.advance(seconds=seconds)
+
+    def put(self, name: str, host: str, owner: str | None, domain: int) -> None:
+        self.do(self.service.put, name, host=HostName(host), group=owner, update_domain=domain)
+
+    def hold(self, host: str | None) -> None:
+        where = None if host is None else HostName(host)
+        request = OrderRequest(by="test", reason="held")
+        self.do(self.service.fleet.hosts.hold, request, project=None, host=where)
+
+    def release(self) -> None:
+        for hold in self.service.fleet.views.holds():
+            self.do(self.service.fleet.hosts.release, hold.id, by="test")
+
+    def set_clock(self, span: timedelta) -> Absence:
+        """Let time go on while nobody looks."""
+        before = self.service.clock.now()
+        self.steps.append(f"    {span} pass unseen")
+        self.service.engine.keep_time(before + span)
+        self.service.clock.set(before + span)
+        return Absence(since=before, until=before + span)
+
+    # What people order
+
+    @act(4)
+    def orders_a_machine(self) -> None:
+        actions = [
+            *(Action.RESTART, Action.REDEPLOY, Action.FREEZE, Action.EVICT, Action.TERMINATE, Action.START)
+        ]
+        self.do(self.service.order, self.pick(NAMES), self.pick(actions))
+
+    @act(4)
+    def maintains_a_host(self) -> None:
+        self.maintain(
+            self.pick(HOSTS),
+            driver=self.pick([SIMULATED, SIMULATED, EXTERNAL]),
+            deadline=self.pick([None, None, 60, 7200]),
+            emergency=self.pick([None, None, 0, 60]),
+        )
+
+    @act(3)
+    def orders_a_host(self) -> None:
+        actions = [
+            Action.DEGRADE,
+            Action.FAIL,
+            Action.RESTORE,
+            Action.RESTORE,
+            Action.CORDON,
+            Action.UNCORDON,
+        ]
+        self.do(self.service.host_order, self.pick(HOSTS), self.pick(actions))
+
+    @act(3)
+    def maintains_two_hosts(self) -> None:
+        """Those that carry machines of one group: update domains and budgets."""
+        for pair in self.one(self.neighbours()):
+            for host in pair:
+                self.maintain(host)
+
+    @act(2)
+    def maintains_to_the_end(self) -> None:
+        """The stages of a host come one after another, each approved or at its time."""
+        approved = self.random.random() < 0.5
+        self.maintain(self.pick(HOSTS))
+        for _ in range(3):
+            if approved:
+                self.approve_all()
+            self.advance(960)
+
+    @act(2)
+    def cancels_an_event(self) -> None:
+        for event in self.one(self.events()):
+            self.do(self.service.orders.cancel_event, event.id, by="test")
+
+    @act(4)
+    def decides_about_an_order(self) -> None:
+        for order in self.one(sorted(self.service.everything().orders)):
+            verb = self.pick(["cancel_order", "retry_order", "retry_order", "abandon_order"])
+            self.do(getattr(self.service.orders, verb), order, by="test")
+
+    @act(1)
+    def sets_a_hold(self) -> None:
+        self.hold(self.pick([None, *HOSTS]))
+
+    @act(1)
+    def releases_all_holds(self) -> None:
+        self.release()
+
+    @act(2)
+    def holds_for_a_while(self) -> None:
+        """Longer than what is announced can wait."""
+        self.hold(self.pick([None, *HOSTS]))
+        self.advance(self.pick([899, 1860, 2701, 90_000]))
+        self.release()
+
+    # What guests do
+
+    @act(3)
+    def approves(self) -> None:
+        for event in self.some(self.events(), most=2):
+            self.do(self.service.approve, self.pick(self.members(event)), event)
+
+    @act(1)
+    def approves_from_anywhere(self) -> None:
+        """Rule 9: an event of another group cannot be approved."""
+        known = {member.name: member for member in self.service.everything().machines.values()}
+        for event in self.one(self.events()):
+            others = sorted(name for name, each in known.items() if each.group != event.group)
+            for name in self.one(others):
+                before = self.service.everything()
+                try:
+                    self.service.approve(name, event)
+                except ForewarnError:
+                    assert self.service.everything() == before
+                else:
+                    raise AssertionError(f"{name} approved an event of {event.group}")
+
+    @act(3)
+    def polls(self) -> None:
+        for name in self.some(NAMES, most=3):
+            self.do(self.service.poll, name)
+
+    @act(3)
+    def defers(self) -> None:
+        self.maintain(self.pick(HOSTS))
+        for name in self.some(self.named(), most=3):
+            self.do(self.service.defer, name, seconds=self.pick([60, 600, 3600]))
+
+    @act(3)
+    def falls_silent(self) -> None:
+        """A restart is ordered and held, and its guests fall silent meanwhile."""
+        for name, _ in self.one(self.on_hosts()):
+            self.do(self.service.poll, name)
+            self.do(self.service.order, name, Action.RESTART)
+            self.hold(None)
+            self.advance(self.pick([3600, 90_000, 90_000]))
+            self.release()
+
+    # What happens to machines meanwhile
+
+    @act(2)
+    def declares_a_machine(self) -> None:
+        """A new one, one that is moved, or one that is regrouped."""
+        self.put(self.pick(NAMES), *self.place())
+
+    @act(2)
+    def moves_a_machine(self) -> None:
+        self.do(self.service.put, self.pick(NAMES), host=HostName(self.pick(HOSTS)))
+
+    @act(1)
+    def renames_a_machine(self) -> None:
+        self.do(self.service.put, self.pick(NAMES), name=self.pick(NAMES))
+
+    @act(1)
+    def removes_a_machine(self) -> None:
+        self.do(self.service.delete, self.pick(NAMES))
+
+    @act(3)
+    def comes_late(self) -> None:
+        """Machines come to a host whose maintenance is announced, each of another update domain."""
+        host, owner, domain = self.place()
+        self.maintain(host)
+        self.advance(self.pick([0, 840]))
+        for index, name in enumerate(self.some(NAMES, most=3)):
+            self.put(name, host, owner, (domain + index) % 3 if owner else 0)
+        if self.random.random() < 0.3:
+            self.hold(host)
+            self.advance(1920)
+            self.release()
+
+    @act(6)
+    def is_disturbed(self) -> None:
+        """Something else happens to a machine that an event names."""
+        self.maintain(self.crowded_host())
+        how = self.pick(["move", "remove", "evict", "evict", "fail"])
+        for name in self.one(self.named(spot=how == "evict")):
+            match how:
+                case "move":
+                    self.do(self.service.put, name, host=HostName(self.pick(HOSTS)))
+                case "remove":
+                    self.do(self.service.delete, name)
+                case "evict":
+                    self.do(self.service.order, name, Action.EVICT)
+                case _:
+                    self.do(self.service.host_order, f"{self.service.machine(name).host}", Action.FAIL)
+
+    @act(2)
+    def is_busy(self) -> None:
+        """A machine is restarted, and the maintenance of its host comes while that goes on."""
+        for name, host in self.one(self.on_hosts()):
+            self.do(self.service.order, name, Action.RESTART)
+            self.approve_all()
+            self.maintain(host)
+            self.approve_all()
+
+    @act(2)
+    def moves_past_a_cordoned_host(self) -> None:
+        for _, host in self.one(self.on_hosts()):
+            self.do(self.service.host_order, self.pick(HOSTS), Action.CORDON)
+            request = OrderRequest(by="test")
+            maintain = self.service.fleet.hosts.order_host
+            self.do(maintain, host, Action.MAINTENANCE, request, work=Work.REDEPLOY)
+            self.approve_all()
+
+    # What drivers do
+
+    @act(1)
+    def breaks_or_is_mended(self) -> None:
+        self.service.driver.failing ^= {self.pick(NAMES)}
+
+    @act(2)
+    def is_done_outside(self) -> None:
+        self.maintain(self.pick(HOSTS), driver=EXTERNAL)
+        self.approve_all()
+        for order in self.begun_outside():
+            self.do(self.service.orders.complete_order, order, by="test")
+
+    @act(2)
+    def is_reported(self) -> None:
+        """Whoever does the work outside says how it went, or nothing for long."""
+        for order in self.one(self.begun_outside()):
+            match self.pick(["complete", "complete", "fail", "heartbeat", "silence"]):
+                case "complete":
+                    self.do(self.service.orders.complete_order, order, by="test")
+                case "fail":
+                    self.do(self.service.orders.fail_order, order, by="test", why="it burns")
+                case "heartbeat":
+                    self.do(self.service.orders.heartbeat, order)
+                case _:
+                    self.service.real += 601
+                    self.service.tick()
+
+    # What time does
+
+    @act(3)
+    def time_passes(self) -> None:
+        self.advance(self.pick(SPANS))
+
+    @act(4)
+    def what_is_due_next_comes(self) -> None:
+        for _ in range(self.random.randint(1, 5)):
+            now = self.service.clock.now()
+            due = self.service.engine.next_due(now)
+            if due is not None:
+                self.advance((due - now).total_seconds())
+
+    @act(2)
+    def is_away(self) -> None:
+        """Time goes on while nobody serves."""
+        away = self.set_clock(timedelta(seconds=self.pick(SPANS)))
+        self.service.engine.note_absence(away)
+        self.service.tick()
+
+    @act(1)
+    def ticks_late(self) -> None:
+        """No tick comes at the very moment that something is due."""
+        self.set_clock(timedelta(milliseconds=self.pick([5, 900])))
+        self.service.tick()
+
+    @act(2)
+    def the_clock_jumps(self) -> None:
+        """Guests have lost that much notice."""
+        jump = timedelta(minutes=self.pick([2, 20, 50, 1560]))
+        away = self.set_clock(jump)
+        self.service.engine.grant_grace(jump, away.until)
+        self.service.engine.note_absence(away)
+        self.service.tick()
+
+    @act(1)
+    def restarts(self) -> None:
+        self.service.restart()
+        self._checked()
+
+    # What must hold after each step
+
+    def check(self) -> None:
+        whole = self.service.everything()
+        fresh = [] if whole.number == self._recorded else self.service.history(above=self._recorded)
+        self._recorded = whole.number
+        self.reached.look(Look(fleet=whole, records=fresh))
+        assert self.service.clock.now() >= self.now
+        self.now = self.service.clock.now()
+        self.check_that_nothing_is_left_to_do(whole)
+        begun = self.service.driver.begun
+        assert len(begun) == len(set(begun)), "rule 8: a step was begun twice"
+        self.check_hosts(whole)
+        for event in whole.events.values():
+            if event.status is EventStatus.STARTED:
+                assert whole.orders[event.order].state in ("started", "failed")
+
+    def check_that_nothing_is_left_to_do(self, before: Slice) -> None:
+        """Rules 5, 10 and 11: what can be done is done, and doing it again changes nothing."""
+        for order in before.orders:
+            # Not only what is due: a wake-up that got lost would hide there.
+            self.service.engine.work_on(order, self.service.clock.now())
+        after = self.service.everything()
+        assert list(_differences(_settled(before), _settled(after))) == []
+        assert misplaced(after) == []
+        assert overdue(after, now=self.service.clock.now(), policy=self.service.policy) == []
+        assert unexplained(after) == []
+
+    def check_hosts(self, whole: Slice) -> None:
+        """A failed host ends up empty."""
+        for host in whole.hosts.values():
+            carried = [member for member in whole.machines.values() if member.host == host.name]
+            busy = any(order.host == host.name for order in whole.orders.values())
+            assert host.state != "failed" or busy or not carried
+
+
+def _settled(fleet: Slice) -> Slice:
+    """The fleet without what may change as other things come: how many reasons an order names, and which."""
+
+    def settled(order: Order) -> Order:
+        return replace(order, due_at=None, waiting=WAITS if order.waiting else ())
+
+    return replace(fleet, orders={id_: settled(order) for id_, order in fleet.orders.items()})
+
+
+def _differences(before: Slice, after: Slice) -> Iterator[str]:
+    """Show what differs between two fleets; that they differ at all is seen quickly."""
+    if before == after:
+        return
+    for name in ("orders", "events", "machines", "groups", "hosts"):
+        was, is_ = getattr(before, name), getattr(after, name)
+        for id_ in was.keys() | is_.keys():
+            if was.get(id_) != is_.get(id_):
+                yield f"{name} {id_}: {was.get(id_)} -> {is_.get(id_)}"
+
+
+def _is_running(order: Order) -> bool:
+    return any(step.state is StepState.RUNNING for step in order.steps)
+
+
+def play(histories: type[H], seeds: Sequence[int], reached: Reached) -> None:
+    """Play histories, and find out whether they came to everything."""
+    for seed in seeds:
+        history = histories(seed, reached)
+        try:
+            history.play()
+        finally:
+            history.close()
+    assert list(reached.too_seldom()) == [], str(reached)
