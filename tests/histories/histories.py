@@ -120,8 +120,8 @@ class Histories:
 
     def place(self) -> tuple[str, str | None, int]:
         """A host, a group or none, and an update domain in it."""
-        owner = self.pick([*GROUPS, *GROUPS, None])
-        return self.pick(HOSTS), owner, self.random.randint(0, 2) if owner else 0
+        owner = self.pick(["web", "web", "web", "shop", "shop", None])
+        return self.pick(HOSTS), owner, self.pick([0, 0, 1, 2]) if owner else 0
 
     def calendar(self) -> Calendar:
         """Windows around noon, when histories begin; the blackout days are some of those that follow.
@@ -172,10 +172,11 @@ class Histories:
         return self.pick(crowded or HOSTS)
 
     def named(self, *, spot: bool = False) -> Sequence[str]:
-        """The machines that scheduled events name; only spot machines can be evicted."""
+        """The machines that scheduled events name, rather together; only spot machines can be evicted."""
         known = self.service.everything().machines
-        scheduled = (event for event in self.events() if event.status is EventStatus.SCHEDULED)
-        named = {each.machine for event in scheduled for each in event.resources}
+        events = [event for event in self.events() if event.status is EventStatus.SCHEDULED]
+        together = [event for event in events if len(event.resources) > 1]
+        named = {each.machine for event in together or events for each in event.resources}
         return sorted(
             f"{known[id_].name}" for id_ in named if not spot or known[id_].priority is Priority.SPOT
         )
@@ -200,9 +201,9 @@ class Histories:
 
     def declare(self) -> None:
         places = [self.place() for _ in range(self.random.randint(5, len(NAMES)))]
-        spot, deaf = self.some(NAMES, most=6), self.some(NAMES, most=2)
+        spot, deaf = self.random.sample(NAMES, 6), self.some(NAMES, most=2)
         self.service.driver.failing = set(self.some(NAMES, most=2))
-        defer = timedelta(minutes=self.pick([0, 10, 40]))
+        defer = timedelta(minutes=self.pick([0, 10, 10, 40]))
         members = [
             machine(
                 name,
@@ -217,7 +218,7 @@ class Histories:
             replace(
                 group(name, kind=kind),
                 # With as many as there are none could ever be maintained, and that is refused.
-                policy=GroupPolicy(budget=max(0, min(self.random.randint(0, 3), size - 1)), defer=defer),
+                policy=GroupPolicy(budget=max(0, min(self.pick([0, 0, 1, 2, 3]), size - 1)), defer=defer),
             )
             for name, kind in zip(GROUPS, [GroupKind.AVAILABILITY_SET, GroupKind.SCALE_SET], strict=True)
             if (size := sum(member.group == name for member in members)) >= 0
@@ -262,6 +263,7 @@ class Histories:
         where = None if host is None else HostName(host)
         request = OrderRequest(by="test", reason="held")
         self.do(self.service.fleet.hosts.hold, request, project=None, host=where)
+        self.look(self.service.everything())
 
     def release(self) -> None:
         for hold in self.service.fleet.views.holds():
@@ -333,6 +335,21 @@ class Histories:
             verb = self.pick(["cancel_order", "retry_order", "retry_order", "abandon_order"])
             self.do(getattr(self.service.orders, verb), order, by="test")
 
+    @act(8)
+    def tidies_up(self) -> None:
+        """What failed is abandoned, hosts are sound again, guests listen: then much can happen anew."""
+        self.release()
+        for id_, order in sorted(self.service.everything().orders.items()):
+            verb = "abandon_order" if order.state == "failed" else "cancel_order"
+            self.do(getattr(self.service.orders, verb), id_, by="test")
+        for name, host in self.service.everything().hosts.items():
+            remedy = Action.RESTORE if host.state in ("failed", "degraded") else Action.UNCORDON
+            if host.state != "ok":
+                self.do(self.service.host_order, name, remedy)
+        self.advance(900)
+        for machine_ in self.service.everything().machines.values():
+            self.do(self.service.poll, machine_.name)
+
     @act(1)
     def sets_a_hold(self) -> None:
         self.hold(self.pick([None, *HOSTS]))
@@ -375,11 +392,15 @@ class Histories:
         for name in self.some(NAMES, most=3):
             self.do(self.service.poll, name)
 
-    @act(3)
+    @act(5)
     def defers(self) -> None:
-        self.maintain(self.pick(HOSTS))
-        for name in self.some(self.named(), most=3):
-            self.do(self.service.defer, name, seconds=self.pick([60, 600, 3600]))
+        self.maintain(self.crowded_host())
+        known = self.service.everything().machines
+        for event in self.events():
+            guest = known[self.pick(event.resources).machine]
+            wanted = {event.id: self.pick([60, 600, 3600])}
+            if guest.group in GROUPS and event.status is EventStatus.SCHEDULED:
+                self.do(self.service.fleet.guests.defer, guest.id, wanted)
 
     @act(3)
     def falls_silent(self) -> None:
@@ -410,24 +431,26 @@ class Histories:
     def removes_a_machine(self) -> None:
         self.do(self.service.delete, self.pick(NAMES))
 
-    @act(3)
+    @act(4)
     def comes_late(self) -> None:
-        """Machines come to a host whose maintenance is announced, each of another update domain."""
+        """Machines come to a host whose maintenance is announced: one alone, others of update domains."""
         host, owner, domain = self.place()
         self.maintain(host)
-        self.advance(self.pick([0, 840]))
-        for index, name in enumerate(self.some(NAMES, most=3)):
-            self.put(name, host, owner, (domain + index) % 3 if owner else 0)
+        self.advance(self.pick([1, 840]))
+        free = sorted(set(NAMES) - set(self.named()))
+        for index, name in enumerate(self.random.sample(free, min(3, len(free)))):
+            share = (owner, (domain + index) % 3) if owner and index else (None, 0)
+            self.put(name, host, *share)
         if self.random.random() < 0.3:
             self.hold(host)
             self.advance(1920)
             self.release()
 
-    @act(6)
+    @act(8)
     def is_disturbed(self) -> None:
         """Something else happens to a machine that an event names."""
         self.maintain(self.crowded_host())
-        how = self.pick(["move", "remove", "evict", "evict", "fail"])
+        how = self.pick(["move", "remove", "evict", "evict", "evict", "evict", "fail"])
         for name in self.one(self.named(spot=how == "evict")):
             match how:
                 case "move":
@@ -463,7 +486,7 @@ class Histories:
     def breaks_or_is_mended(self) -> None:
         self.service.driver.failing ^= {self.pick(NAMES)}
 
-    @act(2)
+    @act(3)
     def is_done_outside(self) -> None:
         self.maintain(self.pick(HOSTS), driver=EXTERNAL)
         self.approve_all()
@@ -528,11 +551,15 @@ class Histories:
 
     # What must hold after each step
 
-    def check(self) -> None:
-        whole = self.service.everything()
+    def look(self, whole: Slice) -> None:
+        """Take note of what the history has come to."""
         fresh = [] if whole.number == self._recorded else self.service.history(above=self._recorded)
         self._recorded = whole.number
         self.reached.look(Look(fleet=whole, records=fresh))
+
+    def check(self) -> None:
+        whole = self.service.everything()
+        self.look(whole)
         assert self.service.clock.now() >= self.now
         self.now = self.service.clock.now()
         self.check_that_nothing_is_left_to_do(whole)

@@ -230,6 +230,6 @@ def test_the_page_of_rules_names_what_exists() -> None:
         for name in re.findall(r"`(\w+)`", checked):
             assert hasattr(checks, name), name
         folder = ""
-        for named, name in re.findall(r"(tests/\w+/)?(test_\w+\.py)", tested):
+        for named, name in re.findall(r"(tests/[\w/]+/)?(test_\w+\.py)", tested):
             folder = named or folder
             assert (ROOT / folder / name).exists(), name

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.orders import events, interventions
 from forewarn.core.words import Action, GroupName, HostName, Kind, MachineId, MachineState
@@ -125,6 +127,27 @@ def test_a_group_whose_policy_changes_is_eased() -> None:
     fleet = Fleet(machine("web-0"))
     fleet.draft.put_group(replace(fleet.draft.groups[WEB], policy=GroupPolicy(budget=1)))
     assert fleet.draft.changes().relieved_groups == {WEB}
+
+
+def test_a_group_that_a_healthy_machine_comes_to_is_eased() -> None:
+    fleet = Fleet(machine("web-0"), machine("db-0"))
+    fleet.draft.put_machine(replace(fleet.machine("db-0"), group=WEB))
+    assert fleet.draft.changes().relieved_groups == {WEB}
+
+
+@pytest.mark.parametrize("budget", [0, 1])
+def test_budgets_tighten_when_their_group_loses_a_machine(budget: int) -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1"), policies={"web": GroupPolicy(budget=budget)})
+    assert not fleet.draft.changes().budgets_tightened
+    del fleet.draft.machines[fleet.machine("web-0").id]
+    assert fleet.draft.changes().budgets_tightened == bool(budget)
+
+
+def test_budgets_tighten_when_a_group_needs_more() -> None:
+    fleet = Fleet(machine("web-0"), policies={"web": GroupPolicy(budget=1)})
+    for budget, tighter in ((0, False), (2, True)):
+        fleet.draft.put_group(replace(fleet.draft.groups[WEB], policy=GroupPolicy(budget=budget)))
+        assert fleet.draft.changes().budgets_tightened == tighter
 
 
 def test_hosts_that_gained_a_machine_are_joined() -> None:

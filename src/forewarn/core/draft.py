@@ -7,6 +7,7 @@ the end gives as one value what is to be saved.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import TypeAlias, TypeVar
 
 from forewarn.core.model.budget import Budget
@@ -190,6 +191,7 @@ class Draft:
                 name for name in self._changed_groups_and_hosts(events) if name is not None
             ),
             wake_all=self._wake_all,
+            budgets_tightened=self._budgets_tightened(),
             tallies=self._tallies,
         )
 
@@ -197,12 +199,29 @@ class Draft:
         yield from (event.group for event in events if not event.listed)
         for machine in _changed(self.base.machines, self.machines):
             before = self.base.machines.get(machine.id)
-            if machine.state is MachineState.RUNNING and (before is None or before.state != machine.state):
+            if machine.state is not MachineState.RUNNING:
+                continue
+            if before is None or (before.state, before.group) != (machine.state, machine.group):
                 yield machine.group
         for group in _changed(self.base.groups, self.groups):
             known = self.base.groups.get(group.name)
             if known is not None and known.policy != group.policy:
                 yield group.name
+
+    def _budgets_tightened(self) -> bool:
+        """Return whether a budget may have become one that can never be met."""
+        left = (
+            machine.group
+            for id_, machine in self.base.machines.items()
+            if id_ not in self.machines or self.machines[id_].group != machine.group
+        )
+        raised = (
+            group.name
+            for group in _changed(self.base.groups, self.groups)
+            if group.name in self.base.groups
+            and group.policy.budget > self.base.groups[group.name].policy.budget
+        )
+        return any(name in self.groups and self.groups[name].policy.budget for name in chain(left, raised))
 
     def _changed_groups_and_hosts(self, events: Iterable[Event]) -> Iterable[str | None]:
         yield from (event.group for event in events)

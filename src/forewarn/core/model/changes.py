@@ -45,5 +45,7 @@ class Changes:
     changed_groups_and_hosts: frozenset[str] = frozenset()
     # Something that concerns every open order has changed.
     wake_all: bool = False
+    # A group with a budget lost a machine, or needs more: rollouts may wait for what will never be.
+    budgets_tightened: bool = False
     # How many more machines the records of a kind name, for the metrics.
     tallies: Mapping[Kind, int] = field(default_factory=dict)

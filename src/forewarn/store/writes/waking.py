@@ -48,6 +48,7 @@ class Waking(Writer):
         self._wake_those(_ROLLOUTS_BY_ID, sorted(rollouts), now)
         if changes.wake_all:
             self._connection.execute(_ORDERS, now)
+        if changes.wake_all or changes.budgets_tightened:
             self._connection.execute(_ROLLOUTS_BLOCKED, now)
         elif changes.changed_groups_and_hosts:
             changed = changes.changed_groups_and_hosts
