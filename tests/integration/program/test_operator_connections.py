@@ -31,7 +31,7 @@ OTHER = "127.0.0.9"
 
 
 class HoldingApp:
-    """Answers at once, but a request for /held only when it is let go, and /endless for ever."""
+    """Answers at once, but /held only when it is let go, and /endless for as long as the client stays."""
 
     def __init__(self) -> None:
         self.held = 0
@@ -46,9 +46,16 @@ class HoldingApp:
                 pass
         length = [] if scope["path"] == "/endless" else [(b"content-length", b"0")]
         await send({"type": "http.response.start", "status": 200, "headers": length})
-        while scope["path"] == "/endless":
-            await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
+        if scope["path"] == "/endless":
+            await self._go_on(receive, send)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _go_on(self, receive: Receive, send: Send) -> None:
+        await receive()
+        gone = asyncio.ensure_future(receive())  # the next message is that the client has left
+        while not gone.done():
+            await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
+            await asyncio.sleep(0)  # to one who has left, sending takes no time
 
 
 class Port:
