@@ -75,8 +75,8 @@ class Ids:
 class Secrets:
     """Secrets in a row: nobody has to guess them here."""
 
-    def __init__(self) -> None:
-        self._last = 0
+    def __init__(self, after: int = 0) -> None:
+        self._last = after
 
     def __call__(self) -> str:
         self._last += 1

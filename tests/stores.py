@@ -2,6 +2,7 @@
 
 import sqlite3
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,20 @@ def sqlite_url(folder: Path) -> str:
     """Give the URL of a store in a folder; one that is not there yet is made, up to date and empty."""
     file = folder / "forewarn.db"
     make_sqlite(file)
+    return f"sqlite:///{file}"
+
+
+_prepared: dict[str, bytes] = {}
+
+
+def prepared_sqlite(folder: Path, name: str, prepare: Callable[[str], None]) -> str:
+    """Give the URL of a copy of a store that is prepared once: by what is done to the store at a URL."""
+    if name not in _prepared:
+        with tempfile.TemporaryDirectory() as apart:
+            prepare(sqlite_url(Path(apart)))
+            _prepared[name] = (Path(apart) / "forewarn.db").read_bytes()
+    file = folder / "forewarn.db"
+    file.write_bytes(_prepared[name])
     return f"sqlite:///{file}"
 
 

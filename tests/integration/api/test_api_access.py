@@ -5,6 +5,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import Action, ProjectName, Work
 from forewarn.wire.answers.service_answers import StatusAnswer
-from tests.harness import TEST, Service
+from tests.harness import TEST, Ids, Secrets, Service
 from tests.served import Api, app_of
-from tests.stores import sqlite_url
+from tests.stores import prepared_sqlite
 from tests.tenants import (
     A_USER,
     A_VIEWER,
@@ -39,19 +40,30 @@ from tests.tenants import (
 )
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(sqlite_url(tmp_path))
+def prepare(url: str, *, tokens: bool) -> None:
+    service = Service(url)
     service.apply(two_projects())
     for name in ("a-0", "b-0"):
         service.poll(name)
+    if tokens:
+        let_in(service)
+    service.close()
+
+
+@pytest.fixture
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
+    tokens = "tokens" in request.fixturenames
+    url = prepared_sqlite(tmp_path, f"two projects {tokens=}", partial(prepare, tokens=tokens))
+    service = Service(url, ids=Ids(after=1000))
+    service.secrets = Secrets(after=len(GRANTS) if tokens else 0)
+    service.wire(service.store)
     yield service
     service.close()
 
 
 @pytest.fixture
-def tokens(service: Service) -> None:
-    let_in(service)
+def tokens() -> None:
+    """Ask for a service that lets in only those of `tests/tenants.py`."""
 
 
 @pytest.fixture

@@ -6,4 +6,4 @@ from tests.histories.situations import SITUATIONS, Reached
 
 
 def test_no_history_breaks_a_rule_and_all_situations_are_met() -> None:
-    play(Histories, seeds(15, long=1000), Reached(SITUATIONS))
+    play(Histories, seeds(15, long=300), Reached(SITUATIONS))
