@@ -78,11 +78,13 @@ def app_of(
     fault: Exception | None = None,
     settings: ApiSettings | None = None,
 ) -> ASGIApp:
+    worker = Worker(service, fault)
     services = Services(
         ApiParts(
             shared=service.shared,
             fleet=service.fleet,
-            run=Worker(service, fault),
+            run=worker,
+            run_for=lambda _: worker,
             pushing=Nobody(),
             timekeeper=service.time,
             probes=health or Health(),

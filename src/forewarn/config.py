@@ -64,6 +64,9 @@ class OperatorSettings:
     key: str | None = None
     connections: int = 512  # of all callers together
     connections_per_address: int = 128
+    rate: float = 100.0  # calls a second of one token, or of an address without one; 0: no limit
+    calls: int = 32  # of one token at once; 0: no limit
+    streams: int = 20  # the same
 
     def __post_init__(self) -> None:
         _at_least_one(self.connections, self.connections_per_address)

@@ -29,6 +29,7 @@ from forewarn.api.endpoints import (
     token_endpoints,
     webhook_endpoints,
 )
+from forewarn.api.limits import Bodies, CallerTable, Refusals
 from forewarn.api.services import ApiSettings, Services
 
 PARTS = (
@@ -44,10 +45,14 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Starl
     """Make the operator API: an ASGI app that any server can serve."""
     settings = settings or ApiSettings()
     authenticator = Authenticator(services.fleet.tokens, run=services.run, now=services.timekeeper.now)
+    refusals = Refusals()
     app = Starlette(
         routes=(*ENDPOINTS, DOCUMENT),
         middleware=guards.guards(
-            names=settings.names, authenticator=authenticator, body_bytes=settings.body_bytes
+            names=settings.names,
+            authenticator=authenticator,
+            callers=CallerTable(settings.limits, refusals),
+            bodies=Bodies(settings.bodies, refusals),
         ),
         exception_handlers=errors.HANDLERS,
     )
@@ -55,6 +60,7 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Starl
     app.state.services = services
     app.state.settings = settings
     app.state.authenticator = authenticator
+    app.state.refusals = refusals
     return app
 
 

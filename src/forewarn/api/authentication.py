@@ -1,21 +1,27 @@
-"""Authentication: who asks, by tokens that are at most a moment old, even while the store is away."""
+"""Authentication: who asks, by tokens in memory, at most a moment old, even while the store is away."""
 
+import asyncio
 from base64 import b64decode
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
 from forewarn.control.tokens import Tokens
 from forewarn.core.access import Caller, Keyring
-from forewarn.core.errors import Anonymous, Unavailable
+from forewarn.core.errors import Unavailable
 
-# A token that another process revokes must not be good for longer than a second.
+# A token that another process makes or revokes must count within a second.
 LOOK_AGAIN_AFTER = 0.5
 
 
 class Authenticator:
-    """Finds the caller by the Authorization header."""
+    """Finds the caller by the Authorization header.
+
+    The store is looked at once in a while, whoever asks and however often: what a stranger sends costs a hash
+    and a look-up.
+    """
 
     def __init__(
         self,
@@ -25,43 +31,42 @@ class Authenticator:
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = monotonic,
     ) -> None:
-        """Load the tokens; `run` is how they are loaded again later."""
+        """Load the tokens; `run` is how they are looked at again later."""
         self._tokens = tokens
         self._run = run
         self._now = now
         self._monotonic = monotonic
         self._keyring: Keyring = tokens.keyring()
-        self._loaded_at: float | None = monotonic()
+        self._looked_at: float | None = monotonic()
+        self._looking: asyncio.Task[None] | None = None
 
     async def caller(self, headers: Sequence[str]) -> Caller:
         """Return the caller; Anonymous if there is none for these headers."""
         secret = _secret(headers)
-        # Who has a secret knows of a token: the first one may have been made this moment.
-        if self._is_old() or (secret is not None and self._keyring.unused):
-            await self._load()
-        try:
-            return self._keyring.caller(secret, now=self._now())
-        except Anonymous:
-            if secret is None:
-                raise
-        # Perhaps it was made this moment, by another process.
-        await self._load()
+        # While there are no tokens all callers are operators; one with a secret knows of the first.
+        if self._is_old() or (self._keyring.unused and secret is not None):
+            await self._look()
         return self._keyring.caller(secret, now=self._now())
 
-    def _is_old(self) -> bool:
-        return self._loaded_at is None or self._monotonic() - self._loaded_at > LOOK_AGAIN_AFTER
-
     def forget(self) -> None:
-        """Load the tokens again before the next call: they have changed."""
-        self._loaded_at = None
+        """Look at the store before the next call: tokens have changed."""
+        self._looked_at = None
+        self._looking = None
 
-    async def _load(self) -> None:
-        try:
-            self._keyring = await self._run(self._tokens.keyring)
-            self._loaded_at = self._monotonic()
-        except Unavailable:
-            # What was known must do: operators want to see how the store is.
-            pass
+    def _is_old(self) -> bool:
+        return self._looked_at is None or self._monotonic() - self._looked_at > LOOK_AGAIN_AFTER
+
+    async def _look(self) -> None:
+        """Look at the store, once for all who wait for it; the first of them may go away meanwhile."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._refresh())
+        await asyncio.shield(self._looking)
+
+    async def _refresh(self) -> None:
+        # While the store is away, what was known must do: operators want to see how the store is.
+        with suppress(Unavailable):
+            self._keyring = await self._run(lambda: self._tokens.keyring(self._keyring))
+        self._looked_at = self._monotonic()
 
 
 def _secret(headers: Sequence[str]) -> str | None:

@@ -55,6 +55,7 @@ CODES = {
     404: "NotFound",
     405: "MethodNotAllowed",
     413: "TooLarge",
+    429: "LimitReached",
     500: "Internal",
 }
 
@@ -68,8 +69,8 @@ _DOCUMENTED = {
     403: "The token is not enough for this, or the request comes from a web page of another origin.",
     404: "What the request names does not exist.",
     409: "Not in the present state of what the request names; the message says which.",
-    413: "The body is larger than 64 MiB.",
-    429: "A limit is reached; try again later.",
+    413: "The body is larger than 1 MiB; a fleet's, than 64 MiB.",
+    429: "A limit is reached; try again after the seconds of `Retry-After`.",
     503: "Nothing can be saved now, and nothing has changed; try again later.",
     "default": "Any other error, in the same form.",
 }
@@ -80,7 +81,7 @@ _SCHEMA = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAn
 
 def documented(*statuses: int) -> dict[str, dict[str, Any]]:
     """Describe the errors an endpoint may answer with."""
-    wanted: tuple[int | str, ...] = (400, 401, 403, *statuses, 503, "default")
+    wanted: tuple[int | str, ...] = (400, 401, 403, *statuses, 429, 503, "default")
     return {str(each): {"description": _DOCUMENTED[each], "content": _SCHEMA} for each in wanted}
 
 
@@ -94,6 +95,13 @@ def refusal(error: ForewarnError) -> JSONResponse:
     """Answer with an error of core, for those who stand before the app's own handlers."""
     kind = KINDS[type(error)]
     return answer(kind.status, kind.code, str(error), kind.headers)
+
+
+def http_refusal(error: HTTPException) -> JSONResponse:
+    """Answer with an error that has a status of its own."""
+    return answer(
+        error.status_code, CODES.get(error.status_code, "Invalid"), str(error.detail), error.headers
+    )
 
 
 def _refusal(kind: ErrorKind) -> Any:
@@ -116,8 +124,8 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
             allowed = ", ".join(_allowed(request))
             message = f"{request.method} is not possible at {path}, only {allowed}"
             return answer(405, "MethodNotAllowed", message, {"Allow": allowed})
-        case status:
-            return answer(status, CODES.get(status, "Invalid"), str(error.detail), error.headers)
+        case _:
+            return http_refusal(error)
 
 
 def _allowed(request: Request) -> list[str]:

@@ -8,12 +8,14 @@ import logging
 from collections.abc import Collection
 
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forewarn.api import errors
 from forewarn.api.authentication import Authenticator
+from forewarn.api.limits import Bodies, CallerTable, LimitExceeded, Who, address_of
+from forewarn.core.access import LOCAL_OPERATOR, Caller
 from forewarn.core.errors import ForewarnError
 from forewarn.wire import authority
 
@@ -21,6 +23,9 @@ log = logging.getLogger(__name__)
 
 # Whatever watches over the service has no token, and learns nothing but that it works.
 OPEN_TO_ALL = frozenset({"/healthz", "/readyz"})
+# The one call whose answer has no end, and the one whose body may be large.
+STREAM = "/v1/stream"
+LARGE = ("PUT", "/v1/fleet")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -70,9 +75,10 @@ class OnlySameOrigin:
 class OnlyKnownCallers:
     """Refuses requests without a good token, before anything else is looked at."""
 
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator) -> None:
+    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, callers: CallerTable) -> None:
         self._app = app
         self._authenticator = authenticator
+        self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through if it has a good token, is a probe, or if there are no tokens."""
@@ -80,45 +86,67 @@ class OnlyKnownCallers:
             try:
                 caller = await self._authenticator.caller(Headers(scope=scope).getlist("authorization"))
             except ForewarnError as error:
-                await errors.refusal(error)(scope, receive, send)
+                await self._refusal(scope, error)(scope, receive, send)
                 return
             scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)
 
+    def _refusal(self, scope: Scope, error: ForewarnError) -> JSONResponse:
+        """Refuse a stranger; one that asks too often is told so, whatever else it shares its address with."""
+        try:
+            self._callers.admit(address_of(_peer(scope)))
+        except LimitExceeded as exceeded:
+            return errors.http_refusal(exceeded)
+        return errors.refusal(error)
+
+
+class OnlyWithinLimits:
+    """Refuses what a caller asks for beyond its limits."""
+
+    def __init__(self, app: ASGIApp, *, callers: CallerTable) -> None:
+        self._app = app
+        self._callers = callers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count a request as long as it is being answered; a probe costs no more than to refuse it."""
+        if scope["type"] != "http" or scope["path"] in OPEN_TO_ALL:
+            await self._app(scope, receive, send)
+            return
+        try:
+            with self._callers.call(_who(scope), is_stream=scope["path"] == STREAM):
+                await self._app(scope, receive, send)
+        except LimitExceeded as exceeded:
+            await errors.http_refusal(exceeded)(scope, receive, send)
+
 
 class OnlySmallBodies:
-    """Refuses bodies that are too large."""
+    """Refuses bodies that are too large, each or all together."""
 
-    def __init__(self, app: ASGIApp, *, limit: int) -> None:
+    def __init__(self, app: ASGIApp, *, bodies: Bodies) -> None:
         self._app = app
-        self._limit = limit
+        self._bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the body on, as long as it is not too large."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        is_fleet = (scope["method"], scope["path"]) == LARGE
+        limit = self._bodies.limits.fleet if is_fleet else self._bodies.limits.usual
         announced = Headers(scope=scope).get("content-length", "0")
-        if announced.isdigit() and int(announced) > self._limit:
-            await errors.answer(413, "TooLarge", self._message())(scope, receive, send)
+        if announced.isdigit() and int(announced) > limit:
+            await errors.http_refusal(self._bodies.too_large(limit))(scope, receive, send)
             return
-        await self._app(scope, self._counted(receive), send)
+        caller: Caller | None = scope.get("state", {}).get("caller")
+        of_project = caller is None or caller.project is not None
+        with self._bodies.reading(limit, of_project=of_project) as take:
 
-    def _counted(self, receive: Receive) -> Receive:
-        taken = 0
+            async def counted() -> Message:
+                message = await receive()
+                take(len(message.get("body", b"")))
+                return message
 
-        async def counted() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > self._limit:
-                raise HTTPException(413, self._message())
-            return message
-
-        return counted
-
-    def _message(self) -> str:
-        return f"the body is larger than {self._limit} bytes"
+            await self._app(scope, counted, send)
 
 
 class UnexpectedErrors:
@@ -149,15 +177,29 @@ class UnexpectedErrors:
             await errors.answer(500, "Internal", message)(scope, receive, send)
 
 
-def guards(*, names: Collection[str], authenticator: Authenticator, body_bytes: int) -> list[Middleware]:
+def guards(
+    *, names: Collection[str], authenticator: Authenticator, callers: CallerTable, bodies: Bodies
+) -> list[Middleware]:
     """List all guards, the outermost first."""
     return [
         Middleware(UnexpectedErrors),
         Middleware(OnlyKnownHosts, names=names),
         Middleware(OnlySameOrigin),
-        Middleware(OnlyKnownCallers, authenticator=authenticator),
-        Middleware(OnlySmallBodies, limit=body_bytes),
+        Middleware(OnlyKnownCallers, authenticator=authenticator, callers=callers),
+        Middleware(OnlyWithinLimits, callers=callers),
+        Middleware(OnlySmallBodies, bodies=bodies),
     ]
+
+
+def _peer(scope: Scope) -> str:
+    return str((scope.get("client") or ("",))[0])
+
+
+def _who(scope: Scope) -> Who:
+    caller: Caller = scope["state"]["caller"]
+    if caller is LOCAL_OPERATOR:
+        return address_of(_peer(scope), is_local=True)
+    return Who("token", caller.name)
 
 
 def _is_same(origin: str, scheme: str, host: str) -> bool:

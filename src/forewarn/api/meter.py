@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 from prometheus_client.exposition import generate_latest
 
+from forewarn.api.limits import Limit
 from forewarn.control.push.webhooks import WebhookView
 
 __all__ = ["CONTENT_TYPE", "Counted", "Meter"]
@@ -29,10 +30,12 @@ class Meter:
         guest_counters: Callable[[], Mapping[str, float]],
         *,
         refused: Callable[[], Mapping[tuple[str, str], int]] = dict,
+        refused_requests: Mapping[Limit, int],
         writable: Callable[[], bool],
     ) -> None:
         self._guest_counters = guest_counters
         self._refused = refused
+        self._refused_requests = refused_requests
         self._writable = writable
         self._counted: Counted | None = None
         self._registry = CollectorRegistry()
@@ -76,6 +79,11 @@ class Meter:
         for labels, value in self._refused().items():
             refused.add_metric(labels, value)
         yield refused
+        said = "Requests to the operator API that a limit has refused."
+        requests = CounterMetricFamily("forewarn_requests_refused", said, labels=["limit"])
+        for limit, value in self._refused_requests.items():
+            requests.add_metric([limit], value)
+        yield requests
 
 
 def _of_webhooks(views: Sequence[WebhookView]) -> Iterator[Metric]:

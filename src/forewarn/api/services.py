@@ -1,13 +1,14 @@
 """What the API needs of the server it is part of."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Protocol, TypeVar
 
 from starlette.requests import Request
 
 from forewarn.api.inputs import FromRequest
+from forewarn.api.limits import BodyLimits, CallerLimits
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
@@ -84,8 +85,8 @@ class ApiSettings:
     """How the API behaves."""
 
     names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
-    # The declaration of a hundred thousand machines must fit.
-    body_bytes: int = 64 * 1024 * 1024
+    limits: CallerLimits = field(default_factory=CallerLimits)
+    bodies: BodyLimits = field(default_factory=BodyLimits)
     # Of the stream, in real seconds. Sooner than proxies close a silent connection.
     heartbeat: float = 15.0
     # A reader that has taken nothing for so long is cut off; it can resume.
@@ -98,7 +99,8 @@ class ApiParts:
 
     shared: Shared
     fleet: FleetUseCases
-    run: RunUseCase
+    run: RunUseCase  # before what callers wait for
+    run_for: Callable[[str], RunUseCase]  # in a caller's turn, by its name
     pushing: Pushing
     timekeeper: TurnedTime
     probes: Probes
@@ -109,19 +111,19 @@ class ApiParts:
 class Services(CallerUseCases):
     """All that endpoints use, for one caller: what is not made for its scope it cannot reach."""
 
-    def __init__(self, parts: ApiParts, scope: Scope) -> None:
+    def __init__(self, parts: ApiParts, scope: Scope, *, run: RunUseCase | None = None) -> None:
         super().__init__(parts.shared, scope)
         self._parts = parts
-        self.run = parts.run
+        self.run = run or parts.run
         self.pushing = parts.pushing
         self.probes = parts.probes
         self.guest_counters = parts.guest_counters
         self.refused = parts.refused
         self.clock: ClockReading = parts.timekeeper
 
-    def scoped(self, scope: Scope) -> "Services":
+    def scoped(self, caller: access.Caller) -> "Services":
         """Return the services of a caller."""
-        return Services(self._parts, scope)
+        return Services(self._parts, Scope(caller=caller.project), run=self._parts.run_for(caller.name))
 
     @property
     def fleet(self) -> FleetUseCases:
@@ -153,7 +155,7 @@ def _known(request: Request) -> access.Caller:
 
 def _services(request: Request) -> Services:
     """Return what the caller may reach: one project's things, or all."""
-    return _all_services(request).scoped(Scope(caller=_known(request).project))
+    return _all_services(request).scoped(_known(request))
 
 
 # What the caller may reach; for an endpoint that needs no token, what there is.

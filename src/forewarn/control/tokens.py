@@ -1,8 +1,9 @@
 """Making, listing and revoking tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from forewarn.control.ports.records import RecordFilter
 from forewarn.control.ports.store import Snapshot
 from forewarn.control.push.webhooks import MOST_WEBHOOKS, named
 from forewarn.control.use_case import Context, FleetUseCase
@@ -14,6 +15,8 @@ LAST_OPERATOR = (
     "no operator's token is left, so nobody can run the fleet: "
     "make one on the store with `forewarn token create --role operator --database …`"
 )
+
+_OF_TOKENS = RecordFilter(kinds=frozenset({Kind.TOKEN_CREATED.value, Kind.TOKEN_REVOKED.value}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +60,19 @@ class Tokens(FleetUseCase):
         with self._store.read() as snapshot:
             return snapshot.tokens(after=after, limit=limit)
 
-    def keyring(self) -> Keyring:
-        """Load all tokens in force, by which callers are known."""
+    def keyring(self, known: Keyring | None = None) -> Keyring:
+        """Return all tokens in force, by which callers are known; they are loaded if those known are old."""
         with self._store.read() as snapshot:
-            return _keyring(snapshot)
+            if known is None or _have_changed(snapshot, known):
+                return _keyring(snapshot)
+            return replace(known, number=snapshot.newest())
+
+
+def _have_changed(snapshot: Snapshot, known: Keyring) -> bool:
+    """Return whether a token was made or revoked, by whatever process: each is recorded."""
+    if snapshot.pruning().up_to > known.number:
+        return True
+    return bool(snapshot.following(known.number, _OF_TOKENS, limit=1).records)
 
 
 def _warnings(snapshot: Snapshot, revoked: Token) -> Iterator[str]:
@@ -73,4 +85,8 @@ def _warnings(snapshot: Snapshot, revoked: Token) -> Iterator[str]:
 
 
 def _keyring(snapshot: Snapshot) -> Keyring:
-    return Keyring(tokens=tuple(snapshot.tokens_in_force()), unused=not snapshot.has_tokens())
+    return Keyring(
+        tokens=tuple(snapshot.tokens_in_force()),
+        unused=not snapshot.has_tokens(),
+        number=snapshot.newest(),
+    )

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
+from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
-from forewarn.config import Settings
+from forewarn.config import OperatorSettings, Settings
 from forewarn.control.callers import FleetUseCases, Shared
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
@@ -78,6 +79,12 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
             all_connections=settings.guest.connections or Limits().all_connections,
         ),
     )
+
+
+def api_settings(settings: OperatorSettings) -> ApiSettings:
+    """Take over what is set about the operator API."""
+    limits = CallerLimits(rate=settings.rate, calls=settings.calls, streams=settings.streams)
+    return ApiSettings(names=settings.names, limits=limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +201,7 @@ def wire(opened: OpenedService) -> Parts:
             shared=shared,
             fleet=fleet,
             run=jobs.run,
+            run_for=jobs.run_for,
             pushing=pusher,
             timekeeper=Timekeeper(
                 clock, engine, fleet.declarations, moved=lambda: loop.soon(guest.time_moved)
@@ -213,7 +221,7 @@ def wire(opened: OpenedService) -> Parts:
         guest=guest,
         worker=worker,
         services=services,
-        app=create_app(services, ApiSettings(names=settings.operator.names)),
+        app=create_app(services, api_settings(settings.operator)),
         health=health,
         recent=recent,
         pusher=pusher,
@@ -240,6 +248,6 @@ def _pusher(shared: Shared, jobs: Jobs, *, lineage: str) -> Pusher:
         DeliveryState(shared.context),
         FollowedRecords(shared.context, EVERYTHING, recent=shared.recent),
         changed=shared.webhooks.changed,
-        run=jobs.run,
+        run=jobs.run_for("webhooks"),
         delivery=delivery,
     )

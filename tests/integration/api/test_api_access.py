@@ -21,6 +21,7 @@ from forewarn.core.errors import Unavailable
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import Action, ProjectName, Work
 from forewarn.wire.answers.service_answers import StatusAnswer
+from forewarn.wire.fleet import write_fleet
 from tests.harness import TEST, Ids, Secrets, Service
 from tests.served import Api, app_of
 from tests.stores import prepared_sqlite
@@ -35,6 +36,7 @@ from tests.tenants import (
     A,
     B,
     bearer,
+    fleet_of,
     let_in,
     two_projects,
 )
@@ -505,8 +507,10 @@ class Store:
     """A worker whose store comes and goes."""
 
     away = False
+    jobs = 0
 
     async def __call__(self, job: Any, /) -> Any:
+        self.jobs += 1
         if self.away:
             raise Unavailable("away")
         return job()
@@ -523,11 +527,56 @@ def test_a_token_made_or_revoked_elsewhere_counts_within_a_second(service: Servi
         service.tokens, run=Store(), now=service.clock.now, monotonic=lambda: seconds
     )
     service.tokens.create(Grant(name="new", role=Role.VIEWER), by="elsewhere")
+    seconds = 0.6
     assert asyncio.run(who(authenticator, "fw_secret-6")) == "new"
     service.tokens.revoke("new", by="elsewhere")
-    seconds = 1.0
+    seconds = 1.2
     with pytest.raises(Exception, match="not known"):
         asyncio.run(who(authenticator, "fw_secret-6"))
+
+
+@pytest.mark.usefixtures("tokens")
+def test_an_unknown_token_makes_no_work_for_the_worker(service: Service) -> None:
+    seconds, store = 0.0, Store()
+    authenticator = Authenticator(service.tokens, run=store, now=service.clock.now, monotonic=lambda: seconds)
+    for guess in range(100):
+        with pytest.raises(Exception, match="not known"):
+            asyncio.run(who(authenticator, f"fw_guess-{guess}"))
+    assert store.jobs == 0
+
+
+@pytest.mark.usefixtures("tokens")
+def test_however_many_ask_the_store_is_looked_at_once(service: Service) -> None:
+    seconds, store = 0.0, Store()
+    authenticator = Authenticator(service.tokens, run=store, now=service.clock.now, monotonic=lambda: seconds)
+    seconds = 60.0
+
+    async def all_at_once() -> list[str]:
+        return await asyncio.gather(*(who(authenticator, OPERATOR) for _ in range(10)))
+
+    assert asyncio.run(all_at_once()) == ["olga"] * 10
+    assert store.jobs == 1
+
+
+@pytest.mark.usefixtures("tokens")
+def test_tokens_are_loaded_again_only_when_one_was_made_or_revoked(service: Service) -> None:
+    known = service.tokens.keyring()
+    service.order("a-0", Action.FREEZE)
+    after = service.tokens.keyring(known)
+    assert after.number > known.number
+    assert after.tokens is known.tokens
+    service.tokens.revoke("bert", by="elsewhere")
+    assert [token.name for token in service.tokens.keyring(after).tokens] == [
+        *(token.name for token in known.tokens if token.name != "bert")
+    ]
+
+
+@pytest.mark.usefixtures("tokens")
+def test_a_token_of_a_project_that_is_removed_is_refused_at_once(service: Service, api: Api) -> None:
+    assert api("GET", "/v1/machines", headers=bearer(B_USER)).status_code == 200
+    without_b = write_fleet(fleet_of(A))
+    assert api("PUT", "/v1/fleet", json=without_b, headers=bearer(OPERATOR)).status_code == 200
+    assert api("GET", "/v1/machines", headers=bearer(B_USER)).status_code == 401
 
 
 @pytest.mark.usefixtures("tokens")

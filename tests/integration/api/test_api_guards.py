@@ -135,7 +135,7 @@ def test_a_body_is_json_whatever_it_is_labelled(api: Api) -> None:
 
 
 def test_a_body_that_is_too_large_is_not_read(api: Api) -> None:
-    assert error_of(api("PUT", "/v1/fleet", content=b" " * (ApiSettings().body_bytes + 1))) == (
+    assert error_of(api("PUT", "/v1/fleet", content=b" " * (ApiSettings().bodies.fleet + 1))) == (
         413,
         "TooLarge",
     )

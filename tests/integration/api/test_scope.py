@@ -41,6 +41,7 @@ def services(service: Service, scope: Scope) -> Services:
             shared=service.shared,
             fleet=service.fleet,
             run=Worker(service),
+            run_for=lambda _: Worker(service),
             pushing=Nobody(),
             timekeeper=service.time,
             probes=Health(),

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from starlette.requests import Request
+
 from forewarn.api.declared import Query, declared, given
 from forewarn.api.inputs import TableInBody
 from forewarn.api.request_fields import FLAG_IN_QUERY
@@ -32,7 +34,7 @@ async def show_fleet(service: Service) -> FleetAnswer:
 
 @router.call("PUT /v1/fleet", "Make the fleet what is declared", errors=(409, 413))
 async def put_fleet(
-    body: Declaration, query: FleetQuery, service: Service, caller: CallerName
+    body: Declaration, query: FleetQuery, request: Request, service: Service, caller: CallerName
 ) -> AppliedFleetAnswer:
     """Add, change and remove what differs, and say in a line each what that is; all of it or nothing.
 
@@ -43,5 +45,6 @@ async def put_fleet(
     changes = await service.run(
         lambda: service.fleet.declarations.apply_fleet(spec, by=caller, dry_run=query.dry_run)
     )
+    request.app.state.authenticator.forget()  # a project that is gone has no tokens
     present = await service.run(service.fleet.views.fleet)
     return AppliedFleetAnswer(fleet=fleet.write_fleet(present), changes=tuple(changes))

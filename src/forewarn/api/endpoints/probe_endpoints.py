@@ -1,7 +1,9 @@
 """Probes and metrics, for whatever watches over the service."""
 
+from starlette.requests import Request
 from starlette.responses import Response
 
+from forewarn.api.limits import Refusals
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import OpenService, Service
 from forewarn.core.errors import Unavailable
@@ -34,7 +36,7 @@ router.call("HEAD /readyz", "", shown=False)(readyz)
 
 
 @router.call("GET /metrics", "Measure the service")
-async def metrics(service: Service) -> Response:
+async def metrics(request: Request, service: Service) -> Response:
     """Show counts of everything, in the text format of Prometheus."""
     from forewarn.api.meter import CONTENT_TYPE, Counted, Meter  # loaded by those who are asked for it
 
@@ -48,5 +50,11 @@ async def metrics(service: Service) -> Response:
     except Unavailable:
         # The rest must be seen all the same, and that this is missing.
         counted = None
-    meter = Meter(service.guest_counters, refused=service.refused, writable=service.probes.writable)
+    refusals: Refusals = request.app.state.refusals
+    meter = Meter(
+        service.guest_counters,
+        refused=service.refused,
+        refused_requests=refusals.counts,
+        writable=service.probes.writable,
+    )
     return Response(meter.text(counted), media_type=CONTENT_TYPE)

@@ -1,0 +1,201 @@
+"""Limits of each caller of the operator API."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pytest
+from starlette.exceptions import HTTPException
+
+from forewarn.api import limits
+from forewarn.api.limits import (
+    MOST_CALLERS,
+    Bodies,
+    BodyLimits,
+    CallerLimits,
+    CallerTable,
+    Limit,
+    LimitExceeded,
+    Refusals,
+    Who,
+    address_of,
+)
+
+CI, BOB = Who("token", "ci"), Who("token", "bob")
+HERE = address_of("127.0.0.1", is_local=True)
+
+
+class Time:
+    """Real time, as the test turns it."""
+
+    seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+def table(time: Time, **wanted: float) -> CallerTable:
+    return CallerTable(CallerLimits(**wanted), Refusals(monotonic=time), monotonic=time)  # type: ignore[arg-type]
+
+
+def admitted(act: Callable[[], object], *, tries: int) -> int:
+    """Return how many of some tries are let through."""
+    count = 0
+    for _ in range(tries):
+        try:
+            act()
+        except LimitExceeded:
+            continue
+        count += 1
+    return count
+
+
+def test_a_burst_is_twice_the_rate_and_then_the_rate_holds(time: Time) -> None:
+    callers = table(time, rate=10)
+    assert admitted(lambda: callers.admit(CI), tries=50) == 20
+    time.seconds += 1
+    assert admitted(lambda: callers.admit(CI), tries=50) == 10
+
+
+def test_what_one_caller_takes_leaves_others_theirs(time: Time) -> None:
+    callers = table(time, rate=10)
+    admitted(lambda: callers.admit(CI), tries=50)
+    assert admitted(lambda: callers.admit(BOB), tries=50) == 20
+
+
+def test_a_refusal_says_whose_limit_it_is_when_to_try_again_and_what_raises_it(time: Time) -> None:
+    callers = table(time, rate=0.1)
+    callers.admit(CI)
+    with pytest.raises(LimitExceeded) as refused:
+        callers.admit(CI)
+    assert refused.value.detail == (
+        "rate of token 'ci' is exceeded (0.1 a second): try again in 10 s; [operator] rate raises it"
+    )
+    assert refused.value.headers == {"Retry-After": "10"}
+
+
+def test_as_many_calls_as_may_be_are_answered_at_once(time: Time) -> None:
+    callers = table(time, rate=0, calls=2)
+    with callers.call(CI):
+        with callers.call(CI):
+            with pytest.raises(
+                LimitExceeded, match=r"2 calls of token 'ci' .*; \[operator\] calls raises it"
+            ):
+                callers.call(CI).__enter__()
+            with callers.call(BOB), callers.call(CI, is_stream=True):
+                pass
+        with callers.call(CI):
+            pass
+
+
+def test_as_many_streams_as_may_be_are_open_at_once(time: Time) -> None:
+    callers = table(time, rate=0, streams=1)
+    with callers.call(CI, is_stream=True):
+        with pytest.raises(LimitExceeded, match="token 'ci' has 1 streams open"):
+            callers.call(CI, is_stream=True).__enter__()
+        with callers.call(CI):
+            pass
+    with callers.call(CI, is_stream=True):
+        pass
+
+
+def test_a_limit_of_nothing_is_no_limit(time: Time) -> None:
+    callers = table(time, rate=0, calls=0, streams=0)
+    with ExitStack() as open_calls:
+        for is_stream in (False, True):
+            for _ in range(1000):
+                open_calls.enter_context(callers.call(CI, is_stream=is_stream))
+
+
+def test_operators_on_the_same_computer_have_ten_times_as_much_while_there_are_no_tokens(time: Time) -> None:
+    callers = table(time, rate=10)
+    assert admitted(lambda: callers.admit(HERE), tries=500) == 200
+    assert admitted(lambda: callers.admit(address_of("127.0.0.1")), tries=500) == 20
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("192.0.2.1", "192.0.2.2", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("2001:db8::1", "2001:db8::2:3", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("fe80::1%eth0", "fe80::1", True),
+        ("", "", True),
+    ],
+)
+def test_a_caller_is_its_address_or_its_ipv6_network(one: str, other: str, same: bool) -> None:
+    assert (address_of(one) == address_of(other)) is same
+
+
+def test_addresses_that_ask_for_nothing_more_are_forgotten(time: Time) -> None:
+    callers = table(time, rate=100)
+    with callers.call(BOB):
+        for number in range(3 * MOST_CALLERS):
+            time.seconds += 0.02
+            callers.admit(Who("address", str(number)))
+        assert len(callers) <= MOST_CALLERS + 1
+
+
+def test_more_addresses_at_once_than_can_be_remembered_share_what_is_one_callers(
+    time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MOST_CALLERS", 10)
+    callers = table(time, rate=10)
+    for number in range(10):
+        callers.admit(Who("address", str(number)))
+    strangers = (Who("address", f"late-{number}") for number in range(100))
+    assert admitted(lambda: callers.admit(next(strangers)), tries=100) == 20
+    assert len(callers) == 11
+    # A token's holder is none of them.
+    assert admitted(lambda: callers.admit(CI), tries=50) == 20
+
+
+def test_refusals_are_counted_and_logged_once(time: Time, caplog: pytest.LogCaptureFixture) -> None:
+    refusals = Refusals(monotonic=time)
+    for seconds in (0, 30, 30, 61):
+        time.seconds += seconds
+        refusals.note(Limit.RATE, "rate of token 'ci' is exceeded")
+    assert refusals.counts[Limit.RATE] == 4
+    assert [record.getMessage() for record in caplog.records] == [
+        "operator requests are refused: rate of token 'ci' is exceeded"
+    ] * 2
+
+
+# Bodies
+
+SIZES = BodyLimits(usual=100, fleet=1000, free=10, all_of_projects=150, all_of_fleet=1000)
+
+
+def test_a_body_is_refused_at_the_first_byte_too_many() -> None:
+    bodies = Bodies(SIZES, Refusals())
+    with bodies.reading(100, of_project=True) as take:
+        take(100)
+        with pytest.raises(HTTPException, match="larger than 100 bytes") as refused:
+            take(1)
+    assert refused.value.status_code == 413
+
+
+def test_all_bodies_together_are_bounded_until_their_calls_are_answered() -> None:
+    bodies = Bodies(SIZES, Refusals())
+    with bodies.reading(100, of_project=True) as first, bodies.reading(100, of_project=True) as second:
+        first(100)
+        second(70)
+        with pytest.raises(LimitExceeded, match="150 bytes, as many as may be: try again in 1 s"):
+            second(30)
+    with bodies.reading(100, of_project=True) as third:
+        third(100)
+
+
+def test_small_bodies_and_those_of_operators_find_room_whatever_projects_send() -> None:
+    bodies = Bodies(SIZES, Refusals())
+    with bodies.reading(200, of_project=True) as large:
+        large(160)
+        with bodies.reading(100, of_project=True) as small:
+            small(10)
+        with bodies.reading(1000, of_project=False) as fleet:
+            fleet(1000)
