@@ -11,7 +11,7 @@ CLOCK ?= system
 GUEST ?=
 OPERATOR ?=
 
-.PHONY: run setup test test-long check bench reference test-system format clean
+.PHONY: run setup test test-long check bench reference test-mutants test-system format clean
 
 run: $(VENV)/.server
 	$(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) \
@@ -23,7 +23,7 @@ setup: $(VENV)/.dev
 TESTED := tests/integration tests/contract tests/unit -n 5 --dist worksteal
 
 # Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
-test test-long test-system: export PYTHONDONTWRITEBYTECODE :=
+test test-long test-mutants test-system: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.dev
 	$(BIN)/pytest $(TESTED)
@@ -32,6 +32,10 @@ test: $(VENV)/.dev
 test-long: $(VENV)/.dev
 	FOREWARN_TEST_LONG=1 $(BIN)/pytest $(TESTED)
 	FOREWARN_TEST_LONG=1 $(BIN)/pytest tests/hostile
+
+# The rules, each broken in one function at a time: some test must fail. MUTANTS="name …" tries only those.
+test-mutants: $(VENV)/.dev
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench

@@ -44,7 +44,15 @@ _LONGEST = (
 _numbers = itertools.count()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--mutant", help="put a mutant of tests/mutants in place: some test must fail then")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.mutant:
+        from tests.mutants.placing import place
+
+        place(config.option.mutant)
     for number in (signal.SIGINT, signal.SIGHUP):
         # Ignored, as under nohup, programs under test would ignore it too; a handler is not passed on.
         if signal.getsignal(number) is signal.SIG_IGN:

@@ -147,6 +147,7 @@ def test_a_stage_waits_while_another_order_works_on_one_of_its_machines() -> Non
     fleet.approve(fleet.events(first.id)[0])
     fleet.approve(fleet.events(second.id)[0])
     assert fleet.waits(second.id) == [f"web-0: waits for order {first.id} (freeze) to finish with it"]
+    assert fleet.events(second.id)[0].status is EventStatus.SCHEDULED
     fleet.finish(first.id)
     assert now(fleet, second).state is OrderState.STARTED
 

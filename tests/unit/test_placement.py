@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from forewarn.core.draft import Draft
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.group import Group, GroupPolicy
@@ -26,14 +28,12 @@ OWN = HostName("own")
 MINE = Machine(id=MachineId("1"), name=MachineName("web-0"), project=DEFAULT_PROJECT, group=WEB, host=OWN)
 
 
-def draft(*, budget: Budget | None = None, failed: str = "", **rooms: Room) -> Draft:
+def draft(*, budget: Budget | None = None, **rooms: Room) -> Draft:
     """Hosts with this room, and a group that needs what the budget says."""
     policy = GroupPolicy(budget=budget.needs if budget else 0)
     web = Group(name=WEB, project=DEFAULT_PROJECT, kind=GroupKind.SCALE_SET, update_domains=3, policy=policy)
-    lost = HostName(failed)
     base = Slice(
         number=1,
-        hosts={lost: Host(name=lost, state=HostState.FAILED)} if failed else {},
         groups={WEB: web},
         room={HostName(name): room for name, room in rooms.items()},
         budgets={WEB: budget} if budget else {},
@@ -77,5 +77,9 @@ def test_those_that_move_together_are_kept_apart_too() -> None:
     assert [chosen(fleet) for _ in range(4)] == ["b", "a", "c", "b"]
 
 
-def test_neither_its_own_host_nor_one_that_is_not_sound_is_chosen() -> None:
-    assert chosen(draft(own=Room(), lost=Room(), failed="lost")) is None
+@pytest.mark.parametrize("state", sorted(HostState))
+def test_neither_its_own_host_nor_one_that_is_not_sound_is_chosen(state: HostState) -> None:
+    """A host may have been cordoned, or have failed, after its room was counted."""
+    base = draft(own=Room(), other=Room())
+    base.put_host(Host(name=HostName("other"), state=state))
+    assert chosen(base) == ("other" if state is HostState.OK else None)

@@ -494,6 +494,21 @@ def test_an_id_that_never_was_spoils_the_whole_approval(service: Service) -> Non
     assert not service.events("web-0")[0].approved
 
 
+def test_an_event_of_another_group_is_to_a_guest_one_that_never_was(service: Service) -> None:
+    service.poll("web-0")
+    service.poll("db")
+    placed = service.order("web-0", Action.RESTART)
+    (event,) = placed.events
+    caller = service.machine("db").id
+    for attempt in (
+        lambda: service.approve("db", event),
+        lambda: service.fleet.guests.defer(caller, {event.id: 60}),
+    ):
+        with pytest.raises(Invalid, match=f"^event {event.id} is not known$"):
+            attempt()
+    assert service.events("web-0") == [event]
+
+
 def test_an_event_that_is_over_can_be_approved_late_without_effect(service: Service) -> None:
     service.poll("web-0")
     placed = service.order("web-0", Action.RESTART)

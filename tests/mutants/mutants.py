@@ -1,0 +1,377 @@
+"""The mutants, by the rule that each breaks."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, event
+
+from forewarn.control.ports.driver import Checked, Driver, DriverTask
+from forewarn.control.ports.store import Snapshot
+from forewarn.core.draft import Draft
+from forewarn.core.model.budget import Budget
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.orders import reasons, stages
+from forewarn.core.policy import Notice, Policy
+from forewarn.core.words import (
+    ApprovalRule,
+    EventId,
+    HostName,
+    HostState,
+    Kind,
+    MachineId,
+    MachineName,
+    OrderId,
+    StageState,
+    StepState,
+)
+from forewarn.store.sql import SqlStore
+from forewarn.store.writes.transaction import SqlTransaction
+from tests.mutants.placing import mutant
+
+Real = Callable[..., Any]
+
+SECOND, NOTHING = timedelta(seconds=1), timedelta()
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+EVENTS, LIFECYCLE, STAGES = "unit/test_events.py", "unit/test_lifecycle.py", "unit/test_stages.py"
+REASONS, DRAFT, ROLLOUT = "unit/test_reasons.py", "unit/test_draft.py", "unit/test_rollout.py"
+OPERATING, ORDERS = "integration/service/test_operating.py", "integration/service/test_orders.py"
+OUTAGES = "integration/service/test_outages.py"
+
+
+# Rule 1: notice
+
+
+@mutant("core.policy:Policy.notice", EVENTS, rule="1")
+def notice_is_a_second_short(real: Real, policy: Policy, *args: Any) -> timedelta:
+    return real(policy, *args) - SECOND
+
+
+@mutant("core.orders.events:may_start_at", EVENTS, rule="1")
+def an_unapproved_event_starts_a_second_early(real: Real, draft: Draft, announced: Event) -> datetime:
+    return max(draft.now, real(draft, announced) - SECOND)
+
+
+@mutant("core.orders.events:may_start_at", EVENTS, rule="1")
+def a_jump_of_the_clock_costs_guests_their_notice(real: Real, draft: Draft, announced: Event) -> datetime:
+    return draft.now if announced.approved else announced.not_before
+
+
+@mutant("core.model.event:Event.awaited", EVENTS, rule="1")
+def any_guest_approves_whatever_the_policy(real: Real, announced: Event) -> tuple[MachineName, ...]:
+    return real(replace(announced, rule=ApprovalRule.ANY))
+
+
+@mutant("core.orders.events:_announce_to", EVENTS, OPERATING, rule="1")
+def an_emergency_leaves_no_record(
+    real: Real, draft: Draft, order: Order, index: int, share: Sequence[Step], notice: Notice
+) -> Event:
+    return real(draft, order, index, share, replace(notice, promised=notice.ahead))
+
+
+# Rule 2: forward only, and a record of what leaves
+
+
+@mutant("core.orders.events:approve", EVENTS, LIFECYCLE, rule="2")
+def an_approval_moves_the_not_before_to_now(real: Real, draft: Draft, known: Event, word: Approval) -> Event:
+    return draft.put_event(replace(real(draft, known, word), not_before=draft.now))
+
+
+@mutant("core.orders.events:end", EVENTS, rule="2")
+def an_event_leaves_without_a_record(
+    real: Real, draft: Draft, known: Event, kind: Kind, *, why: str, by: str = ""
+) -> Event:
+    return draft.put_event(replace(known, ended_at=draft.now, why=why))
+
+
+@mutant("core.orders.events:take_out", EVENTS, rule="2")
+def a_name_leaves_without_a_record(
+    real: Real, draft: Draft, known: Event, machine: MachineId, *, why: str
+) -> None:
+    left = tuple(named for named in known.resources if named.machine != machine)
+    if left:
+        draft.put_event(replace(known, resources=left))
+    else:
+        real(draft, known, machine, why=why)
+
+
+# Rule 3: one group, one update domain
+
+
+@mutant("core.orders.events:announce", EVENTS, rule="3")
+def two_groups_share_an_event(
+    real: Real, draft: Draft, order: Order, index: int, steps: Iterable[Step], notice: Notice
+) -> tuple[Event, ...]:
+    first, *others = steps
+    return real(draft, order, index, (first, *(replace(each, group=first.group) for each in others)), notice)
+
+
+@mutant("core.orders.events:announce", EVENTS, rule="3")
+def two_update_domains_share_an_event(
+    real: Real, draft: Draft, order: Order, index: int, steps: Iterable[Step], notice: Notice
+) -> tuple[Event, ...]:
+    return real(draft, order, index, [replace(each, update_domain=0) for each in steps], notice)
+
+
+# Rule 4: update domains apart
+
+
+@mutant("core.admission.announcing:other_domains", LIFECYCLE, rule="4")
+def update_domains_are_not_compared(real: Real, *_: Any) -> tuple[Waiting, ...]:
+    return ()
+
+
+@mutant("core.orders.stages:cut", STAGES, rule="4")
+def a_host_is_done_in_one_stage(real: Real, machines: Iterable[Machine]) -> tuple[Stage, ...]:
+    return (Stage(state=StageState.QUEUED, steps=tuple(map(stages.step_of, machines))),)
+
+
+@mutant("core.orders.stages:fits", STAGES, LIFECYCLE, rule="4")
+def a_latecomer_of_any_update_domain_joins(real: Real, stage: Stage, step: Step) -> bool:
+    return True
+
+
+@mutant("core.rollouts.waves:WaveBuilder.fits", ROLLOUT, rule="4")
+def a_wave_takes_any_host(real: Real, *_: Any) -> bool:
+    return True
+
+
+# Rule 5: stages start whole
+
+
+@mutant("core.orders.lifecycle:_start", LIFECYCLE, rule="5")
+def a_stage_starts_by_half(
+    real: Real, draft: Draft, order: Order, index: int, announced: tuple[Event, ...]
+) -> Order:
+    return real(draft, order, index, announced[:1])
+
+
+@mutant("core.orders.reasons:_not_approved", LIFECYCLE, rule="5")
+def one_approval_starts_the_stage(
+    real: Real, draft: Draft, announced: tuple[Event, ...]
+) -> tuple[Waiting, ...]:
+    return () if any(each.approved for each in announced) else real(draft, announced)
+
+
+@mutant("core.orders.reasons:not_to_start", LIFECYCLE, rule="5")
+def a_stage_starts_on_busy_machines(
+    real: Real, draft: Draft, order: Order, stage: Stage, announced: tuple[Event, ...], policy: Policy
+) -> tuple[Waiting, ...]:
+    busy = reasons._busy(draft, order, stage.steps)
+    return tuple(why for why in real(draft, order, stage, announced, policy) if why not in busy)
+
+
+@mutant("core.orders.steps:running_elsewhere", LIFECYCLE, rule="5")
+def a_machine_is_in_two_hands(real: Real, *_: Any) -> Order | None:
+    return None
+
+
+# Rule 6: incarnations
+
+
+@mutant("core.draft:Draft._count_incarnations", DRAFT, rule="6")
+def changes_are_not_counted(real: Real, draft: Draft, changed: Iterable[Event]) -> None:
+    return
+
+
+@mutant("core.draft:Draft._count_incarnations", DRAFT, rule="6")
+def each_changed_event_is_counted(real: Real, draft: Draft, changed: Iterable[Event]) -> None:
+    for each in changed:
+        group = draft.groups[each.group]
+        draft.groups[group.name] = replace(group, incarnation=group.incarnation + 1)
+
+
+@mutant("core.draft:visible", DRAFT, rule="6")
+def an_approval_is_counted(real: Real, known: Event | None) -> tuple[object, ...] | None:
+    seen = real(known)
+    return None if known is None or seen is None else (*seen, known.approvals)
+
+
+# Rule 7: durable answers
+
+
+@mutant("server.threads.bridge:WorkerCommands.approve", "unit/test_worker.py", rule="7")
+async def a_guest_is_answered_before_its_approval_is_saved(
+    real: Real, commands: Any, machine: MachineId, listed: Sequence[EventId], *, address: str
+) -> None:
+    waiting = real(commands, machine, listed, address=address)
+    waiting.send(None)  # it is on its way to the worker
+    waiting.close()
+
+
+@mutant("server.threads.worker:Worker._do", "unit/test_worker.py", rule="7")
+def a_caller_is_answered_before_guests_are_shown_it(real: Real, worker: Any, job: Any) -> None:
+    job.answer.set_result(job.work())
+    worker._catch_up()
+
+
+@mutant("store.sql:SqlStore.write", "contract/test_store.py", rule="7")
+def what_is_saved_is_committed_with_the_next(real: Real, store: SqlStore) -> Iterator[SqlTransaction]:
+    _uncommitted.close()
+    with ExitStack() as opened:
+        yield opened.enter_context(contextmanager(real)(store))
+        _uncommitted.push(opened.pop_all())
+
+
+_uncommitted = ExitStack()
+
+
+@mutant("store.opening.database:_sqlite_engine", "contract/test_store_opening.py", rule="7")
+def a_commit_is_not_on_disk(real: Real, *args: Any, **more: Any) -> Engine:
+    engine: Engine = real(*args, **more)
+    event.listen(engine, "connect", lambda opened, _: opened.execute("PRAGMA synchronous = NORMAL"))
+    return engine
+
+
+# Rule 8: steps
+
+
+@mutant("control.engine.engine:Engine._ask", ORDERS, rule="8")
+def a_step_is_begun_whenever_it_is_looked_at(
+    real: Real, engine: Any, task: DriverTask, *, begun: bool
+) -> Checked:
+    driver: Driver = engine._drivers[task.driver]
+    return driver.begin(task)
+
+
+@mutant("core.orders.interventions:_tried_again", "unit/test_interventions.py", rule="8")
+def a_retry_runs_finished_steps_again(real: Real, step: Step) -> Step:
+    return real(replace(step, state=StepState.FAILED) if step.state is StepState.DONE else step)
+
+
+@mutant("core.orders.reports:_running_step", "unit/test_reports.py", rule="8")
+def a_late_report_touches_a_finished_step(
+    real: Real, draft: Draft, order: OrderId, machine: MachineId
+) -> Step | None:
+    return next((step for step in draft.orders[order].steps if step.machine == machine), None)
+
+
+@mutant("core.orders.reports:step_failed", "unit/test_reports.py", rule="8")
+def a_failure_is_neither_recorded_nor_shown(real: Real, *_: Any, **__: Any) -> None:
+    return
+
+
+# Rule 9: groups are apart
+
+
+@mutant("control.orders.guest_use_cases:_events_known_to", ORDERS, rule="9")
+def a_guest_of_another_group_approves(
+    real: Real, tx: Snapshot, machine: MachineId, wanted: Sequence[EventId]
+) -> tuple[Machine, dict[EventId, Event]]:
+    caller = tx.machine_by_id(machine)
+    known = [tx.event(EventId(each.upper())) for each in wanted]
+    if caller is None or None in known:
+        return real(tx, machine, wanted)
+    return caller, {each.id: each for each in known if each is not None}
+
+
+@mutant("core.access:check_change", "unit/test_access.py", rule="9")
+def a_project_cancels_what_the_platform_has_ordered(real: Real, *_: Any, **__: Any) -> None:
+    return
+
+
+# Rule 10: reasons, and nothing the second time
+
+
+@mutant("core.orders.lifecycle:advance", LIFECYCLE, rule="10")
+def reasons_are_dropped(real: Real, draft: Draft, order: OrderId, *, policy: Policy) -> Order:
+    return draft.put_order(replace(real(draft, order, policy=policy), waiting=()))
+
+
+@mutant("core.orders.events:approve", EVENTS, rule="10")
+def an_approval_counts_as_often_as_it_comes(
+    real: Real, draft: Draft, known: Event, approval: Approval
+) -> Event:
+    return real(draft, replace(known, approvals=()), approval)
+
+
+# Rule 11: no late starts
+
+
+@mutant("core.orders.lifecycle:_stale_at", LIFECYCLE, rule="11")
+def the_last_not_before_of_a_stage_decides(
+    real: Real, announced: tuple[Event, ...], policy: Policy
+) -> datetime:
+    return max(each.not_before for each in announced) + policy.stale_after
+
+
+@mutant("core.orders.lifecycle:_stale_at", LIFECYCLE, rule="11")
+def what_is_stale_is_never_withdrawn(real: Real, *_: Any) -> datetime:
+    return NEVER
+
+
+# Rule 12: never unannounced
+
+
+@mutant("core.orders.lifecycle:_is_announced", LIFECYCLE, rule="12")
+def what_was_announced_is_done_unannounced_if_nobody_listens(
+    real: Real, draft: Draft, order: Order, affected: tuple[Step, ...]
+) -> bool:
+    return real(draft, replace(order, announced_at=None), affected)
+
+
+@mutant("core.guests.listening:silent_since", OUTAGES, rule="12")
+def an_absence_counts_as_silence(real: Real, now: datetime, _: object, *, policy: Policy) -> datetime:
+    return real(now, (), policy=policy)
+
+
+@mutant("server.threads.time_watch:TimeWatch._watch_presence", OUTAGES, rule="12")
+def nobody_notices_an_absence(real: Real, watch: object) -> None:
+    return
+
+
+# Windows, budgets, holds, deferrals, placement
+
+
+@mutant("core.admission.timing:Timing.why_not_start", REASONS, rule="windows")
+def work_starts_outside_its_window(real: Real, *_: Any, **__: Any) -> tuple[Waiting, ...]:
+    return ()
+
+
+@mutant("core.admission.timing:Timing.why_not_announce", REASONS, rule="windows")
+def work_is_announced_outside_its_window(real: Real, *_: Any, **__: Any) -> tuple[Waiting, ...]:
+    return ()
+
+
+@mutant("core.model.windows:Calendar._blackouts", "unit/test_windows.py", rule="windows")
+def a_blackout_day_is_a_day_as_any(real: Real, *_: Any) -> Iterator[object]:
+    return iter(())
+
+
+@mutant("core.admission.budgets:lacking", REASONS, rule="budgets")
+def a_budget_is_not_asked(real: Real, *_: Any) -> tuple[Waiting, ...]:
+    return ()
+
+
+@mutant("core.model.budget:Budget.unwell", "unit/test_announcing.py", rule="budgets")
+def a_machine_under_an_event_counts_as_healthy(real: Real, budget: Budget) -> frozenset[MachineId]:
+    return frozenset(budget.down)
+
+
+@mutant("core.orders.reasons:_held", REASONS, rule="holds")
+def a_hold_holds_nothing(real: Real, *_: Any) -> tuple[Waiting, ...]:
+    return ()
+
+
+@mutant("core.orders.events:_deferred_until", EVENTS, rule="deferral")
+def a_guest_defers_for_as_long_as_it_likes(
+    real: Real, known: Event, wanted: timedelta, *, limit: timedelta, latest: datetime | None
+) -> datetime:
+    return real(known, wanted, limit=max(limit, wanted) if limit else limit, latest=latest)
+
+
+@mutant("core.admission.timing:Timing.latest", LIFECYCLE, rule="deferral")
+def a_guest_defers_past_its_window(real: Real, *_: Any, **__: Any) -> datetime | None:
+    return None
+
+
+@mutant("core.orders.placement:_is_sound", "unit/test_placement.py", rule="placement")
+def a_cordoned_host_is_a_target(real: Real, draft: Draft, name: HostName) -> bool:
+    host = draft.hosts.get(name)
+    return real(draft, name) or (host is not None and host.state is HostState.CORDONED)

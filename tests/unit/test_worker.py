@@ -1,0 +1,135 @@
+"""A caller is answered when what it asked for is saved and shown, and not before (rule 7)."""
+
+import asyncio
+from concurrent.futures import Future
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from forewarn.server.threads.bridge import WorkerCommands
+from forewarn.server.threads.jobs import Job, Jobs
+from forewarn.server.threads.worker import Worker
+from tests.unit.slices import NOON
+
+# So often the loop goes round while a guest waits: far more than an answer needs.
+ROUNDS = 20
+
+
+class Saved:
+    """The use cases of guests: remembers what it has saved."""
+
+    def __init__(self) -> None:
+        self.saved: list[str] = []
+
+    def enable(self, *_: object) -> None:
+        self.saved.append("enable")
+
+    def approve(self, *_: object, address: str) -> None:
+        self.saved.append("approve")
+
+    def defer(self, *_: object) -> None:
+        self.saved.append("defer")
+
+
+@pytest.mark.parametrize(
+    ("what", "given", "named"),
+    [
+        ("enable", ("web",), {}),
+        ("approve", ("web-0", ["E"]), {"address": "10.0.0.1"}),
+        ("defer", ("web-0", {"E": 60}), {"address": "10.0.0.1"}),
+    ],
+)
+def test_a_guest_waits_until_the_worker_has_saved_its_word(
+    what: str, given: tuple[object, ...], named: dict[str, str]
+) -> None:
+    async def ask() -> None:
+        jobs, guests = Jobs(), Saved()
+        commands = WorkerCommands(guests, jobs)  # type: ignore[arg-type]
+        waiting = asyncio.ensure_future(getattr(commands, what)(*given, **named))
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        job = jobs.next(timeout=0)
+        assert job is not None
+        job.answer.set_result(job.work())
+        await waiting
+        assert guests.saved == [what]
+
+    asyncio.run(ask())
+
+
+class OneJob:
+    """Jobs that come to an end."""
+
+    def __init__(self, job: Job) -> None:
+        self._left: list[Job | None] = [job, None]
+
+    def next(self, *, timeout: float) -> Job | None:
+        return self._left.pop(0)
+
+    def end(self) -> None:
+        pass
+
+
+class Around:
+    """The engine, the feed, the clock and its watch: writes down when boards are brought up to date."""
+
+    speed = 1.0
+
+    def __init__(self, answer: "Future[Any]", seen: list[str]) -> None:
+        self._answer = answer
+        self._seen = seen
+
+    def catch_up(self) -> None:
+        self._seen.append("shown after the answer" if self._answer.done() else "shown")
+
+    def look(self) -> datetime:
+        return NOON
+
+    def now(self) -> datetime:
+        return NOON
+
+    def tick(self, now: datetime) -> bool:
+        return False
+
+    def next_due(self, now: datetime) -> datetime | None:
+        return now + timedelta(hours=1)
+
+    def prove_present(self, now: datetime) -> None:
+        pass
+
+    def save_all(self, now: datetime) -> None:
+        pass
+
+
+def test_an_operator_is_answered_when_it_is_saved_and_guests_are_shown_it() -> None:
+    answer: Future[str] = Future()
+    seen: list[str] = []
+
+    def save() -> str:
+        seen.clear()  # what a tick has shown before
+        seen.append("saved")
+        return "done"
+
+    around: Any = Around(answer, seen)
+    jobs: Any = OneJob(Job(save, answer))
+    worker = Worker(jobs, engine=around, clock=around, feed=around, time=around)
+    worker.start()
+    worker.stop()
+    assert (seen[:2], answer.result(timeout=0)) == (["saved", "shown"], "done")
+
+
+def test_a_job_that_fails_is_answered_with_its_error() -> None:
+    answer: Future[str] = Future()
+    around: Any = Around(answer, [])
+    fault = ValueError("it cannot be")
+
+    def fail() -> str:
+        raise fault
+
+    jobs: Any = OneJob(Job(fail, answer))
+    worker = Worker(jobs, engine=around, clock=around, feed=around, time=around)
+    worker.start()
+    worker.stop()
+    assert answer.exception(timeout=0) is fault
