@@ -30,6 +30,53 @@ def client(*answers: tuple[int, object]) -> AsyncOperatorClient:
     )
 
 
+def over_limit(retry_after: str = "1") -> httpx.Response:
+    return httpx.Response(
+        429,
+        json={"error": {"code": "LimitReached", "message": "too often"}},
+        headers={"Retry-After": retry_after},
+    )
+
+
+class Limited:
+    """A server that is over a limit for some calls, and what its clients wait."""
+
+    def __init__(self, *refusals: httpx.Response) -> None:
+        self._left = list(refusals)
+        self.waits: list[float] = []
+        self.transport = httpx.MockTransport(self._answer)
+
+    async def wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    async def call(self, method: str) -> Any:
+        http = httpx.AsyncClient(base_url="http://here", transport=self.transport)
+        reply = await AsyncOperatorClient(http, wait=self.wait).call(method, "/v1/clock", ClockAnswer)
+        return reply.json
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        return self._left.pop(0) if self._left else httpx.Response(200, json=CLOCK)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_call_beyond_a_limit_waits_as_long_as_it_is_told_and_is_sent_again(method: str) -> None:
+    server = Limited(over_limit("1"), over_limit("2"))
+    assert asyncio.run(server.call(method)) == CLOCK
+    assert server.waits == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("refusals", "waits"),
+    [([over_limit()] * 9, 4), ([over_limit("60")], 0), ([over_limit("soon")], 0)],
+    ids=["again and again", "for long", "nobody knows how long"],
+)
+def test_a_limit_that_lasts_is_told(refusals: list[httpx.Response], waits: int) -> None:
+    server = Limited(*refusals)
+    with pytest.raises(RequestRefused, match="too often") as refused:
+        asyncio.run(server.call("GET"))
+    assert (refused.value.status, len(server.waits)) == (429, waits)
+
+
 def clock(*answers: tuple[int, object]) -> Any:
     return asyncio.run(client(*answers).get("/v1/clock", ClockAnswer))
 

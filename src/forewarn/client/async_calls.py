@@ -1,11 +1,22 @@
 """Calls of the operator API on an event loop."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import httpx
 
-from forewarn.client.replies import PAGE, Body, Reply, given, read_reply, reply_of, reply_of_page, unreachable
+from forewarn.client.replies import (
+    PAGE,
+    Body,
+    Reply,
+    given,
+    pause,
+    read_reply,
+    reply_of,
+    reply_of_page,
+    unreachable,
+)
 from forewarn.wire.answers.answer import ApiAnswer, Page
 
 A = TypeVar("A", bound=ApiAnswer)
@@ -14,9 +25,12 @@ A = TypeVar("A", bound=ApiAnswer)
 class AsyncOperatorClient:
     """A server, by the connection to it."""
 
-    def __init__(self, http: httpx.AsyncClient) -> None:
+    def __init__(
+        self, http: httpx.AsyncClient, *, wait: Callable[[float], Awaitable[object]] = asyncio.sleep
+    ) -> None:
         """Take a connection that knows the server's URL; over an ASGI transport that may be an app."""
         self._http = http
+        self._wait = wait
 
     @property
     def url(self) -> str:
@@ -62,8 +76,14 @@ class AsyncOperatorClient:
     async def _send(
         self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]
     ) -> dict[str, Any]:
+        sent, tries = await self._sent(method, path, body, params), 1
+        while (seconds := pause(sent.status_code, sent.headers, tries=tries)) is not None:
+            await self._wait(seconds)
+            sent, tries = await self._sent(method, path, body, params), tries + 1
+        return read_reply(self.url, sent.status_code, sent.content)
+
+    async def _sent(self, method: str, path: str, body: object, params: Mapping[str, Any]) -> httpx.Response:
         try:
-            sent = await self._http.request(method, path, params=given(params), json=body)
+            return await self._http.request(method, path, params=given(params), json=body)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise unreachable(self.url, error) from None
-        return read_reply(self.url, sent.status_code, sent.content)

@@ -1,7 +1,8 @@
 """Calls of the operator API: one request, one reply."""
 
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +13,7 @@ from forewarn.client.replies import (
     Reply,
     RequestRefused,
     given,
+    pause,
     read_reply,
     reply_of,
     reply_of_page,
@@ -39,12 +41,20 @@ _SENDABLE = re.compile(r"[!-~]+")
 class OperatorClient:
     """A server, by its URL."""
 
-    def __init__(self, server: str, *, token: str | None = None, authorities: str | None = None) -> None:
+    def __init__(
+        self,
+        server: str,
+        *,
+        token: str | None = None,
+        authorities: str | None = None,
+        wait: Callable[[float], object] | None = None,
+    ) -> None:
         """Take who asks, and a file of certificates to trust instead of those that everybody trusts."""
         url = server if "://" in server else f"http://{server}"
         self._url = url.rstrip("/")
         self._token = token
         self._authorities = authorities
+        self._wait: Callable[[float], object] = wait or threading.Event().wait
         self._kept: httpx.Client | None = None
 
     @property
@@ -55,7 +65,7 @@ class OperatorClient:
     @contextmanager
     def kept_open(self) -> "Iterator[OperatorClient]":
         """Give a client of the same server that keeps its connection, for many calls."""
-        again = OperatorClient(self._url, token=self._token, authorities=self._authorities)
+        again = OperatorClient(self._url, token=self._token, authorities=self._authorities, wait=self._wait)
         with self._connection() as again._kept:
             yield again
 
@@ -97,7 +107,7 @@ class OperatorClient:
     def text(self, path: str, **params: Any) -> str:
         """Ask for something that is not JSON."""
         with self._reaching(), self._open() as client:
-            answer = client.get(self._url + path, params=given(params))
+            answer = self._patiently(lambda: client.get(self._url + path, params=given(params)))
         if answer.status_code >= FIRST_ERROR:
             read_reply(self._url, answer.status_code, answer.content)
         return answer.text
@@ -127,8 +137,18 @@ class OperatorClient:
 
     def _send(self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]) -> Json:
         with self._reaching(), self._open() as client:
-            answer = client.request(method, self._url + path, params=given(params), json=body)
+            answer = self._patiently(
+                lambda: client.request(method, self._url + path, params=given(params), json=body)
+            )
         return read_reply(self._url, answer.status_code, answer.content)
+
+    def _patiently(self, send: "Callable[[], httpx.Response]") -> "httpx.Response":
+        """Send a request again as long as it is beyond a limit that is soon over."""
+        answer, tries = send(), 1
+        while (seconds := pause(answer.status_code, answer.headers, tries=tries)) is not None:
+            self._wait(seconds)
+            answer, tries = send(), tries + 1
+        return answer
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:

@@ -12,9 +12,13 @@ A = TypeVar("A", bound="ApiAnswer")
 Body: TypeAlias = Mapping[str, Any] | None
 
 FIRST_ERROR = 400
-FORBIDDEN, NOT_FOUND, UNAVAILABLE = 403, 404, 503
+FORBIDDEN, NOT_FOUND, TOO_MANY, UNAVAILABLE = 403, 404, 429, 503
 # As many as the server gives at once.
 PAGE = 1000
+
+# A caller that is over its limit waits for so long at most, and so often. A limit that lasts is told at once.
+LONGEST_PAUSE = 10.0
+TRIES = 5
 
 ADVICE = "Start one with `forewarn serve`, or set FOREWARN_SERVER (or --server) to where it is."
 
@@ -86,6 +90,17 @@ def read_reply(url: str, status: int, content: bytes) -> dict[str, Any]:
     if refused:
         raise RequestRefused(message, status=status)
     return dict(said)
+
+
+def pause(status: int, headers: Mapping[str, str], *, tries: int) -> float | None:
+    """Return after how many seconds a call that was refused so often is sent again; None if it is not.
+
+    Whatever it was: a call beyond a limit has changed nothing.
+    """
+    after = headers.get("Retry-After", "")
+    if status != TOO_MANY or tries >= TRIES or not after.isdecimal() or float(after) > LONGEST_PAUSE:
+        return None
+    return float(after)
 
 
 def unreachable(url: str, error: Exception) -> ServerUnreachable:

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarn.api.limits import BodyLimits, CallerLimits
+from forewarn.api.errors import http_refusal
+from forewarn.api.limits import BodyLimits, CallerLimits, LimitExceeded
 from forewarn.api.services import ApiSettings
+from forewarn.client.calls import OperatorClient
+from forewarn.wire.answers.service_answers import ClockAnswer
 from tests.harness import Service
 from tests.served import Api, app_of, serving
 from tests.stores import sqlite_url
@@ -138,3 +141,16 @@ def test_bodies_that_do_not_fit_beside_others_are_sent_again_later(service: Serv
     assert error_of(refused) == (429, "LimitReached")
     assert refused.headers["Retry-After"] == "1"
     assert api("POST", order, json={"reason": "small"}, headers=bearer(A_USER)).status_code == 202
+
+
+def test_a_blocking_client_that_is_over_a_limit_waits_and_is_answered(service: Service) -> None:
+    app, refusals = app_of(service), [LimitExceeded("too often", retry_after=seconds) for seconds in (1, 2)]
+
+    async def limited_at_first(scope: Scope, receive: Receive, send: Send) -> None:
+        await (http_refusal(refusals.pop(0)) if refusals else app)(scope, receive, send)
+
+    waits: list[float] = []
+    with serving(limited_at_first) as url:
+        reply = OperatorClient(url, wait=waits.append).get("/v1/clock", ClockAnswer)
+    assert reply.value.kind == "manual"
+    assert waits == [1.0, 2.0]

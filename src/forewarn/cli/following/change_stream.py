@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.cli import terminal
 from forewarn.client.calls import OperatorClient
-from forewarn.client.replies import FORBIDDEN, PAGE, Reply, RequestRefused, ServerUnreachable, reply_of
+from forewarn.client.replies import (
+    FORBIDDEN,
+    PAGE,
+    TOO_MANY,
+    Reply,
+    RequestRefused,
+    ServerUnreachable,
+    reply_of,
+)
 from forewarn.clock import monotonic
 from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer
 
@@ -101,7 +109,7 @@ class ChangeStream:
             self._stopping.wait(PAUSE)
 
     def _refused(self, refusal: RequestRefused) -> None:
-        if is_temporary(refusal):
+        if is_temporary(refusal) or refusal.status == TOO_MANY:
             self._lost(str(refusal))
         elif refusal.status == CONFLICT and self._last is not None:
             self._last = None  # the store is another one, as after a restore: begin anew
