@@ -1,13 +1,14 @@
 """What is known of each action and each kind of work: nothing is left out."""
 
 from datetime import timedelta
+from typing import get_args
 
 import pytest
 
 from forewarn.config import SimulatedTimes
-from forewarn.core.catalogue import ACTIONS, ON_HOSTS, ON_MACHINES, WORKS
+from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES, WORKS
 from forewarn.core.policy import Policy
-from forewarn.core.words import Action, EventType, Work
+from forewarn.core.words import Action, EventType, MaintenanceWord, Work
 
 
 def test_every_action_is_on_machines_or_on_hosts() -> None:
@@ -18,6 +19,10 @@ def test_every_action_is_on_machines_or_on_hosts() -> None:
 def test_every_kind_of_work_is_known_and_every_type_announces_one() -> None:
     assert {*WORKS} == {*Work}
     assert {facts.event for facts in WORKS.values()} - {None} == {*EventType}
+
+
+def test_what_maintenance_may_do_is_spelled_out_once() -> None:
+    assert set(get_args(MaintenanceWord)) == {*MAINTENANCE_WORK}
 
 
 def test_every_order_on_a_machine_can_be_chosen_by_what_it_is_about() -> None:

@@ -5,6 +5,7 @@ from typing import Any, Final, get_args
 
 from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.request_fields import LINE, NAME, TIME, line, seconds
+from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Invalid
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
@@ -14,7 +15,7 @@ from forewarn.wire.fields import Field, choice, flag
 DAY: Final = 86400
 
 DRIVER: Field[DriverName] = choice(get_args(DriverName))
-WORK = choice((Work.FREEZE, Work.REBOOT, Work.REDEPLOY))
+WORK = choice(MAINTENANCE_WORK)
 HEARTBEAT = (
     seconds(exclusiveMinimum=0, maximum=DAY),
     "How long an external driver may be silent before it has failed.",

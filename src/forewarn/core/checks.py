@@ -103,7 +103,7 @@ def events_only_move_forward(change: Change) -> Iterator[str]:
         if known.status is EventStatus.STARTED and event.status is EventStatus.SCHEDULED:
             yield f"{id_} went back to Scheduled"
         if event.not_before < known.not_before:
-            yield f"{id_} was moved forward in time"
+            yield f"{id_} was moved to an earlier time"
 
 
 def what_leaves_has_a_record(change: Change) -> Iterator[str]:

@@ -211,6 +211,9 @@ class Kind(StrEnum):
     TOKEN_REVOKED = "token-revoked"  # noqa: S105 - no password
 
 
+# What maintenance may do to machines, for those who must have it spelled out; `core/catalogue.py` decides.
+MaintenanceWord: TypeAlias = Literal["freeze", "reboot", "redeploy"]
+
 # All drivers: each is a module of `forewarn.drivers`, which makes it.
 DriverName: TypeAlias = Literal["simulated", "external"]
 SIMULATED: DriverName = "simulated"

@@ -1,12 +1,11 @@
 """A host of a test's fleet, and what can be done to it and to all that it carries."""
 
-from typing import Literal
-
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, Work
+from forewarn.core.words import Action, MaintenanceWord, Work
 from forewarn.testing.events import Order
 from forewarn.testing.fleet_service import TEST, FleetService
+from forewarn.wire.fields import either
 
 
 class Host:
@@ -33,10 +32,10 @@ class Host:
             lambda services: [str(each.name) for each in services.fleet.views.host(self.name)[1]]
         )
 
-    def maintenance(self, action: Literal["freeze", "reboot", "redeploy"]) -> Order:
+    def maintenance(self, action: MaintenanceWord) -> Order:
         """Maintain it, one update domain of a group at a time."""
         if action not in set(MAINTENANCE_WORK):
-            raise ValueError(f"action: expected freeze, reboot or redeploy, got {action!r}")
+            raise ValueError(f"action: expected {either(MAINTENANCE_WORK)}, got {action!r}")
         return self._order(Action.MAINTENANCE, Work(action))
 
     def degrade(self) -> Order:

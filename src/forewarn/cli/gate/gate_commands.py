@@ -27,7 +27,7 @@ from forewarn.cli.options.shared_options import (
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_no_event
 from forewarn.client.replies import RequestRefused
-from forewarn.core.words import EXTERNAL, OrderState
+from forewarn.core.words import EXTERNAL, MaintenanceWord, OrderState
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,
     OrderAnswer,
@@ -39,7 +39,7 @@ app = Noun()
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask whether somebody else is at it.")]
 HostAction = Annotated[
-    Literal["freeze", "reboot", "redeploy"],
+    MaintenanceWord,
     typer.Option("--action", help="What the command does to the machines."),
 ]
 MachineAction = Annotated[

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from forewarn.cli.options.shared_options import Deadline, HostArgument, Reason, 
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.client.replies import PAGE
+from forewarn.core.words import MaintenanceWord
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
 from forewarn.wire.answers.order_answers import OrderWithEventsAnswer
 
@@ -24,9 +25,7 @@ Emergency = Annotated[
 Notice = Annotated[
     str | None, typer.Option("--notice", metavar="DURATION", help="Of an emergency, as 2m; left out: none.")
 ]
-Action = Annotated[
-    Literal["freeze", "reboot", "redeploy"], typer.Option("--action", help="What is done to its machines.")
-]
+Action = Annotated[MaintenanceWord, typer.Option("--action", help="What is done to its machines.")]
 
 
 @app.command("list")

@@ -1,14 +1,14 @@
 """What a rollout shall do, as it is typed: `plan` and `start` take the same options."""
 
 import inspect
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from forewarn.cli.options.body_options import with_body
 from forewarn.cli.options.completion import names
 from forewarn.cli.options.shared_options import Deadline, Heartbeat, Reason, Takes, seconds, seconds_or_none
-from forewarn.core.words import SIMULATED, DriverName
+from forewarn.core.words import SIMULATED, DriverName, MaintenanceWord
 
 Hosts = Annotated[
     list[str] | None,
@@ -17,9 +17,7 @@ Hosts = Annotated[
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="All hosts that have not failed.")]
-Action = Annotated[
-    Literal["freeze", "reboot", "redeploy"], typer.Option("--action", help="What is done to their machines.")
-]
+Action = Annotated[MaintenanceWord, typer.Option("--action", help="What is done to their machines.")]
 AtOnce = Annotated[int, typer.Option("--hosts-at-once", metavar="N", min=1, help="How many in a wave.")]
 Gap = Annotated[str, typer.Option("--gap", metavar="DURATION", help="Between two waves, as 10m.")]
 Health = Annotated[

@@ -83,8 +83,8 @@ class RolloutEngine(FleetUseCase):
         return machine_health.silent(mine, orders_.values(), seen)
 
     def pause(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> Rollout:
-        """Withdraw what is announced and not started, and wait for a person."""
-        self.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
+        """Cancel what has not begun, withdraw what else is announced, and wait for a person."""
+        self.cancel_unbegun(tx, mine, by=by, why=f"rollout {mine.id} is paused: {why}", now=now)
         self._in_drafts(tx, mine, lambda draft, order: lifecycle.pause(draft, order, why=why), now)
         mine = steering.paused(mine, self.orders_of(tx, mine), why=why, now=now)
         mine = steering.with_change(mine, "paused", by=by, now=now)
@@ -111,7 +111,7 @@ class RolloutEngine(FleetUseCase):
                 for order in some:
                     change(draft, order)
 
-    def withdraw(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
+    def cancel_unbegun(self, tx: Transaction, mine: Rollout, *, by: str, why: str, now: datetime) -> None:
         """Cancel the orders of a rollout that have done nothing yet."""
 
         def cancel(draft: Draft, order: OrderId) -> object:

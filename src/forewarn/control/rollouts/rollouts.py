@@ -19,6 +19,7 @@ from forewarn.core.rollouts import forecast, planning, progress, steering
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected, on_one_host
 from forewarn.core.words import HostName, HostState, Kind, Work
+from forewarn.wire.fields import either
 
 EVERY_HOST = 10_000_000
 
@@ -107,12 +108,12 @@ class Rollouts(FleetUseCase):
         return self._shown(mine, now)
 
     def abort(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> RolloutView:
-        """Abandon what has not started; what has is finished first."""
+        """End a rollout: cancel what has not begun, and let the rest be finished first."""
         now = self._clock.now()
         why = f"by {by}: {reason}" if reason else f"by {by}"
         with self._store.write() as tx:
             mine = self._open(tx, id_, version)
-            self._engine.withdraw(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
+            self._engine.cancel_unbegun(tx, mine, by=by, why=f"rollout {mine.id} is aborted: {why}", now=now)
             mine = steering.aborted(mine, self._engine.orders_of(tx, mine), why=why, now=now)
             mine = steering.with_change(mine, "aborted", by=by, now=now)
             self._engine.resume(tx, mine, now)
@@ -161,7 +162,7 @@ class Rollouts(FleetUseCase):
     ) -> tuple[Rollout, HostSurvey]:
         """Make a rollout whose waves are all planned; refuse what can never be carried out."""
         if request.work not in MAINTENANCE_WORK:
-            raise Invalid(f"action {request.work!r}: expected freeze, reboot or redeploy")
+            raise Invalid(f"action {request.work!r}: expected {either(MAINTENANCE_WORK)}")
         if request.hosts_at_once < 1:
             raise Invalid(f"hosts_at_once: expected at least 1, got {request.hosts_at_once}")
         check_deadline(request.terms.deadline, now=now)

@@ -72,7 +72,7 @@ def resumed(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetim
 
 
 def aborted(rollout: Rollout, orders: Orders, *, why: str, now: datetime) -> Rollout:
-    """Drop what has not started; what has is finished first."""
+    """Return a rollout without what has not begun; what has is finished first."""
     rollout = replace(_returned(rollout, orders, now=now), aborting=True, why=why)
     return replace(rollout, waves=rollout.begun, blocked=False, due_at=None)
 
