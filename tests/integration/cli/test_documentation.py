@@ -79,14 +79,34 @@ def typed(script: str, folder: Path, **environment: str) -> str:
     return ran.stdout
 
 
-DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md")
+    for path in ROOT.glob(pattern)
+)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_no_link_leads_nowhere(document: str) -> None:
     path = ROOT / document
-    for target in re.findall(r"\]\(([^)#]+?)\)", path.read_text()):
-        assert (path.parent / target).exists(), f"{document} links to {target}"
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", path.read_text()):
+        linked = path.parent / target if target else path
+        assert linked.exists(), f"{document} links to {target}"
+        assert not anchor or anchor in anchors(linked), f"{document} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_no_file_is_named_that_is_not_there(document: str) -> None:
+    for name in re.findall(
+        r"`((?:src|tests|bench|docs|examples|packaging)/[\w./-]+\.\w+)`", (ROOT / document).read_text()
+    ):
+        assert (ROOT / name).exists(), f"{document} names {name}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that a page has for its headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_every_kind_of_record_is_in_the_reference() -> None:
