@@ -1,21 +1,14 @@
 """Killed at any moment, and started again: what was answered still holds, and nothing is done twice."""
 
 import random
-import subprocess
-import threading
-from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
 from tests.counts import tries
-from tests.process import PATIENCE, Guest, Program, operator_client, sample_fleet
+from tests.load import Ledger, Load, check, finish, kill_at_start, moment
+from tests.process import Program, sample_fleet
 
 pytestmark = pytest.mark.usefixtures("with_fsync")
 
@@ -23,194 +16,6 @@ KILLS = tries(4, long=30)
 # While it starts, a server writes too: migrations, the fleet, what has fallen due meanwhile.
 KILLS_AT_START = tries(2, long=10)
 SEEDS = range(2026, 2026 + tries(1, long=5))
-
-GUESTS = {
-    "web": [f"127.0.1.{number}" for number in range(10, 16)],
-    "shop": [f"127.0.1.{number}" for number in range(20, 24)],
-    "batch": [f"127.0.1.{number}" for number in range(30, 33)],
-    "db": ["127.0.1.40"],
-}
-ORDERS = [
-    *((f"web-{number}", action) for number in range(6) for action in ("restart", "redeploy", "freeze")),
-    *((name, "restart") for name in ("FrontEnd_IN_0", "Worker_IN_1", "db")),
-    *((f"batch_{number}", action) for number in range(3) for action in ("evict", "start")),
-]
-
-
-class Ledger:
-    """What the service has answered with 200 or 202, and so has to stand by."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._more = threading.Condition(self._lock)
-        self.answers = 0
-        self.orders: set[str] = set()
-        self.cancelled: set[str] = set()
-        self.approved: set[str] = set()
-        self.records: dict[int, dict[str, Any]] = {}
-        self.done: dict[tuple[str, str], dict[str, Any]] = {}
-        self.documents: dict[tuple[str, int], tuple[bytes, str]] = {}
-        self.incarnations: Counter[str] = Counter()
-        self.now = ""
-        self.faults: list[str] = []
-
-    def take(self, answer: httpx.Response, keep: Callable[[Any], None]) -> None:
-        """Remember an answer that is a promise; a refusal is none, but only some refusals are expected."""
-        with self._lock:
-            if answer.status_code in (200, 202):
-                keep(answer.json() if answer.content else None)
-                self.answers += 1
-                self._more.notify_all()
-            elif answer.status_code not in (404, 409, 429):
-                self.faults.append(f"{answer.request.url}: {answer.status_code} {answer.text}")
-
-    def grow(self, by: int) -> None:
-        """Wait until so many more answers have come."""
-        with self._lock:
-            target = self.answers + by
-            assert self._more.wait_for(lambda: self.answers >= target or self.faults, timeout=PATIENCE)
-
-    def saw_document(self, group: str, answer: httpx.Response) -> None:
-        document = answer.json()
-        incarnation = document["DocumentIncarnation"]
-        self.incarnations[group] = max(self.incarnations[group], incarnation)
-        seen = (answer.content, answer.headers["etag"])
-        known = self.documents.setdefault((group, incarnation), seen)
-        if known != seen:
-            self.faults.append(f"{group} has two documents {incarnation}: {known} and {seen}")
-
-    def saw_orders(self, orders: list[dict[str, Any]]) -> None:
-        for order in orders:
-            for step in order["steps"]:
-                if step["state"] == "done":
-                    self.done[order["id"], step["machine"]] = step
-
-    def saw_records(self, records: list[dict[str, Any]]) -> None:
-        for record in records:
-            known = self.records.setdefault(record["number"], record)
-            if known != record:
-                self.faults.append(f"two records have one number: {known} and {record}")
-
-    def saw_time(self, now: str) -> None:
-        self.now = max(self.now, now, key=_moment)
-
-
-def _moment(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
-
-
-class Load:
-    """People, guests and a clock, all at work on one server until it is gone."""
-
-    def __init__(self, program: Program, ledger: Ledger, dice: random.Random) -> None:
-        self._program = program
-        self._ledger = ledger
-        self._seeds = [dice.randrange(2**32) for _ in range(5)]
-
-    def run_until_killed(self, *, answers: int) -> None:
-        jobs = (self._order, self._decide, self._play_guests, self._turn_clock, self._read)
-        with ThreadPoolExecutor(len(jobs)) as pool:
-            running = [
-                pool.submit(self._repeat, job, seed) for job, seed in zip(jobs, self._seeds, strict=True)
-            ]
-            try:
-                self._ledger.grow(answers)
-            finally:
-                self._program.process.kill()
-            for each in running:
-                each.result(PATIENCE)
-
-    def _repeat(self, job: Callable[[httpx.Client, random.Random], None], seed: int) -> None:
-        dice = random.Random(seed)
-        try:
-            with operator_client(self._program.operators) as api:
-                while not self._ledger.faults:
-                    job(api, dice)
-        except httpx.TransportError:
-            return  # it is gone
-
-    def _order(self, api: httpx.Client, dice: random.Random) -> None:
-        if dice.random() < 0.8:
-            name, action = dice.choice(ORDERS)
-            answer = api.post(f"/v1/machines/{name}/{action}")
-        else:
-            work = dice.choice(["freeze", "reboot", "redeploy"])
-            path = f"/v1/hosts/host-{dice.randint(1, 3)}/maintenance"
-            answer = api.post(path, json={"action": work})
-        self._ledger.take(answer, lambda said: self._ledger.orders.add(said["order"]["id"]))
-
-    def _decide(self, api: httpx.Client, dice: random.Random) -> None:
-        events = api.get("/v1/events").json()["events"]
-        if not events:
-            return
-        event = dice.choice(events)
-        if dice.random() < 0.5:
-            answer = api.post(f"/v1/events/{event['id']}/approve")
-            self._ledger.take(answer, lambda said: self._ledger.approved.add(said["event"]["id"]))
-        else:
-            answer = api.post(f"/v1/events/{event['id']}/cancel")
-            self._ledger.take(answer, lambda said: self._ledger.cancelled.add(said["event"]["order"]))
-
-    def _play_guests(self, _: httpx.Client, dice: random.Random) -> None:
-        group = dice.choice(list(GUESTS))
-        guest = Guest(self._program.guests[0], address=dice.choice(GUESTS[group]))
-        with guest.client:
-            seen = guest.poll()
-            self._ledger.take(seen, lambda _: self._ledger.saw_document(group, seen))
-            listed = [event["EventId"] for event in seen.json()["Events"]]
-            if listed and dice.random() < 0.5:
-                chosen = dice.choice(listed)
-                self._ledger.take(guest.approve(chosen), lambda _: self._ledger.approved.add(chosen))
-
-    def _turn_clock(self, api: httpx.Client, dice: random.Random) -> None:
-        if dice.random() < 0.5:
-            answer = api.post("/v1/clock/advance", json={"seconds": dice.choice([0.5, 5, 90, 900])})
-        else:
-            answer = api.get("/v1/clock")
-        self._ledger.take(answer, lambda said: self._ledger.saw_time(said["now"]))
-
-    def _read(self, api: httpx.Client, _: random.Random) -> None:
-        records, orders = api.get("/v1/history"), api.get("/v1/orders")
-        self._ledger.take(records, lambda said: self._ledger.saw_records(said["records"]))
-        self._ledger.take(orders, lambda said: self._ledger.saw_orders(said["orders"]))
-
-
-def check(program: Program, ledger: Ledger) -> None:
-    """Hold what there is against what was answered."""
-    assert ledger.faults == []
-    assert _moment(program.get("/v1/clock")["now"]) >= _moment(ledger.now)
-    check_orders(program, ledger)
-    check_history(program, ledger)
-    for group, addresses in GUESTS.items():
-        answer = program.guest(addresses[0]).poll()
-        assert answer.json()["DocumentIncarnation"] >= ledger.incarnations[group]
-        ledger.take(answer, lambda _, group=group, answer=answer: ledger.saw_document(group, answer))
-    assert ledger.faults == []
-
-
-def check_orders(program: Program, ledger: Ledger) -> None:
-    orders = {order["id"]: order for order in program.all("orders")}
-    assert ledger.orders <= orders.keys()
-    assert {orders[id_]["state"] for id_ in ledger.cancelled} <= {"cancelled"}
-    for (id_, machine), step in ledger.done.items():
-        assert step in orders[id_]["steps"], f"the step of {machine} in order {id_} is no longer as it was"
-    for id_ in ledger.approved:
-        event = program.get(f"/v1/events/{id_}")["event"]
-        assert event["approved"] or event["started_at"] or event["ended_at"], f"{id_} lost its approval"
-
-
-def check_history(program: Program, ledger: Ledger) -> None:
-    records = program.history()
-    ledger.saw_records(records)
-    assert ledger.records.keys() == {record["number"] for record in records}
-    times = [_moment(record["at"]) for record in records]
-    assert times == sorted(times)
-    steps = Counter(
-        (record["kind"], record["order"], record["machine"])
-        for record in records
-        if record["kind"] in ("step-begun", "step-done")
-    )
-    assert {step: times for step, times in steps.items() if times > 1} == {}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -227,26 +32,8 @@ def test_nothing_that_was_answered_is_lost_when_it_is_killed(tmp_path: Path, see
             check(program, ledger)
         assert len(ledger.orders) > KILLS
         assert ledger.approved
-        finish(program)
+        finish(program, ledger)
         check(program, ledger)
-
-
-def kill_at_start(program: Program, dice: random.Random) -> None:
-    program.spawn()
-    with pytest.raises(subprocess.TimeoutExpired):
-        program.process.wait(dice.uniform(0.0, 0.4))
-    program.kill()
-
-
-def finish(program: Program) -> None:
-    """Give everything its time: then every order is over, none has failed, and nobody is told anything."""
-    for _ in range(30):
-        program.advance(3600)
-    assert {order["state"] for order in program.all("orders")} <= {"done", "cancelled"}
-    assert program.all("events") == []
-    assert program.stop() == 0
-    assert "Traceback" not in program.err.text
-    program.start()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -258,10 +45,10 @@ def test_fast_time_never_goes_back_when_it_is_killed(tmp_path: Path, seed: int) 
         for _ in range(5):
             guest = program.guest("127.0.1.10")
             for _ in range(dice.randint(1, 300)):
-                now = _moment(program.get("/v1/clock")["now"])
+                now = moment(program.get("/v1/clock")["now"])
                 assert now >= last
                 date = parsedate_to_datetime(guest.poll().headers["date"]).timestamp()
                 assert date >= int(now)
                 last = max(now, date)
             program.restart()
-        assert _moment(program.get("/v1/clock")["now"]) >= last
+        assert moment(program.get("/v1/clock")["now"]) >= last

@@ -1,0 +1,174 @@
+"""Outages and jumps of the system's clock, up to days: guests keep their notice and their say (rule 12)."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.clock import SystemClock, monotonic
+from tests.counts import LONG
+from tests.hostile.faked_clock import LIBRARY, MISSING, WallClock
+from tests.process import Guest, Program, sample_fleet, until
+
+pytestmark = pytest.mark.skipif(LIBRARY is None, reason=MISSING)
+
+MINUTES, HOURS, DAYS = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+NOTICE = 15 * MINUTES
+# How much of it a busy computer may let pass before a test looks.
+LATE = 5 * MINUTES
+WEB_0 = "127.0.1.10"
+
+# From here on nothing of what was announced before may simply start: it is too late for that.
+LONG_OUTAGES = [26 * HOURS, *([3 * HOURS, 25 * HOURS, 8 * DAYS] if LONG else [])]
+JUMPS = [20 * MINUTES, 26 * HOURS, *([2 * MINUTES, 3 * HOURS, 8 * DAYS] if LONG else [])]
+JUMPS_BACK = [26 * HOURS, *([2 * MINUTES, HOURS, 8 * DAYS] if LONG else [])]
+
+
+@pytest.fixture
+def wall(tmp_path: Path) -> WallClock:
+    return WallClock(tmp_path)
+
+
+@pytest.fixture
+def program(tmp_path: Path, wall: WallClock) -> Iterator[Program]:
+    flags = ("--fleet", sample_fleet(tmp_path))
+    environment = {**wall.environment, "FOREWARN_GUEST_RATE": "0"}
+    with Program(tmp_path, *flags, clock="system", environment=environment) as program:
+        program.guest(WEB_0).document()  # from now on the group listens
+        yield program
+
+
+def now(program: Program) -> datetime:
+    return datetime.fromisoformat(program.get("/v1/clock")["now"])
+
+
+def order_restart(program: Program) -> dict[str, Any]:
+    event: dict[str, Any] = program.post("/v1/machines/web-0/restart")["event"]
+    assert event["status"] == "Scheduled"
+    return event
+
+
+def kinds(program: Program) -> list[str]:
+    return [record["kind"] for record in program.history()]
+
+
+def reasons(program: Program, kind: str) -> list[str]:
+    return [record["reason"] for record in program.history() if record["kind"] == kind]
+
+
+def the_event(guest: Guest) -> dict[str, Any]:
+    """Return the only event of the document."""
+    (event,) = guest.document()["Events"]
+    found: dict[str, Any] = event
+    return found
+
+
+def check_guests_have_their_say(program: Program) -> None:
+    """Nothing has begun, the group still listens, and what is announced can be cancelled."""
+    (event,) = program.all("events")
+    assert event["status"] == "Scheduled"
+    assert {"step-begun", "event-started", "group-disabled"}.isdisjoint(kinds(program))
+    assert program.get("/v1/machines/web-0")["machine"]["enabled"]
+    assert the_event(program.guest(WEB_0))["EventId"] == event["id"]
+    program.post(f"/v1/events/{event['id']}/cancel")
+    assert program.guest(WEB_0).document()["Events"] == []
+    assert order_restart(program)["id"] != event["id"]  # and the next is announced too
+
+
+def check_it_is_announced_anew(program: Program, before: dict[str, Any]) -> None:
+    """The event is another, with its full notice from now on."""
+    until(lambda: "event-withdrawn" in kinds(program), what="the withdrawal of a stale event")
+    until(lambda: program.all("events"), what="another announcement")
+    (event,) = program.all("events")
+    assert event["id"] != before["id"]
+    left = datetime.fromisoformat(event["not_before"]) - now(program)
+    assert NOTICE - LATE < left <= NOTICE + timedelta(seconds=1)
+    (announced,) = (each for each in program.history() if each["event"] == event["id"])
+    promised = datetime.fromisoformat(event["not_before"]) - datetime.fromisoformat(announced["at"])
+    assert promised >= NOTICE
+
+
+def test_the_wall_clock_is_turned_and_the_monotonic_one_is_not(wall: WallClock) -> None:
+    wall.turn(26 * HOURS)
+    script = "import time; print(time.time(), time.monotonic())"
+    earliest = SystemClock().seconds(), monotonic()
+    said = subprocess.run(
+        [sys.executable, "-c", script], env=dict(wall.environment), capture_output=True, text=True, check=True
+    )
+    latest = SystemClock().seconds(), monotonic()
+    seen_wall, seen_monotonic = map(float, said.stdout.split())
+    assert earliest[0] <= seen_wall - wall.ahead.total_seconds() <= latest[0]
+    assert earliest[1] <= seen_monotonic <= latest[1]
+
+
+@pytest.mark.parametrize("away", LONG_OUTAGES, ids=str)
+def test_after_an_outage_what_was_announced_is_announced_anew(
+    program: Program, wall: WallClock, away: timedelta
+) -> None:
+    event, before = order_restart(program), now(program)
+    program.kill()
+    wall.turn(away)
+    program.start()
+    assert away <= now(program) - before < away + LATE
+    check_it_is_announced_anew(program, event)
+    assert "that is not the guests' silence" in reasons(program, "service-away")[0]
+    check_guests_have_their_say(program)
+
+
+def test_a_short_outage_takes_nothing_from_an_event(program: Program, wall: WallClock) -> None:
+    event = order_restart(program)
+    program.kill()
+    wall.turn(2 * MINUTES)
+    program.start()
+    (after,) = program.all("events")
+    assert (after["id"], after["not_before"]) == (event["id"], event["not_before"])
+    assert len(reasons(program, "service-away")) == 1
+    check_guests_have_their_say(program)
+
+
+@pytest.mark.parametrize("by", JUMPS, ids=str)
+def test_a_jump_of_the_clock_starts_nothing(program: Program, wall: WallClock, by: timedelta) -> None:
+    """Nor does it make a group silent."""
+    event, before = order_restart(program), now(program)
+    wall.turn(by)
+    until(lambda: "clock-jumped" in kinds(program), what="the jump to be noticed")
+    assert by <= now(program) - before < by + LATE
+    until(lambda: "service-away" in kinds(program), what="the absence to be recorded")
+    if by >= NOTICE + 30 * MINUTES:
+        check_it_is_announced_anew(program, event)
+    else:
+        assert program.all("events")[0]["id"] == event["id"]
+    check_guests_have_their_say(program)
+
+
+def test_after_a_jump_an_approval_still_starts_an_event(program: Program, wall: WallClock) -> None:
+    event = order_restart(program)
+    wall.turn(20 * MINUTES)
+    until(lambda: "clock-jumped" in kinds(program), what="the jump to be noticed")
+    assert program.guest(WEB_0).approve(event["id"]).status_code == 200
+    assert the_event(program.guest(WEB_0))["EventStatus"] == "Started"
+
+
+@pytest.mark.parametrize("by", JUMPS_BACK, ids=str)
+def test_time_does_not_go_back_with_the_clock(program: Program, wall: WallClock, by: timedelta) -> None:
+    """It goes on by the monotonic clock, also over a crash; a clock that is put right has not jumped."""
+    event, before = order_restart(program), now(program)
+    wall.turn(-by)
+    assert before <= now(program) < before + LATE
+    guest = program.guest(WEB_0)
+    assert parsedate_to_datetime(guest.poll().headers["date"]) >= before.replace(microsecond=0)
+    program.kill()
+    program.start()
+    # What was recorded has been; of what was only shown, a server saves the time every few seconds.
+    assert now(program) >= datetime.fromisoformat(program.history()[-1]["at"])
+    (kept,) = program.all("events")
+    assert (kept["id"], kept["not_before"]) == (event["id"], event["not_before"])
+    wall.turn(by)
+    until(lambda: now(program) - before < LATE, what="the clock that is right again")
+    assert {"clock-jumped", "event-withdrawn"}.isdisjoint(kinds(program))
+    check_guests_have_their_say(program)
