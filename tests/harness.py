@@ -7,6 +7,7 @@ from typing import Any
 
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
+from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
@@ -147,6 +148,7 @@ class Service:
         self.driver = WatchedDriver()
         self.clock = ManualClock(start)
         self.real = 0.0  # the world's own seconds, turned by hand too
+        self.begun = start
         self.open()
 
     def open(self) -> None:
@@ -171,6 +173,7 @@ class Service:
         with store.read() as snapshot:
             board.apply(snapshot.since(0))
         rehearsals = OpenRehearsals(context, endpoint=RehearsalRegistry(board), monotonic=lambda: self.real)
+        self.answering = AnsweringOnce(context, real_now=lambda: self.begun + timedelta(seconds=self.real))
         self._make_engine = partial(
             Engine,
             context,
@@ -189,6 +192,7 @@ class Service:
             recent=self.recent,
             webhooks=WebhookTerms(new_secret=lambda: f"whsec_{'A' * 32}", changed=changed),
             rehearsals=rehearsals,
+            answering=self.answering,
         )
         self.fleet = FleetUseCases.made(self.shared, new_secret=self.secrets)
         self.rollouts, self.tokens = self.fleet.rollouts, self.fleet.tokens

@@ -37,8 +37,10 @@ class Authenticator:
         self._now = now
         self._monotonic = monotonic
         self._keyring: Keyring = tokens.keyring()
-        self._looked_at: float | None = monotonic()
+        self._looked_at = monotonic()
         self._looking: asyncio.Task[None] | None = None
+        # How often tokens have changed: by now, when the store was last looked at, and is being looked at.
+        self._changes = self._changes_seen = self._changes_awaited = 0
 
     async def caller(self, headers: Sequence[str]) -> Caller:
         """Return the caller; Anonymous if there is none for these headers."""
@@ -49,24 +51,26 @@ class Authenticator:
         return self._keyring.caller(secret, now=self._now())
 
     def forget(self) -> None:
-        """Look at the store before the next call: tokens have changed."""
-        self._looked_at = None
-        self._looking = None
+        """Look at the store before the next call: the worker is changing tokens."""
+        self._changes += 1
 
     def _is_old(self) -> bool:
-        return self._looked_at is None or self._monotonic() - self._looked_at > LOOK_AGAIN_AFTER
+        is_behind = self._changes_seen != self._changes
+        return is_behind or self._monotonic() - self._looked_at > LOOK_AGAIN_AFTER
 
     async def _look(self) -> None:
         """Look at the store, once for all who wait for it; the first of them may go away meanwhile."""
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._refresh())
+        is_behind = self._changes_awaited != self._changes
+        if self._looking is None or self._looking.done() or is_behind:
+            self._changes_awaited = self._changes
+            self._looking = asyncio.create_task(self._refresh(self._changes))
         await asyncio.shield(self._looking)
 
-    async def _refresh(self) -> None:
+    async def _refresh(self, changes: int) -> None:
         # While the store is away, what was known must do: operators want to see how the store is.
         with suppress(Unavailable):
             self._keyring = await self._run(lambda: self._tokens.keyring(self._keyring))
-        self._looked_at = self._monotonic()
+        self._looked_at, self._changes_seen = self._monotonic(), changes
 
 
 def _secret(headers: Sequence[str]) -> str | None:

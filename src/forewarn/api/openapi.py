@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from forewarn.api.declared import Body
 from forewarn.api.errors import documented
+from forewarn.api.idempotency import ABOUT_KEY, KEY_HEADER, KEY_SCHEMA
 from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableInBody
 from forewarn.api.routing import ApiRoute, WithStatus
 from forewarn.wire.answers.answer import ApiAnswer, Page
@@ -74,6 +75,8 @@ def _operation(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
     promise, method = endpoint.promise, endpoint.method.lower()
     description = promise.description or getdoc(endpoint.handler)
     parameters = [each for name, found in endpoint.inputs.items() for each in _parameters(name, found)]
+    if endpoint.method == "POST":
+        parameters.append(_parameter("header", KEY_HEADER, {**KEY_SCHEMA, "description": ABOUT_KEY}))
     bodies = [found for found in endpoint.inputs.values() if isinstance(found, InBody | TableInBody)]
     operation: dict[str, Any] = {
         "tags": [promise.tag],
@@ -124,7 +127,7 @@ def _responses(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
     content = {"content": sent} if sent else {}
     return {
         str(promise.status): {"description": "Successful Response", **content},
-        **documented(*promise.errors),
+        **documented(*promise.errors, *((409,) if endpoint.method == "POST" else ())),
         **{str(status): {"description": meaning, **content} for status, meaning in promise.also.items()},
     }
 

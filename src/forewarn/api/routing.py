@@ -1,7 +1,8 @@
 """How an endpoint is declared: who may call it, what it answers with, and which errors it may send."""
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -10,13 +11,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from forewarn.api.idempotency import REPEATED_HEADER, keyed_call
 from forewarn.api.inputs import Input, inputs
+from forewarn.api.services import Services
+from forewarn.control.answering_once import Answered, KeyedCall
 from forewarn.core.access import Right, check
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body
 
 Answer: TypeAlias = ApiAnswer | Page[ApiAnswer]
-Handler: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
+# A coroutine, which asks the worker for what it needs; or, of a POST, a function that the worker runs.
+Handler: TypeAlias = Callable[..., Any]
 H = TypeVar("H", bound=Handler)
 A = TypeVar("A", bound=Answer)
 
@@ -41,6 +46,8 @@ class Promise:
     description: str | None = None  # the handler's docstring, unless it has none
     operation_id: str | None = None
     shown: bool = True
+    # What the worker does once the answer is saved, and again when it is repeated: it may have been killed.
+    finish: Callable[[Services, Mapping[str, Any]], None] | None = None
 
 
 class ApiRoute(Route):
@@ -71,9 +78,44 @@ class ApiRoute(Route):
         if caller is not None:
             check(caller, self.right)
         arguments = {name: await each.read(name, request) for name, each in self.inputs.items()}
+        if self.method == "POST":
+            answered = await self._carry_out(request, arguments)
+            headers = {REPEATED_HEADER: "true"} if answered.again else None
+            return Response(
+                answered.body, answered.status, headers=headers, media_type=JSONResponse.media_type
+            )
         answer = await self.handler(**arguments)
-        if isinstance(answer, Response):
-            return answer
+        return answer if isinstance(answer, Response) else self._response(answer)
+
+    async def _carry_out(self, request: Request, arguments: Mapping[str, Any]) -> Answered:
+        """Do what is asked for; with an Idempotency-Key once, however often it is sent."""
+        services: Services = request.app.state.services
+        call = await keyed_call(request)
+        if not inspect.iscoroutinefunction(self.handler):
+            return await services.run(lambda: self._work(services, call, arguments))
+        # Nothing of it is in the store, so that there is nothing to save its answer with.
+        known = await services.run(lambda: services.answering.find(call)) if call else None
+        if known:
+            return known
+        answered = self._answered(await self.handler(**arguments))
+        if call is None:
+            return answered
+        return await services.run(lambda: services.answering.answer(call, lambda: answered))
+
+    def _work(self, services: Services, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered:
+        def work() -> Answered:
+            return self._answered(self.handler(**arguments))
+
+        answered = services.answering.answer(call, work) if call else work()
+        if self.promise.finish is not None:
+            self.promise.finish(services, json.loads(answered.body))
+        return answered
+
+    def _answered(self, answer: Any) -> Answered:
+        response = self._response(answer)
+        return Answered(status=response.status_code, body=bytes(response.body))
+
+    def _response(self, answer: Any) -> Response:
         if isinstance(answer, WithStatus):
             return JSONResponse(write_body(answer.body), status_code=answer.status)
         return JSONResponse(write_body(answer), status_code=self.promise.status)

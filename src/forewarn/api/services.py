@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from forewarn.api.inputs import FromRequest
 from forewarn.api.limits import BodyLimits, CallerLimits
+from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
@@ -49,6 +50,14 @@ class TurnedTime(ClockReading, Protocol):
 
     def advance(self, seconds: float, *, by: str) -> None:
         """Turn the clock and do all that falls due; Conflict unless it is a manual one."""
+        ...
+
+    def begin_advance(self, seconds: float, *, by: str) -> datetime:
+        """Record that the clock is turned, and return to where; Conflict unless it is a manual one."""
+        ...
+
+    def run_to(self, target: datetime) -> None:
+        """Turn the clock and do all that falls due; nothing if it has been there."""
         ...
 
 
@@ -130,6 +139,12 @@ class Services(CallerUseCases):
         """What belongs to no project; Refused to a project's people."""
         self._check_whole()
         return self._parts.fleet
+
+    @property
+    def answering(self) -> AnsweringOnce:
+        """What carries out calls once; Refused to a project's people, whom the endpoints call it for."""
+        self._check_whole()
+        return self._parts.shared.answering
 
     @property
     def timekeeper(self) -> TurnedTime:

@@ -6,7 +6,7 @@ _FIELD = re.compile(r"([a-z_]+)(\[\d+\])?: ")
 
 _SAME_NAME = (
     *("action", "deadline", "driver", "emergency", "host", "hosts_at_once", "kind", "limit"),
-    *("name", "project", "reason", "require_poll", "role", "secret", "since", "state"),
+    *("name", "overlap", "project", "reason", "require_poll", "role", "secret", "since", "state"),
 )
 FLAGS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},

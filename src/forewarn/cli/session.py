@@ -85,6 +85,7 @@ class Session:
             self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER,
             token=self.token or os.environ.get("FOREWARN_TOKEN") or None,
             authorities=os.environ.get("FOREWARN_CA"),
+            say=terminal.try_print_error,
         )
 
     @property

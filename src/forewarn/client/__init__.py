@@ -14,4 +14,8 @@ A call names the answer it expects (`forewarn.wire.answers`), so a new endpoint 
 server refuses is a `RequestRefused` with its message and status; no server is `ServerUnreachable`. Keys and
 words of a later version are passed over and kept as they are; a key that is missing is `AnswerNotUnderstood`.
 `AsyncOperatorClient` is the same on an event loop.
+
+Every POST has an `Idempotency-Key`, so that the server does it once: it is sent again by itself, a few times,
+when the connection breaks or the server asks for a little patience. One that is given a key of the caller's
+own (`key=`) is sent once, and the caller may send it again.
 """

@@ -10,13 +10,15 @@ from forewarn.client.replies import (
     PAGE,
     Body,
     Reply,
+    RequestRefused,
+    ServerUnreachable,
     given,
-    pause,
     read_reply,
     reply_of,
     reply_of_page,
     unreachable,
 )
+from forewarn.client.retrying import KEY_HEADER, new_key, pause_after
 from forewarn.wire.answers.answer import ApiAnswer, Page
 
 A = TypeVar("A", bound=ApiAnswer)
@@ -76,14 +78,23 @@ class AsyncOperatorClient:
     async def _send(
         self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]
     ) -> dict[str, Any]:
-        sent, tries = await self._sent(method, path, body, params), 1
-        while (seconds := pause(sent.status_code, sent.headers, tries=tries)) is not None:
+        headers = {KEY_HEADER: new_key()} if method == "POST" else {}
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self._try(method, path, body=body, params=params, headers=headers)
+            except (RequestRefused, ServerUnreachable) as error:
+                seconds = pause_after(error, tries=tries, has_key=bool(headers))
+                if seconds is None:
+                    raise
             await self._wait(seconds)
-            sent, tries = await self._sent(method, path, body, params), tries + 1
-        return read_reply(self.url, sent.status_code, sent.content)
 
-    async def _sent(self, method: str, path: str, body: object, params: Mapping[str, Any]) -> httpx.Response:
+    async def _try(
+        self, method: str, path: str, *, body: object, params: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> dict[str, Any]:
         try:
-            return await self._http.request(method, path, params=given(params), json=body)
+            sent = await self._http.request(method, path, params=given(params), json=body, headers=headers)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise unreachable(self.url, error) from None
+        return read_reply(self.url, sent)

@@ -12,13 +12,14 @@ from forewarn.client.replies import (
     Body,
     Reply,
     RequestRefused,
+    ServerUnreachable,
     given,
-    pause,
     read_reply,
     reply_of,
     reply_of_page,
     unreachable,
 )
+from forewarn.client.retrying import KEY_HEADER, describe, new_key, pause_after
 
 if TYPE_CHECKING:
     import ssl
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from forewarn.wire.answers.answer import ApiAnswer, Page
 
 A = TypeVar("A", bound="ApiAnswer")
+T = TypeVar("T")
 Json = dict[str, Any]
 
 # An order is answered in milliseconds; a clock that is turned by a year may take a while.
@@ -48,13 +50,18 @@ class OperatorClient:
         token: str | None = None,
         authorities: str | None = None,
         wait: Callable[[float], object] | None = None,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take who asks, and a file of certificates to trust instead of those that everybody trusts."""
+        """Take who asks, and a file of certificates to trust instead of those that everybody trusts.
+
+        Before a call is sent again, `say` is called with the reason.
+        """
         url = server if "://" in server else f"http://{server}"
         self._url = url.rstrip("/")
         self._token = token
         self._authorities = authorities
         self._wait: Callable[[float], object] = wait or threading.Event().wait
+        self._say = say
         self._kept: httpx.Client | None = None
 
     @property
@@ -65,7 +72,9 @@ class OperatorClient:
     @contextmanager
     def kept_open(self) -> "Iterator[OperatorClient]":
         """Give a client of the same server that keeps its connection, for many calls."""
-        again = OperatorClient(self._url, token=self._token, authorities=self._authorities, wait=self._wait)
+        again = OperatorClient(
+            self._url, token=self._token, authorities=self._authorities, wait=self._wait, say=self._say
+        )
         with self._connection() as again._kept:
             yield again
 
@@ -73,9 +82,18 @@ class OperatorClient:
         """Ask for something."""
         return self.call("GET", path, answer, params=params)
 
-    def post(self, path: str, answer: type[A], body: Body = None, **params: Any) -> Reply[A]:
-        """Order something; what is None in the body is left out."""
-        return self.call("POST", path, answer, body=body and given(body), params=params)
+    def post(
+        self, path: str, answer: type[A], body: Body = None, *, key: str | None = None, **params: Any
+    ) -> Reply[A]:
+        """Order something; what is None in the body is left out.
+
+        It is sent again if need be; with a key of the caller's it is sent once, and the caller may do so.
+        """
+        sent = given(body) if body else body
+        if key is None:
+            return self.call("POST", path, answer, body=sent, params=params)
+        reply = self._patiently(lambda: self._try("POST", path, body=sent, params=params, key=key))
+        return reply_of(reply, answer, url=self._url)
 
     def call(
         self,
@@ -106,11 +124,15 @@ class OperatorClient:
 
     def text(self, path: str, **params: Any) -> str:
         """Ask for something that is not JSON."""
-        with self._reaching(), self._open() as client:
-            answer = self._patiently(lambda: client.get(self._url + path, params=given(params)))
-        if answer.status_code >= FIRST_ERROR:
-            read_reply(self._url, answer.status_code, answer.content)
-        return answer.text
+
+        def ask() -> str:
+            with self._reaching(), self._open() as client:
+                answer = client.get(self._url + path, params=given(params))
+            if answer.status_code >= FIRST_ERROR:
+                read_reply(self._url, answer)
+            return answer.text
+
+        return self._patiently(ask)
 
     @contextmanager
     def lines(self, path: str, *, patience: float, **params: Any) -> "Iterator[httpx.Response]":
@@ -124,7 +146,8 @@ class OperatorClient:
             client.stream("GET", self._url + path, params=given(params), timeout=timeout) as answer,
         ):
             if answer.status_code >= FIRST_ERROR:
-                read_reply(self._url, answer.status_code, answer.read())
+                answer.read()
+                read_reply(self._url, answer)
             yield answer
 
     def on_event_loop(self) -> "AsyncOperatorClient":
@@ -136,19 +159,32 @@ class OperatorClient:
         return AsyncOperatorClient(httpx.AsyncClient(base_url=self._url, **self._options()))
 
     def _send(self, method: str, path: str, *, body: object = None, params: Mapping[str, Any]) -> Json:
-        with self._reaching(), self._open() as client:
-            answer = self._patiently(
-                lambda: client.request(method, self._url + path, params=given(params), json=body)
-            )
-        return read_reply(self._url, answer.status_code, answer.content)
+        key = new_key() if method == "POST" else None
+        return self._patiently(
+            lambda: self._try(method, path, body=body, params=params, key=key), has_key=key is not None
+        )
 
-    def _patiently(self, send: "Callable[[], httpx.Response]") -> "httpx.Response":
-        """Send a request again as long as it is beyond a limit that is soon over."""
-        answer, tries = send(), 1
-        while (seconds := pause(answer.status_code, answer.headers, tries=tries)) is not None:
+    def _patiently(self, call: Callable[[], T], *, has_key: bool = False) -> T:
+        """Send a call again as long as that does no harm, and may help."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return call()
+            except (RequestRefused, ServerUnreachable) as error:
+                seconds = pause_after(error, tries=tries, has_key=has_key)
+                if seconds is None:
+                    raise
+                self._say(describe(error, seconds))
             self._wait(seconds)
-            answer, tries = send(), tries + 1
-        return answer
+
+    def _try(
+        self, method: str, path: str, *, body: object, params: Mapping[str, Any], key: str | None = None
+    ) -> Json:
+        headers = None if key is None else {KEY_HEADER: key}
+        with self._reaching(), self._open() as client:
+            sent = client.request(method, self._url + path, params=given(params), json=body, headers=headers)
+        return read_reply(self._url, sent)
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    import httpx
+
     from forewarn.wire.answers.answer import ApiAnswer, Page
 
 V_co = TypeVar("V_co", covariant=True)
@@ -16,23 +18,24 @@ FORBIDDEN, NOT_FOUND, TOO_MANY, UNAVAILABLE = 403, 404, 429, 503
 # As many as the server gives at once.
 PAGE = 1000
 
-# A caller that is over its limit waits for so long at most, and so often. A limit that lasts is told at once.
-LONGEST_PAUSE = 10.0
-TRIES = 5
-
 ADVICE = "Start one with `forewarn serve`, or set FOREWARN_SERVER (or --server) to where it is."
 
 
 class RequestRefused(Exception):
     """The server said no; the message is its own, and so is the status, if it was asked at all."""
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after = retry_after  # the seconds after which the server wants to be asked again
 
 
 class ServerUnreachable(Exception):
     """There is no server, or nothing that talks like one."""
+
+    def __init__(self, message: str, *, broke_off: bool = False) -> None:
+        super().__init__(message)
+        self.broke_off = broke_off  # whether it was there, and may have done what was asked
 
 
 class AnswerNotUnderstood(Exception):
@@ -77,35 +80,32 @@ def _coding() -> Any:
     return coding
 
 
-def read_reply(url: str, status: int, content: bytes) -> dict[str, Any]:
+def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
     """Return what a server has sent; RequestRefused if that is an error."""
     import json
 
+    status = sent.status_code
     try:
-        said = json.loads(content)
+        said = json.loads(sent.content)
         refused = status >= FIRST_ERROR
         message = said["error"]["message"] if refused else ""
     except (ValueError, KeyError, TypeError):
         raise ServerUnreachable(f"What answers at {url} is no forewarn server.\n{ADVICE}") from None
     if refused:
-        raise RequestRefused(message, status=status)
+        wait = sent.headers.get("Retry-After", "")
+        raise RequestRefused(message, status=status, retry_after=float(wait) if wait.isdigit() else None)
     return dict(said)
-
-
-def pause(status: int, headers: Mapping[str, str], *, tries: int) -> float | None:
-    """Return after how many seconds a call that was refused so often is sent again; None if it is not.
-
-    Whatever it was: a call beyond a limit has changed nothing.
-    """
-    after = headers.get("Retry-After", "")
-    if status != TOO_MANY or tries >= TRIES or not after.isdecimal() or float(after) > LONGEST_PAUSE:
-        return None
-    return float(after)
 
 
 def unreachable(url: str, error: Exception) -> ServerUnreachable:
     """Return the error for a server that does not answer."""
-    return ServerUnreachable(f"No server answers at {url} ({error}).\n{ADVICE}")
+    import httpx
+
+    broke_off = isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError)
+    return ServerUnreachable(
+        f"No server answers at {url} ({error}).\n{ADVICE}",
+        broke_off=broke_off and not isinstance(error, httpx.ConnectError),
+    )
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from forewarn.control import naming
+from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.following.followed_records import FollowedRecords
@@ -36,6 +37,7 @@ class Shared:
     recent: RecentRecords
     webhooks: WebhookTerms
     rehearsals: OpenRehearsals
+    answering: AnsweringOnce
 
 
 class CallerUseCases:

@@ -27,6 +27,7 @@ class UnsavedNotices:
     def __init__(self, sent: SentNotices) -> None:
         self._sent = sent
         self._unsaved: dict[EventId, dict[MachineId, datetime]] = {}
+        self._open = 0  # transactions, one within the other
 
     def pending(self) -> bool:
         """Return whether there is anything to save."""
@@ -37,10 +38,20 @@ class UnsavedNotices:
     def saved_first(self, opened: AbstractContextManager[Tx]) -> Iterator[Tx]:
         """Save them when a transaction begins; what one that is undone has lost, the next one saves."""
         self._collect()
-        with opened as tx:
-            tx.save_notices(self._unsaved)
-            yield tx
-        self._unsaved = {}
+        saved = dict(self._unsaved)
+        self._open += 1
+        try:
+            with opened as tx:
+                tx.save_notices(saved)
+                yield tx
+        finally:
+            self._open -= 1
+        if not self._open:  # else they may still be undone with the whole
+            self._unsaved = {
+                event: machines
+                for event, machines in self._unsaved.items()
+                if saved.get(event) is not machines
+            }
 
     def notices(self, snapshot: ScopedSnapshot, events: Sequence[EventId]) -> Sent:
         """Return when machines were first sent these events, saved or not."""
@@ -72,6 +83,10 @@ class NoticeSavingStore:
     def write(self) -> AbstractContextManager[Transaction]:
         """Open a transaction."""
         return self._unsaved.saved_first(self._store.write())
+
+    def joining(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction that all which are opened within the block are part of."""
+        return self._unsaved.saved_first(self._store.joining())
 
     def scoped(self, scope: Scope) -> ScopedStore:
         """Return the same store as a scope sees it."""

@@ -41,6 +41,10 @@ class Timekeeper:
 
     def advance(self, seconds: float, *, by: str) -> None:
         """Turn the clock, and do all that falls due on the way."""
+        self.run_to(self.begin_advance(seconds, by=by))
+
+    def begin_advance(self, seconds: float, *, by: str) -> datetime:
+        """Record that the clock is turned, and return to where: `run_to` turns it."""
         if not isinstance(self._clock, ManualClock):
             raise Conflict(
                 f"the clock is {self._clock.kind}: only a manual one can be advanced (--clock manual)"
@@ -53,5 +57,11 @@ class Timekeeper:
         now, way = self._clock.now(), timedelta(seconds=seconds)
         if way:
             self._fleet.clock_advanced(way, by=by)
-        self._engine.run_until(now + way, now, reach=self._clock.set)
-        self._moved()
+        return now + way
+
+    def run_to(self, target: datetime) -> None:
+        """Turn the clock and do all that falls due; nothing if it has been there."""
+        now = self._clock.now()
+        if isinstance(self._clock, ManualClock) and now <= target:
+            self._engine.run_until(target, now, reach=self._clock.set)
+            self._moved()

@@ -13,6 +13,7 @@ from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import OperatorSettings, Settings
+from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.callers import FleetUseCases, Shared
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
@@ -159,6 +160,7 @@ def wire(opened: OpenedService) -> Parts:
     rehearsals = OpenRehearsals(
         context, endpoint=RehearsalsOnLoop(RehearsalRegistry(board), loop), monotonic=monotonic
     )
+    answering = AnsweringOnce(context, real_now=SystemClock().now)
     engine = Engine(
         context,
         drivers=drivers.by_name,
@@ -175,6 +177,7 @@ def wire(opened: OpenedService) -> Parts:
     worker = Worker(
         jobs,
         engine=engine,
+        answering=answering,
         clock=clock,
         feed=BoardFeed(opened.store, publish, number=everything.number),
         time=TimeWatch(clock, engine, present_at=present_at),
@@ -191,6 +194,7 @@ def wire(opened: OpenedService) -> Parts:
             changed=Signal(),
         ),
         rehearsals=rehearsals,
+        answering=answering,
     )
     operator_refusals = Refusals("operator")
     fleet = FleetUseCases.made(shared, new_secret=new_secret)

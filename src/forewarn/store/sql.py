@@ -1,5 +1,6 @@
 """The store: opened by the URL of its database, read in snapshots, written in transactions."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -27,6 +28,7 @@ class SqlStore:
     def __init__(self, database: Database, engines: Engines) -> None:
         self._database = database
         self._engines = engines
+        self._of_thread = threading.local()
 
     @contextmanager
     def read(self) -> Iterator[SqlSnapshot]:
@@ -39,6 +41,16 @@ class SqlStore:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
         with self._begin(self._engines.writing) as connection:
             yield SqlTransaction(connection)
+
+    @contextmanager
+    def joining(self) -> Iterator[SqlTransaction]:
+        """Open a transaction that all which this thread opens within the block are part of."""
+        with self._begin(self._engines.writing) as connection:
+            joined, self._of_thread.joined = self._joined, connection
+            try:
+                yield SqlTransaction(connection)
+            finally:
+                self._of_thread.joined = joined
 
     def scoped(self, scope: Scope) -> "SqlStore | ProjectStore":
         """Return the same store as a scope sees it."""
@@ -72,8 +84,19 @@ class SqlStore:
         with self._begin(self._engines.reading) as connection:
             check_schema(connection, name=self._database.name)
 
+    @property
+    def _joined(self) -> Connection | None:
+        """The connection of the transaction that those of this thread are part of, if there is one."""
+        joined: Connection | None = getattr(self._of_thread, "joined", None)
+        return joined
+
     @contextmanager
     def _begin(self, engine: Engine) -> Iterator[Connection]:
+        if (joined := self._joined) is not None:
+            # A part that raises is undone, whatever becomes of the whole.
+            with joined.begin_nested():
+                yield joined
+            return
         with self._connect(engine) as connection, connection.begin():
             yield connection
 

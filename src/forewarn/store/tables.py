@@ -14,6 +14,7 @@ from sqlalchemy import (
     Connection,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     Table,
@@ -330,6 +331,22 @@ rollouts = Table(
 )
 OPEN_ROLLOUT: ColumnElement[bool] = rollouts.c.ended_at.is_(None)
 _where("rollouts_open", rollouts.c.due_at, rollouts.c.number, only=OPEN_ROLLOUT)
+
+# What calls with an Idempotency-Key were answered.
+answers = Table(
+    "answers",
+    metadata,
+    Column("caller", NAME, nullable=False),
+    Column("key", NAME, nullable=False),  # a digest: with the key itself the answer can be read
+    Column("request", Text, nullable=False),  # a digest of what was asked for
+    Column("status", Integer, nullable=False),
+    Column("salt", Text, nullable=False),
+    Column("body", LargeBinary),  # sealed; none: it was too large
+    Column("saved_at", TIME, nullable=False),  # in real time
+    PrimaryKeyConstraint("caller", "key"),
+    Index("answers_saved_at", "saved_at"),
+    Index("answers_caller", "caller", "saved_at"),
+)
 
 # What was removed, and at which number, so that readers of the feed learn of it.
 tombstones = Table(

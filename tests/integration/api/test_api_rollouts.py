@@ -49,7 +49,7 @@ def test_a_rollout_is_answered_with_its_waves_and_reasons(api: Api) -> None:
 
 
 def test_only_open_rollouts_are_listed_if_they_are_wanted(service: Service, api: Api) -> None:
-    over, going = begin(api), begin(api)
+    over, going = begin(api), begin(api, overlap=True)
     api("POST", f"/v1/rollouts/{over['id']}/abort")
     assert [each["id"] for each in api("GET", "/v1/rollouts").json()["rollouts"]] == [going["id"], over["id"]]
     assert [each["id"] for each in api("GET", "/v1/rollouts?open=true").json()["rollouts"]] == [going["id"]]

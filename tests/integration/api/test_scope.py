@@ -67,7 +67,7 @@ def test_a_use_case_that_is_made_for_no_scope_is_out_of_reach_of_a_projects_toke
     unscoped = {type(getattr(service.fleet, name)) for name in FleetUseCases.__dataclass_fields__}
     assert all(issubclass(each, FleetUseCase) for each in unscoped)
     mine = services(service, Scope(caller=A))
-    for name in ("fleet", "timekeeper"):
+    for name in ("fleet", "answering", "timekeeper"):
         with pytest.raises(Refused, match="the people of project a see it alone"):
             getattr(mine, name)
         assert getattr(services(service, EVERYTHING), name) is not None

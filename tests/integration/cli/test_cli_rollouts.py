@@ -92,7 +92,14 @@ def test_a_second_rollout_over_the_same_host_is_warned_of() -> None:
     first = answer("start", "host-1")["rollout"]["id"]
     said = " ".join(run("plan", "host-1", "host-2").stdout.split())
     assert f"host-1 is also in rollout {first}, which is running" in said
-    assert "is also in rollout" in run("start", "host-1", "--detach").stdout
+    assert "is also in rollout" in run("start", "host-1", "--detach", "--overlap").stdout
+
+
+def test_a_second_rollout_over_the_same_host_is_refused_and_names_the_first() -> None:
+    first = answer("start", "host-1")["rollout"]["id"]
+    said = run("start", "host-1", "--detach", code=1).output
+    assert f"host-1 is also in rollout {first}, which is running" in " ".join(said.split())
+    assert "--overlap" in said
 
 
 def test_a_rollout_is_started_followed_and_finished(service: Service) -> None:

@@ -47,6 +47,7 @@ class Rolling(Histories):
             work=self.pick(WORKS),
             hosts_at_once=self.random.randint(1, 3),
             gap=timedelta(seconds=self.pick([0, 600])),
+            overlap=True,
             terms=terms,
         )
 

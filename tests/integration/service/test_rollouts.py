@@ -167,7 +167,9 @@ def test_a_second_rollout_over_the_same_hosts_is_warned_of(service: Service) -> 
         "each waits for the other's orders there"
     )
     assert service.rollouts.plan(request).warnings == (warning,)
-    assert service.rollouts.begin(request).warnings == (warning,)
+    with pytest.raises(Conflict, match=f"host-2, host-3 are also in rollout {first.id}, which is running: "):
+        service.rollouts.begin(request)
+    assert service.rollouts.begin(replace(request, overlap=True)).warnings == (warning,)
     service.rollouts.abort(first.id, by="test")
     service.advance(hours=1)
     assert not any(first.id in warning for warning in service.rollouts.plan(request).warnings)

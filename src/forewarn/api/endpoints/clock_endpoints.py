@@ -1,11 +1,15 @@
 """Service time: read it and, with a manual clock, turn it."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from forewarn.api.declared import Body, declared, given
 from forewarn.api.request_fields import seconds
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, Service
+from forewarn.api.services import CallerName, Service, Services
 from forewarn.core.access import Right
 from forewarn.wire.answers.service_answers import ClockAnswer
+from forewarn.wire.rfc3339 import read_time
 
 router = ApiRouter("clock")
 
@@ -23,8 +27,12 @@ async def show_clock(service: Service) -> ClockAnswer:
     return ClockAnswer.like(service.clock, now=service.clock.now())
 
 
-@router.call("POST /v1/clock/advance", "Turn a manual clock", errors=(409, 413))
-async def advance_clock(body: AdvanceBody, service: Service, caller: CallerName) -> ClockAnswer:
+def _run_to(services: Services, answer: Mapping[str, Any]) -> None:
+    services.timekeeper.run_to(read_time(answer["now"]))
+
+
+@router.call("POST /v1/clock/advance", "Turn a manual clock", errors=(409, 413), finish=_run_to)
+def advance_clock(body: AdvanceBody, service: Service, caller: CallerName) -> ClockAnswer:
     """Turn a manual clock forward; answered when all that fell due on the way is done."""
-    await service.run(lambda: service.timekeeper.advance(body.seconds, by=caller))
-    return await show_clock(service)
+    target = service.timekeeper.begin_advance(body.seconds, by=caller)
+    return ClockAnswer.like(service.clock, now=target)

@@ -27,14 +27,14 @@ async def show_event(id: EventInPath, service: Service) -> NotedEventAnswer:
 
 
 @router.call("POST /v1/events/{id}/approve", "Let an event start now", right=Right.USE, errors=(404, 409))
-async def approve_event(id: EventInPath, service: Service, caller: CallerName) -> EventAnswer:
+def approve_event(id: EventInPath, service: Service, caller: CallerName) -> EventAnswer:
     """Approve an event as a person; approving twice, or one that has started, changes nothing."""
-    return EventAnswer.of(await service.run(lambda: service.orders.approve_event(id, by=caller)))
+    return EventAnswer.of(service.orders.approve_event(id, by=caller))
 
 
 @router.call(
     "POST /v1/events/{id}/cancel", "Cancel the order of an event", right=Right.USE, errors=(404, 409)
 )
-async def cancel_event(id: EventInPath, service: Service, caller: CallerName) -> EventAnswer:
+def cancel_event(id: EventInPath, service: Service, caller: CallerName) -> EventAnswer:
     """Cancel the order of an event, with all its events; too late once it has started."""
-    return EventAnswer.of(await service.run(lambda: service.orders.cancel_event(id, by=caller)))
+    return EventAnswer.of(service.orders.cancel_event(id, by=caller))

@@ -31,17 +31,15 @@ async def list_holds(service: Service) -> Page[HoldAnswer]:
 
 
 @router.call("POST /v1/holds", "Hold the fleet, a project or a host", status=201, errors=(404, 409, 413))
-async def set_hold(body: HoldBody, service: Service, caller: CallerName) -> HoldAnswer:
+def set_hold(body: HoldBody, service: Service, caller: CallerName) -> HoldAnswer:
     """Let nothing new be announced or started; polls and approvals go on."""
     if body.project is not None and body.host is not None:
         raise Invalid("the body: expected a project or a host, not both")
     request = body.asked(OrderRequest, by=caller)
-    return HoldAnswer.of(
-        await service.run(lambda: service.fleet.hosts.hold(request, project=body.project, host=body.host))
-    )
+    return HoldAnswer.of(service.fleet.hosts.hold(request, project=body.project, host=body.host))
 
 
 @router.call("POST /v1/holds/{id}/release", "Lift a hold", errors=(404,))
-async def release_hold(id: HoldInPath, service: Service, caller: CallerName) -> HoldAnswer:
+def release_hold(id: HoldInPath, service: Service, caller: CallerName) -> HoldAnswer:
     """Lift a hold; what waited for it goes on."""
-    return HoldAnswer.of(await service.run(lambda: service.fleet.hosts.release(id, by=caller)))
+    return HoldAnswer.of(service.fleet.hosts.release(id, by=caller))

@@ -28,14 +28,11 @@ async def show_host(name: HostInPath, service: Service) -> HostWithMachinesAnswe
 
 
 @router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=(404, 409, 413))
-async def maintain_host(
+def maintain_host(
     name: HostInPath, body: MaintenanceBody, service: Service, caller: CallerName
 ) -> OrderWithEventsAnswer:
     """Freeze, reboot or redeploy all that a host carries, one update domain of a group at a time."""
-    request = body.request(caller)
-    placed = await service.run(
-        lambda: service.fleet.hosts.order_host(name, Action.MAINTENANCE, request, work=body.action)
-    )
+    placed = service.fleet.hosts.order_host(name, Action.MAINTENANCE, body.request(caller), work=body.action)
     return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 
@@ -56,11 +53,11 @@ def _add_order(action: Action, summary: str) -> None:
         errors=(404, 409, 413),
         operation_id=f"{action}_host",
     )
-    async def order_host(
+    def order_host(
         name: HostInPath, service: Service, caller: CallerName, body: HostOrderBody | None = None
     ) -> OrderWithEventsAnswer:
         request = body.request(caller) if body else OrderRequest(by=caller)
-        placed = await service.run(lambda: service.fleet.hosts.order_host(name, action, request))
+        placed = service.fleet.hosts.order_host(name, action, request)
         return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 

@@ -137,7 +137,7 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         errors=(404, 409, 413, 429),
         operation_id=f"{action}_machine",
     )
-    async def order_machine(
+    def order_machine(
         name: MachineInPath,
         query: ProjectQuery,
         service: Service,
@@ -145,9 +145,7 @@ def _add_order(action: Action, facts: ActionFacts) -> None:
         body: MachineOrderBody | None = None,
     ) -> OrderOnMachineAnswer:
         request = body.request(caller, at_once=body.now) if body else OrderRequest(by=caller)
-        placed = await service.run(
-            lambda: service.narrowed(query.project).orders.order_machine(name, action, request)
-        )
+        placed = service.narrowed(query.project).orders.order_machine(name, action, request)
         return OrderOnMachineAnswer(
             order=OrderAnswer.of(placed.order),
             event=EventAnswer.of(placed.events[0]) if placed.events else None,

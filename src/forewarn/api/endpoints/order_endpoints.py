@@ -82,8 +82,8 @@ def _add_verb(
         description=description,
         operation_id=f"{verb}_order",
     )
-    async def on_order(id: OrderInPath, service: Service, caller: CallerName) -> OrderWithEventsAnswer:
-        placed = await service.run(lambda: carry_out(service.orders, id, caller))
+    def on_order(id: OrderInPath, service: Service, caller: CallerName) -> OrderWithEventsAnswer:
+        placed = carry_out(service.orders, id, caller)
         return OrderWithEventsAnswer.of(placed.order, placed.events)
 
 
@@ -127,10 +127,9 @@ _add_verb(
 
 
 @router.call("POST /v1/orders/{id}/fail", "Report that the work failed", errors=(404, 409, 413))
-async def fail_order(
+def fail_order(
     id: OrderInPath, service: Service, caller: CallerName, body: FailureBody | None = None
 ) -> OrderWithEventsAnswer:
     """Report that the work of an order with an external driver failed; a person retries or abandons it."""
-    why = (body or FailureBody()).reason
-    placed = await service.run(lambda: service.orders.fail_order(id, by=caller, why=why))
+    placed = service.orders.fail_order(id, by=caller, why=(body or FailureBody()).reason)
     return OrderWithEventsAnswer.of(placed.order, placed.events)

@@ -52,6 +52,11 @@ class RolloutBody(OrderBody):
     require_poll: bool = given(
         flag, "A machine that polled before is healthy when it has polled again.", default=False
     )
+    overlap: bool = given(
+        flag,
+        "Begin even if another rollout has some of the hosts still to do: each waits for the other there.",
+        default=False,
+    )
     dry_run: bool = given(flag, "Only show the plan.", default=False)
 
     def request(self, by: str) -> RolloutRequest:
@@ -95,15 +100,18 @@ class RolloutQuery(Query):
     "POST /v1/rollouts",
     "Roll maintenance over hosts, or show how that would be",
     status=202,
-    errors=(404, 413),
+    errors=(404, 409, 413),
     also={200: "The plan."},
 )
-async def begin_rollout(body: RolloutBody, service: Service, caller: CallerName) -> WithStatus[RolloutAnswer]:
-    """Begin a rollout; a dry run answers 200 with the whole plan, and nothing happens."""
+def begin_rollout(body: RolloutBody, service: Service, caller: CallerName) -> WithStatus[RolloutAnswer]:
+    """Begin a rollout; a dry run answers 200 with the whole plan, and nothing happens.
+
+    409 that names the first, if another rollout has some of the hosts still to do.
+    """
     request = body.request(caller)
     if body.dry_run:
-        return WithStatus(_shown(await service.run(lambda: service.fleet.rollouts.plan(request))), 200)
-    return WithStatus(_shown(await service.run(lambda: service.fleet.rollouts.begin(request))), 202)
+        return WithStatus(_shown(service.fleet.rollouts.plan(request)), 200)
+    return WithStatus(_shown(service.fleet.rollouts.begin(request)), 202)
 
 
 @router.call("GET /v1/rollouts", "List rollouts")
@@ -122,12 +130,12 @@ async def show_rollout(id: RolloutInPath, service: Service, query: RolloutQuery)
 
 
 @router.call("POST /v1/rollouts/{id}/resume", "Go on with a paused rollout", errors=(404, 409, 413))
-async def resume_rollout(
+def resume_rollout(
     id: RolloutInPath, service: Service, caller: CallerName, body: ResumeBody | None = None
 ) -> RolloutAnswer:
     """Resume a rollout; what was withdrawn is announced anew with full notice."""
     version = body.version if body else None
-    return _shown(await service.run(lambda: service.fleet.rollouts.resume(id, by=caller, version=version)))
+    return _shown(service.fleet.rollouts.resume(id, by=caller, version=version))
 
 
 def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -> None:
@@ -138,14 +146,12 @@ def _add_stop(verb: Literal["pause", "abort"], summary: str, description: str) -
         description=description,
         operation_id=f"{verb}_rollout",
     )
-    async def stop_rollout(
+    def stop_rollout(
         id: RolloutInPath, service: Service, caller: CallerName, body: PauseBody | None = None
     ) -> RolloutAnswer:
         asked = body or PauseBody()
         stop = service.fleet.rollouts.pause if verb == "pause" else service.fleet.rollouts.abort
-        return _shown(
-            await service.run(lambda: stop(id, by=caller, reason=asked.reason, version=asked.version))
-        )
+        return _shown(stop(id, by=caller, reason=asked.reason, version=asked.version))
 
 
 _add_stop(

@@ -37,22 +37,20 @@ async def list_tokens(page: PageQuery, service: Service) -> Page[TokenAnswer]:
 
 
 @router.call("POST /v1/tokens", "Make a token", status=201, errors=(409, 413))
-async def create_token(
-    body: TokenBody, request: Request, service: Service, caller: CallerName
-) -> NewTokenAnswer:
+def create_token(body: TokenBody, request: Request, service: Service, caller: CallerName) -> NewTokenAnswer:
     """Make a token, and show its secret this once; the first one must be an operator's."""
     life = None if body.expires_seconds is None else timedelta(seconds=body.expires_seconds)
     wanted = body.asked(Grant, life=life)
-    token, secret = await service.run(lambda: service.fleet.tokens.create(wanted, by=caller))
+    token, secret = service.fleet.tokens.create(wanted, by=caller)
     request.app.state.authenticator.forget()
     return NewTokenAnswer(token=TokenAnswer.like(token), secret=secret)
 
 
 @router.call("POST /v1/tokens/{name}/revoke", "Revoke a token", errors=(404,))
-async def revoke_token(
+def revoke_token(
     name: TokenInPath, request: Request, service: Service, caller: CallerName
 ) -> RevokedTokenAnswer:
     """End a token: from now on nothing can be done with it; `warnings` say what that leaves behind."""
-    revoked = await service.run(lambda: service.fleet.tokens.revoke(name, by=caller))
+    revoked = service.fleet.tokens.revoke(name, by=caller)
     request.app.state.authenticator.forget()
     return RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))

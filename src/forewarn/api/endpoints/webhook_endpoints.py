@@ -53,12 +53,10 @@ async def list_webhooks(query: ListQuery, service: Service) -> Page[WebhookAnswe
     status=201,
     errors=(404, 409, 413),
 )
-async def add_webhook(body: WebhookBody, service: Service, caller: CallerName) -> NewWebhookAnswer:
+def add_webhook(body: WebhookBody, service: Service, caller: CallerName) -> NewWebhookAnswer:
     """Push records to an address from now on; the secret that signs them is shown this once."""
-    webhook = await service.run(
-        lambda: service.webhooks.add(
-            body.url, project=body.project, kinds=body.kinds, secret=body.secret, by=caller
-        )
+    webhook = service.webhooks.add(
+        body.url, project=body.project, kinds=body.kinds, secret=body.secret, by=caller
     )
     shown = _shown(service, WebhookView(webhook=webhook, behind=0))
     return NewWebhookAnswer(webhook=shown, secret=webhook.secret)

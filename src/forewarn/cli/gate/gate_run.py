@@ -23,6 +23,7 @@ from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.gate.retrying import RetryingCaller
 from forewarn.cli.session import Session
 from forewarn.client.replies import Body, RequestRefused, ServerUnreachable
+from forewarn.client.retrying import new_key
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import OrderState, StepState
 from forewarn.wire.answers.event_answers import EventAnswer
@@ -179,7 +180,7 @@ class Gate:
         """Send heartbeats while the work goes on; a lost one does no harm while the next one comes."""
         while not stop.wait(self._silence / BEATS_IN_LIMIT):
             with suppress(RequestRefused, ServerUnreachable):
-                self._post("heartbeat")
+                self._post("heartbeat", key=new_key())
 
     # Reporting
 
@@ -201,8 +202,9 @@ class Gate:
             raise RequestRefused(f"{ended}, but that was not taken: {refusal}\nSee `{show}`.") from None
 
     def _reported(self, verb: str, body: Body, machines: list[str]) -> Sequence[EventAnswer]:
+        key = new_key()
         try:
-            return self._caller.call(lambda: self._post(verb, body), within=self._silence).events
+            return self._caller.call(lambda: self._post(verb, body, key=key), within=self._silence).events
         except RequestRefused:
             # It may know already: a server can be gone between hearing a report and answering it.
             seen = self._caller.call(self._look, within=self._silence)
@@ -236,8 +238,9 @@ class Gate:
             raise typer.Exit(NO_SERVER) from None
 
     def _cancel(self) -> None:
+        key = new_key()
         try:
-            self._insist(lambda: self._post("cancel"))
+            self._insist(lambda: self._post("cancel", key=key))
         except RequestRefused as refusal:
             order = self._insist(self._look).order
             if order.ended_at is None:
@@ -261,8 +264,9 @@ class Gate:
         terminal.echo(f"  Take it up again:  {again}")
         terminal.echo(f"  Or report it:      {report}, or order fail")
 
-    def _post(self, verb: str, body: Body = None) -> OrderWithEventsAnswer:
-        return self._session.client.post(f"{self._path()}/{verb}", OrderWithEventsAnswer, body).value
+    def _post(self, verb: str, body: Body = None, *, key: str) -> OrderWithEventsAnswer:
+        path = f"{self._path()}/{verb}"
+        return self._session.client.post(path, OrderWithEventsAnswer, body, key=key).value
 
     def _path(self) -> str:
         return f"/v1/orders/{self._id}"

@@ -29,6 +29,10 @@ Health = Annotated[
 RequirePoll = Annotated[
     bool, typer.Option("--require-poll", help="A machine that polled before must have polled again.")
 ]
+Overlap = Annotated[
+    bool,
+    typer.Option("--overlap", help="Even over hosts that another rollout has still to do."),
+]
 Driver = Annotated[
     DriverName,
     typer.Option(help="external: your own runbook does the work of each order, and reports."),
@@ -46,6 +50,7 @@ def _body(
     health: Health = None,
     require_poll: RequirePoll = False,
     driver: Driver = SIMULATED,
+    overlap: Overlap = False,
     heartbeat: Heartbeat = None,
     reason: Reason = None,
 ) -> dict[str, Any]:
@@ -65,6 +70,7 @@ def _body(
         "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
         "require_poll": require_poll or None,
         "driver": driver if driver != SIMULATED else None,
+        "overlap": overlap or None,
         "reason": reason or None,
     }
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from forewarn.control.ports.answers import AnswerQueries, SavedAnswer
 from forewarn.control.ports.fleet import FleetQueries
 from forewarn.control.ports.records import RecordQueries
 from forewarn.control.ports.scope import Scope
@@ -95,7 +96,7 @@ class ScopedTransaction(ScopedSnapshot, Protocol):
         ...
 
 
-class Snapshot(ScopedSnapshot, DueQueries, RolloutQueries, TokenQueries, Protocol):
+class Snapshot(ScopedSnapshot, DueQueries, RolloutQueries, TokenQueries, AnswerQueries, Protocol):
     """All that is kept, read in one transaction."""
 
     def everything(self) -> Slice:
@@ -154,6 +155,14 @@ class Transaction(ScopedTransaction, Snapshot, Protocol):
         """Save a token; one with the same digest is replaced."""
         ...
 
+    def save_answer(self, answer: SavedAnswer) -> None:
+        """Save what a call was answered; an older answer to the same key is replaced."""
+        ...
+
+    def remove_answers(self, answers: Sequence[tuple[str, str]]) -> None:
+        """Forget answers, by caller and key."""
+        ...
+
     def set_reached(self, now: datetime) -> None:
         """Keep the service time reached."""
         ...
@@ -196,6 +205,13 @@ class Store(Protocol):
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
+        ...
+
+    def joining(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction that all which this thread opens within the block are part of.
+
+        What it has written is seen by snapshots opened within the block.
+        """
         ...
 
     def scoped(self, scope: Scope) -> ScopedStore:

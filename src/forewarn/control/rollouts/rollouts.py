@@ -33,6 +33,7 @@ class RolloutRequest:
     hosts_at_once: int = 1
     gap: timedelta = timedelta()
     terms: RolloutTerms = DEFAULT_TERMS
+    overlap: bool = False  # begin even if another rollout has some of the hosts still to do
     by: str
     reason: str = ""
 
@@ -74,6 +75,8 @@ class Rollouts(FleetUseCase):
         now = self._clock.now()
         with self._store.write() as tx:
             mine, survey = self._planned(tx, request, now)
+            if not request.overlap:
+                _check_apart(mine, tx.open_rollouts())
             warnings = self._warnings(tx, mine, survey)
             said = f"{request.work} of {len(mine.hosts)} hosts, {request.hosts_at_once} at once"
             said = f"{said}: {request.reason}" if request.reason else said
@@ -194,15 +197,26 @@ class Rollouts(FleetUseCase):
         return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(survey), *never)
 
 
+def _check_apart(mine: Rollout, others: Iterable[Rollout]) -> None:
+    """Refuse hosts that another rollout has still to do: most often it is the same one, sent twice."""
+    for also in _shared_with(mine, others):
+        raise Conflict(f'{also}: wait for it or abort it, or begin all the same with "overlap" (--overlap)')
+
+
 def _also_in(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
     """Warn of hosts that another rollout has still to do, before both wait."""
+    for also in _shared_with(mine, others):
+        yield f"{also}: each waits for the other's orders there"
+
+
+def _shared_with(mine: Rollout, others: Iterable[Rollout]) -> Iterator[str]:
     for other in others:
         to_do = {*other.left, *(host for wave in progress.unfinished(other) for host in wave.hosts)}
         shared = [host for host in mine.hosts if host in to_do]
         if shared:
             also = "is also" if len(shared) == 1 else "are also"
             state = f"rollout {other.id}, which is {'being aborted' if other.aborting else other.state}"
-            yield f"{naming.some(shared)} {also} in {state}: each waits for the other's orders there"
+            yield f"{naming.some(shared)} {also} in {state}"
 
 
 def _wanted_hosts(snapshot: Snapshot, request: RolloutRequest) -> tuple[HostName, ...]:

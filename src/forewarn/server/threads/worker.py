@@ -6,6 +6,7 @@ import threading
 from datetime import datetime
 
 from forewarn.clock import Clock, ScaledClock, monotonic
+from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.engine.engine import Engine, Stuck
 from forewarn.control.following.board_feed import BoardFeed
 from forewarn.core.errors import Unavailable
@@ -32,12 +33,14 @@ class Worker:
         jobs: Jobs,
         *,
         engine: Engine,
+        answering: AnsweringOnce,
         clock: Clock,
         feed: BoardFeed,
         time: TimeWatch,
     ) -> None:
         self._jobs = jobs
         self._engine = engine
+        self._answering = answering
         self._clock = clock
         self._feed = feed
         self._time = time
@@ -115,7 +118,8 @@ class Worker:
         try:
             now = self._time.look()
             self._prove(now)
-            self._more = self._engine.tick(now)
+            # Old answers can wait until there is nothing better to do.
+            self._more = self._engine.tick(now) or self._answering.prune()
             self._feed.catch_up()
             self._next_due = self._engine.next_due(now)
             # A tick that had nothing to do has saved nothing, and shows nothing.

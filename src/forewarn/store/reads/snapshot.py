@@ -1,5 +1,6 @@
 """The snapshots of control's ports, put together from their parts."""
 
+from forewarn.store.reads.answer_reads import AnswerReads
 from forewarn.store.reads.due_reads import DueReads
 from forewarn.store.reads.feed_reads import FeedReads
 from forewarn.store.reads.lists import Lists
@@ -16,5 +17,5 @@ class ProjectSnapshot(SliceReads, Lookups, Lists, RecordReads, WebhookReads):
     """What can be read for a project in one transaction: nothing that is not here can be reached for one."""
 
 
-class SqlSnapshot(ProjectSnapshot, UnscopedReads, TokenReads, FeedReads, DueReads, RolloutReads):
+class SqlSnapshot(ProjectSnapshot, UnscopedReads, TokenReads, FeedReads, DueReads, RolloutReads, AnswerReads):
     """All that can be read in one transaction."""

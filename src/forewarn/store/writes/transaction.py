@@ -1,11 +1,12 @@
 """The transaction of control's ports: a snapshot that can be written to."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, case, null, or_, update
+from sqlalchemy import Connection, bindparam, case, delete, null, or_, update
 
+from forewarn.control.ports.answers import SavedAnswer
 from forewarn.core.access import Token
 from forewarn.core.errors import Conflict
 from forewarn.core.model.absence import Absence
@@ -36,6 +37,9 @@ _SAVE_LAST_SEEN = (
     .where(_M.id == bindparam("machine"), or_(_M.last_seen.is_(None), _M.last_seen < _SEEN))
     .values(last_seen=_SEEN)
 )
+
+_A = tables.answers.c
+_REMOVE_ANSWER = delete(tables.answers).where(_A.caller == bindparam("of"), _A.key == bindparam("for"))
 
 
 class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
@@ -115,6 +119,16 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
     def save_token(self, token: Token) -> None:
         """Save a token; one with the same digest is replaced."""
         self._save(TOKENS, [token])
+
+    def save_answer(self, answer: SavedAnswer) -> None:
+        """Save what a call was answered; an older answer to the same key is replaced."""
+        self._put(tables.answers, [asdict(answer) | {"saved_at": micros(answer.saved_at)}])
+
+    def remove_answers(self, answers: Sequence[tuple[str, str]]) -> None:
+        """Remove answers, by caller and key."""
+        if answers:
+            rows = [{"of": caller, "for": key} for caller, key in answers]
+            self._connection.execute(_REMOVE_ANSWER, rows)
 
     def set_reached(self, now: datetime) -> None:
         """Save the service time reached; it never goes back."""
