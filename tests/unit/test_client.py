@@ -124,3 +124,72 @@ def test_a_server_of_another_version_is_not_one_that_a_rehearsal_cannot_reach() 
     api = OperatorApi(client((200, {"kind": "manual", "speed": 1.0})))
     with pytest.raises(Conflict, match="is of a version"):
         asyncio.run(api.call("GET", "/v1/clock", ClockAnswer))
+
+
+class Breaking:
+    """A server that fails some calls, in these ways, and remembers with which keys it was called."""
+
+    def __init__(self, *troubles: Exception | httpx.Response) -> None:
+        self._left = list(troubles)
+        self.keys: list[str | None] = []
+        self.waits: list[float] = []
+
+    async def wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    async def call(self, method: str) -> Any:
+        http = httpx.AsyncClient(base_url="http://here", transport=httpx.MockTransport(self._answer))
+        reply = await AsyncOperatorClient(http, wait=self.wait).call(method, "/v1/clock", ClockAnswer)
+        return reply.json
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.keys.append(request.headers.get("Idempotency-Key"))
+        trouble = self._left.pop(0) if self._left else httpx.Response(200, json=CLOCK)
+        if isinstance(trouble, Exception):
+            raise trouble
+        return trouble
+
+
+def full(retry_after: str = "5") -> httpx.Response:
+    said = {"error": {"code": "Unavailable", "message": "the disk is full"}}
+    return httpx.Response(503, json=said, headers={"Retry-After": retry_after})
+
+
+def test_a_post_whose_connection_breaks_is_sent_again_with_its_key() -> None:
+    server = Breaking(httpx.ReadError("reset"), httpx.ConnectError("refused"), full())
+    assert asyncio.run(server.call("POST")) == CLOCK
+    assert server.waits == [0.5, 1.0, 5.0]
+    assert (len(server.keys), len(set(server.keys))) == (4, 1)
+    assert None not in server.keys
+
+
+def test_each_post_has_a_key_of_its_own_and_what_only_reads_has_none() -> None:
+    server = Breaking()
+    for method in ("POST", "POST", "GET"):
+        asyncio.run(server.call(method))
+    first, second, third = server.keys
+    assert first != second
+    assert third is None
+
+
+@pytest.mark.parametrize("trouble", [httpx.ReadError("reset"), full()])
+def test_what_has_no_key_is_not_sent_again(trouble: Exception | httpx.Response) -> None:
+    server = Breaking(trouble)
+    with pytest.raises((ServerUnreachable, RequestRefused)):
+        asyncio.run(server.call("GET"))
+    assert server.waits == []
+
+
+@pytest.mark.parametrize("trouble", [httpx.ConnectError("refused"), httpx.ReadTimeout("slow"), full("60")])
+def test_a_server_that_is_not_there_or_away_for_long_is_told_at_once(trouble: Any) -> None:
+    server = Breaking(trouble)
+    with pytest.raises((ServerUnreachable, RequestRefused)):
+        asyncio.run(server.call("POST"))
+    assert len(server.keys) == 1
+
+
+def test_a_post_is_not_sent_again_for_ever() -> None:
+    server = Breaking(*[httpx.ReadError("reset")] * 9)
+    with pytest.raises(ServerUnreachable, match="No server answers"):
+        asyncio.run(server.call("POST"))
+    assert len(server.keys) == 5

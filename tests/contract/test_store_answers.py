@@ -1,0 +1,148 @@
+"""What every store must do: keep answers, and let transactions be parts of another."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from forewarn.control.ports.answers import SavedAnswer
+from forewarn.control.ports.scope import Scope
+from forewarn.core.words import ProjectName
+from forewarn.store.sql import SqlStore, open_store
+from tests.contract.samples import NOW
+from tests.contract.test_store_access import token
+from tests.fixtures.versions import VERSIONS, put_back
+
+SECOND = timedelta(seconds=1)
+
+
+def answer(number: int, **more: Any) -> SavedAnswer:
+    defaults: dict[str, Any] = {
+        "caller": "olga (operator)",
+        "key": f"{number:064x}",
+        "request": "f" * 64,
+        "status": 202,
+        "salt": f"salt {number}",
+        "body": bytes(range(256)),
+        "saved_at": NOW + number * SECOND,
+    }
+    return SavedAnswer(**defaults | more)
+
+
+def keep(store: SqlStore, *answers: SavedAnswer) -> None:
+    with store.write() as tx:
+        for each in answers:
+            tx.save_answer(each)
+
+
+def find(store: SqlStore, wanted: SavedAnswer) -> SavedAnswer | None:
+    with store.read() as snapshot:
+        return snapshot.saved_answer(wanted.caller, wanted.key)
+
+
+def key_of(each: SavedAnswer) -> tuple[str, str]:
+    return each.caller, each.key
+
+
+# Answers
+
+
+def test_an_answer_comes_back_as_it_was_saved_to_its_caller(store: SqlStore) -> None:
+    large, others = answer(2, body=None), answer(1, caller="anna (user of a)", status=200)
+    keep(store, answer(1), large, others)
+    assert [find(store, each) for each in (answer(1), large, others)] == [answer(1), large, others]
+    assert find(store, answer(3)) is None
+    assert find(store, answer(2, caller="anna (user of a)")) is None
+
+
+def test_a_later_answer_to_the_same_key_replaces_the_first(store: SqlStore) -> None:
+    later = answer(1, status=201, body=b"", saved_at=NOW + 9 * SECOND)
+    keep(store, answer(1), later)
+    assert find(store, answer(1)) == later
+
+
+def test_old_answers_are_listed_oldest_first_and_removed(store: SqlStore) -> None:
+    keep(store, answer(3), answer(1), answer(2))
+    with store.write() as tx:
+        old = tx.old_answers(NOW + 3 * SECOND, limit=10)
+        assert old == [key_of(answer(1)), key_of(answer(2))]
+        assert tx.old_answers(NOW + 3 * SECOND, limit=1) == old[:1]
+        tx.remove_answers(old)
+    assert [find(store, answer(number)) for number in (1, 2, 3)] == [None, None, answer(3)]
+
+
+def test_what_a_caller_has_more_than_the_most_is_its_oldest(store: SqlStore) -> None:
+    others = [answer(number, caller="anna (user of a)") for number in range(3)]
+    keep(store, *(answer(number) for number in range(5)), *others)
+    with store.read() as snapshot:
+        surplus = snapshot.surplus_answers("olga (operator)", keep=3, limit=10)
+        assert sorted(surplus) == [key_of(answer(0)), key_of(answer(1))]
+        assert len(snapshot.surplus_answers("olga (operator)", keep=0, limit=2)) == 2
+        assert snapshot.surplus_answers("olga (operator)", keep=5, limit=10) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_store_of_an_older_version_has_no_answers_and_keeps_them(url: str, version: str) -> None:
+    put_back(version, url)
+    opened = open_store(url, new_id=lambda: "NEW")
+    with opened.read() as snapshot:
+        assert snapshot.old_answers(NOW + timedelta(days=36500), limit=1) == []
+    keep(opened, answer(1))
+    assert find(opened, answer(1)) == answer(1)
+    opened.close()
+
+
+# Transactions that are parts of another
+
+
+def save_in_parts(store: SqlStore) -> None:
+    with store.write() as tx:
+        tx.save_token(token(1))
+    with store.scoped(Scope(caller=ProjectName("a"))).write() as tx:
+        tx.save_notices({})
+    keep(store, answer(1))
+
+
+def test_what_is_saved_in_parts_is_saved_when_the_whole_is(store: SqlStore) -> None:
+    with store.joining() as tx:
+        save_in_parts(store)
+        assert tx.tokens_in_force() == [token(1)]
+    assert find(store, answer(1)) == answer(1)
+
+
+def test_a_snapshot_sees_what_the_whole_has_written_so_far(store: SqlStore) -> None:
+    with store.joining() as tx:
+        tx.save_answer(answer(1))
+        assert find(store, answer(1)) == answer(1)
+        save_in_parts(store)
+        with store.read() as snapshot:
+            assert snapshot.has_tokens()
+
+
+def fail_after(*_: object) -> None:
+    raise LookupError
+
+
+def test_parts_are_undone_with_the_whole(store: SqlStore) -> None:
+    with pytest.raises(LookupError), store.joining():
+        fail_after(save_in_parts(store))
+    assert find(store, answer(1)) is None
+    with store.read() as snapshot:
+        assert not snapshot.has_tokens()
+
+
+def test_a_part_that_raises_is_undone_and_the_whole_goes_on(store: SqlStore) -> None:
+    with store.joining() as tx:
+        keep(store, answer(1))
+        with pytest.raises(LookupError), store.write() as part:
+            fail_after(part.save_answer(answer(2)))
+        tx.save_answer(answer(3))
+    assert [find(store, answer(number)) is None for number in (1, 2, 3)] == [False, True, False]
+
+
+def test_after_the_whole_transactions_are_their_own_again(store: SqlStore) -> None:
+    with store.joining():
+        pass
+    with pytest.raises(LookupError), store.write() as tx:
+        fail_after(tx.save_answer(answer(1)))
+    assert find(store, answer(1)) is None
