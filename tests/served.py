@@ -77,14 +77,25 @@ def app_of(
     names: tuple[str, ...] = (),
     fault: Exception | None = None,
     settings: ApiSettings | None = None,
+    turns: list[str] | None = None,
 ) -> ASGIApp:
+    """Make the API; `turns` gets the name of each caller in whose turn something is done."""
     worker = Worker(service, fault)
+
+    def run_for(caller: str) -> Callable[..., Any]:
+        def run(job: Callable[[], T]) -> Any:
+            if turns is not None:
+                turns.append(caller)
+            return worker(job)
+
+        return run
+
     services = Services(
         ApiParts(
             shared=service.shared,
             fleet=service.fleet,
             run=worker,
-            run_for=lambda _: worker,
+            run_for=run_for,
             pushing=Nobody(),
             timekeeper=service.time,
             probes=health or Health(),

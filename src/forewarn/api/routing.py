@@ -90,17 +90,18 @@ class ApiRoute(Route):
     async def _carry_out(self, request: Request, arguments: Mapping[str, Any]) -> Answered:
         """Do what is asked for; with an Idempotency-Key once, however often it is sent."""
         services: Services = request.app.state.services
+        run = services.scoped(request.state.caller).run  # in the caller's turn
         call = await keyed_call(request)
         if not inspect.iscoroutinefunction(self.handler):
-            return await services.run(lambda: self._work(services, call, arguments))
+            return await run(lambda: self._work(services, call, arguments))
         # Nothing of it is in the store, so that there is nothing to save its answer with.
-        known = await services.run(lambda: services.answering.find(call)) if call else None
+        known = await run(lambda: services.answering.find(call)) if call else None
         if known:
             return known
         answered = self._answered(await self.handler(**arguments))
         if call is None:
             return answered
-        return await services.run(lambda: services.answering.answer(call, lambda: answered))
+        return await run(lambda: services.answering.answer(call, lambda: answered))
 
     def _work(self, services: Services, call: KeyedCall | None, arguments: Mapping[str, Any]) -> Answered:
         def work() -> Answered:

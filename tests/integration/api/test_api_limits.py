@@ -52,6 +52,17 @@ def test_a_token_that_is_used_too_often_is_refused_and_others_are_not(service: S
     assert 'forewarn_requests_refused_total{limit="rate"} 1.0' in metrics
 
 
+@pytest.mark.parametrize("key", [{}, {"Idempotency-Key": "one"}])
+def test_each_call_is_carried_out_in_its_callers_turn(service: Service, key: dict[str, str]) -> None:
+    let_in(service)
+    turns: list[str] = []
+    api = Api(app_of(service, turns=turns))
+    for method, path in (("GET", "/v1/machines"), ("POST", "/v1/machines/a-0/restart")):
+        assert api(method, path, headers={**bearer(A_USER), **key}).status_code in (200, 202)
+        assert turns == ["anna"]
+        turns.clear()
+
+
 def test_strangers_are_limited_by_their_address_which_they_share_with_no_token(service: Service) -> None:
     let_in(service)
     api = Api(limited(service, FEW))
