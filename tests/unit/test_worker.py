@@ -73,7 +73,7 @@ class OneJob:
 
 
 class Around:
-    """The engine, the feed, the clock and its watch: writes down when boards are brought up to date."""
+    """All that a worker works with: writes down when boards are brought up to date."""
 
     speed = 1.0
 
@@ -99,6 +99,9 @@ class Around:
     def prove_present(self, now: datetime) -> None:
         pass
 
+    def prune(self) -> bool:
+        return False
+
     def save_all(self, now: datetime) -> None:
         pass
 
@@ -114,7 +117,7 @@ def test_an_operator_is_answered_when_it_is_saved_and_guests_are_shown_it() -> N
 
     around: Any = Around(answer, seen)
     jobs: Any = OneJob(Job(save, answer))
-    worker = Worker(jobs, engine=around, clock=around, feed=around, time=around)
+    worker = Worker(jobs, engine=around, answering=around, clock=around, feed=around, time=around)
     worker.start()
     worker.stop()
     assert (seen[:2], answer.result(timeout=0)) == (["saved", "shown"], "done")
@@ -129,7 +132,7 @@ def test_a_job_that_fails_is_answered_with_its_error() -> None:
         raise fault
 
     jobs: Any = OneJob(Job(fail, answer))
-    worker = Worker(jobs, engine=around, clock=around, feed=around, time=around)
+    worker = Worker(jobs, engine=around, answering=around, clock=around, feed=around, time=around)
     worker.start()
     worker.stop()
     assert answer.exception(timeout=0) is fault
