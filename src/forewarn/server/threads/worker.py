@@ -26,7 +26,7 @@ HANGS_AFTER = 6 * PROVE_EVERY
 
 
 class Worker:
-    """Runs use cases in the order they come, and the engine between them."""
+    """Runs use cases one by one, and the engine between them."""
 
     def __init__(
         self,
