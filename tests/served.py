@@ -12,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from forewarn.api.app import create_app
+from forewarn.api.limits import CallerLimits
 from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.control.ports.scope import EVERYTHING
 from forewarn.core.model.declaration import FleetSpec
@@ -103,7 +104,8 @@ def app_of(
         ),
         EVERYTHING,
     )
-    return create_app(services, settings or ApiSettings(names=names))
+    # Tests call more often than people do.
+    return create_app(services, settings or ApiSettings(names=names, limits=CallerLimits(rate=0)))
 
 
 class Api:
