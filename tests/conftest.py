@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,8 @@ _FASTER = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
 # The ends of the names of files: histories, documents that are run as they are printed, and agents and guests
 # that have to wait in real time.
 _LONGEST = (
-    *("_rules", "_crash", "_documentation", "_recipes"),
-    *("_rehearsal_running", "_rehearsal_shipped", "_agent_program", "_agent_commands"),
+    *("_rehearsal_documentation", "_rules", "_crash", "_documentation", "_recipes", "_version_fixtures"),
+    *("_rehearsal_running", "_rehearsal_shipped", "_agent_program", "_agent_commands", "_gate_troubles"),
 )
 
 _numbers = itertools.count()
@@ -66,9 +67,27 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(_folder(), ignore_errors=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest: started last, one of them would keep a single worker busy at the end."""
-    items.sort(key=lambda item: not item.path.stem.endswith(_LONGEST))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let every worker begin with its share of what takes longest.
+
+    Each is given a part of the list, and takes from the end of others' parts when it is done with its own:
+    all in one part, they would keep a single worker busy at the end.
+    """
+    workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
+    long = sorted((item for item in items if _rank(item) < len(_LONGEST)), key=_rank)
+    quick = iter([item for item in items if _rank(item) == len(_LONGEST)])
+    parts = [long[number::workers] for number in range(workers)]
+    left = len(items)
+    for number, part in enumerate(parts):
+        size = left // (workers - number)  # as pytest-xdist cuts it
+        part += islice(quick, max(0, size - len(part)))
+        left -= size
+    items[:] = [item for part in parts for item in part] + list(quick)
+
+
+def _rank(item: pytest.Item) -> int:
+    ends = (rank for rank, end in enumerate(_LONGEST) if item.path.stem.endswith(end))
+    return next(ends, len(_LONGEST))
 
 
 def _folder() -> Path:

@@ -43,9 +43,9 @@ class Server:
         self.service.tick()
 
     def runs(self, span: timedelta) -> None:
-        for _ in range(span // (30 * timedelta(seconds=1))):
-            self._wall += 30
-            self._monotonic += 30
+        for _ in range(span // MINUTES):
+            self._wall += 60
+            self._monotonic += 60
             self.look()
 
     def is_down(self, span: timedelta) -> None:
