@@ -8,6 +8,7 @@ from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.ports.store import Transaction
 from forewarn.core.checks import Change, violations
+from forewarn.core.model.changes import Changes
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import MachineId, OrderId
 from forewarn.store.sql import SqlStore
@@ -34,10 +35,11 @@ class CheckedStore:
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         before, self._after = self._after or self._everything(), None
-        saved: list[Any] = []
+        saved: list[Changes] = []
         with self._store.write() as tx:
             yield _Saving(tx, saved)  # type: ignore[misc]
         if not saved:
+            self._after = before
             return
         with self._store.read() as snapshot:
             after = self._after = snapshot.everything()
@@ -62,15 +64,16 @@ class CheckedStore:
 
 
 class _Saving:
-    """A transaction that remembers what it saved."""
+    """A transaction that remembers what it saved, if that was anything."""
 
-    def __init__(self, tx: Transaction, saved: list[Any]) -> None:
+    def __init__(self, tx: Transaction, saved: list[Changes]) -> None:
         self._tx = tx
         self._saved = saved
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tx, name)
 
-    def save(self, changes: Any) -> None:
-        self._saved.append(changes)
+    def save(self, changes: Changes) -> None:
+        if changes != Changes(now=changes.now, number=changes.number):
+            self._saved.append(changes)
         self._tx.save(changes)
