@@ -12,8 +12,12 @@ from forewarn.control.tokens import Tokens
 from forewarn.core.access import Caller, Keyring
 from forewarn.core.errors import Unavailable
 
-# A token that another process makes or revokes must count within a second.
+# A token that another process makes or revokes must count within a second. Where calls come often, the store
+# is looked at beside them, and none of them waits.
 LOOK_AGAIN_AFTER = 0.5
+LOOK_AT_LEAST_AFTER = 0.9
+# Real seconds, in which a worker that does not hang has its turn.
+LONGEST_WAIT = 1.0
 
 
 class Authenticator:
@@ -46,25 +50,29 @@ class Authenticator:
         """Return the caller; Anonymous if there is none for these headers."""
         secret = _secret(headers)
         # While there are no tokens all callers are operators; one with a secret knows of the first.
-        if self._is_old() or (self._keyring.unused and secret is not None):
-            await self._look()
+        if self._must_look() or (self._keyring.unused and secret is not None):
+            # What hangs must not hold strangers' connections: then what is known must do.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._look()), LONGEST_WAIT)
+        elif self._monotonic() - self._looked_at > LOOK_AGAIN_AFTER:
+            self._look()
         return self._keyring.caller(secret, now=self._now())
 
     def forget(self) -> None:
         """Look at the store before the next call: the worker is changing tokens."""
         self._changes += 1
 
-    def _is_old(self) -> bool:
+    def _must_look(self) -> bool:
         is_behind = self._changes_seen != self._changes
-        return is_behind or self._monotonic() - self._looked_at > LOOK_AGAIN_AFTER
+        return is_behind or self._monotonic() - self._looked_at > LOOK_AT_LEAST_AFTER
 
-    async def _look(self) -> None:
+    def _look(self) -> "asyncio.Task[None]":
         """Look at the store, once for all who wait for it; the first of them may go away meanwhile."""
         is_behind = self._changes_awaited != self._changes
         if self._looking is None or self._looking.done() or is_behind:
             self._changes_awaited = self._changes
             self._looking = asyncio.create_task(self._refresh(self._changes))
-        await asyncio.shield(self._looking)
+        return self._looking
 
     async def _refresh(self, changes: int) -> None:
         # While the store is away, what was known must do: operators want to see how the store is.

@@ -1,5 +1,6 @@
 """File descriptors: how many there are, and how they are shared between guests, operators and all else."""
 
+import errno
 import os
 import resource
 from dataclasses import dataclass
@@ -53,6 +54,6 @@ def run_out() -> bool:
     """Return whether not one descriptor is left."""
     try:
         os.close(os.dup(0))
-    except OSError:
-        return True
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
     return False

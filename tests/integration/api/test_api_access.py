@@ -13,6 +13,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
+from forewarn.api import authentication
 from forewarn.api.app import PARTS
 from forewarn.api.authentication import Authenticator
 from forewarn.api.routing import ApiRouter
@@ -527,12 +528,27 @@ def test_a_token_made_or_revoked_elsewhere_counts_within_a_second(service: Servi
         service.tokens, run=Store(), now=service.clock.now, monotonic=lambda: seconds
     )
     service.tokens.create(Grant(name="new", role=Role.VIEWER), by="elsewhere")
-    seconds = 0.6
+    seconds = 0.95
     assert asyncio.run(who(authenticator, "fw_secret-6")) == "new"
     service.tokens.revoke("new", by="elsewhere")
-    seconds = 1.2
+    seconds = 1.9
     with pytest.raises(Exception, match="not known"):
         asyncio.run(who(authenticator, "fw_secret-6"))
+
+
+@pytest.mark.usefixtures("tokens")
+def test_a_worker_that_hangs_holds_no_caller(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication, "LONGEST_WAIT", 0.01)
+    seconds = 0.0
+
+    async def hang(_: Any, /) -> Any:
+        await asyncio.Event().wait()
+
+    authenticator = Authenticator(service.tokens, run=hang, now=service.clock.now, monotonic=lambda: seconds)
+    seconds = 5.0
+    assert asyncio.run(who(authenticator, A_USER)) == "anna"
+    with pytest.raises(Exception, match="not known"):
+        asyncio.run(who(authenticator, "fw_guess"))
 
 
 @pytest.mark.usefixtures("tokens")

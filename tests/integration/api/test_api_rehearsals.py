@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.control.rehearsals import open_rehearsals
 from forewarn.core.errors import Unavailable
-from forewarn.core.words import ProjectName
+from forewarn.core.words import HostName, ProjectName
 from forewarn.store.opening import database
 from forewarn.wire.fleet import read_fleet
 from tests.harness import Service
@@ -312,6 +313,29 @@ def test_ending_a_rehearsal_leaves_the_orders_of_another_project_alone(service: 
     states = {id_: api("GET", f"/v1/orders/{id_}").json()["order"]["state"] for id_ in theirs}
     assert "cancelled" not in states.values()
     assert set(service.rehearsals.end(SHOP, by="operator").cancelled) == set(theirs)
+
+
+def test_a_machine_that_has_left_keeps_no_rehearsal_from_its_end(service: Service, api: Api) -> None:
+    api("PUT", PATH, json=PLAYED)
+    service.put("lab-1", host=HostName("own"))
+    order = api("POST", "/v1/hosts/own/maintenance", json=FREEZE).json()["order"]["id"]
+    service.delete("lab-1")
+    service.real += 31
+    service.tick()
+    assert api("GET", PATH).status_code == 404
+    assert api("GET", f"/v1/orders/{order}").json()["order"]["state"] == "cancelled"
+
+
+def test_every_order_of_a_rehearsal_is_found_however_many_others_came_after_it(
+    service: Service, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_rehearsals, "PAGE", 1)
+    service.apply(read_fleet(BOTH))
+    api("PUT", PATH, json=PLAYED)
+    mine = api("POST", "/v1/hosts/own/maintenance", json=FREEZE).json()["order"]["id"]
+    for name in ("shop-0", "shop-1"):
+        api("POST", f"/v1/machines/{name}/freeze")
+    assert service.rehearsals.end(LAB, by="operator").cancelled == [mine]
 
 
 def test_the_id_of_another_projects_rehearsal_says_nothing(service: Service, api: Api) -> None:

@@ -35,7 +35,7 @@ from tests.stores import sqlite_url
 from tests.tenants import GRANTS, ROLES, A, B, bearer, let_in, two_projects
 
 # Requests for each operation, of those that the document allows and of those that it does not.
-EXAMPLES = tries(3, long=50)
+EXAMPLES = tries(2, long=50)
 BASE = "http://127.0.0.1:8170"
 UNKNOWN_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
 # More than there will ever be: the stream of a number that has come does not end.

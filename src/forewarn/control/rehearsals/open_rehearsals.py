@@ -25,8 +25,8 @@ from forewarn.core.words import Kind, MachineId, OrderId, OrderState, ProjectNam
 LEASE = 30.0
 # Of those that people have ended.
 REMEMBERED = 1000
-# Orders that are looked through for those of a rehearsal, newest first.
-LOOKED_AT = 1000
+# Orders that are looked through at a time for those of a rehearsal, newest first.
+PAGE = 1000
 NOT_BEGUN = (OrderState.QUEUED, OrderState.ANNOUNCED)
 # The author of the records when no person ended it.
 FOREWARN = "forewarn"
@@ -172,8 +172,8 @@ class OpenRehearsals(FleetUseCase):
     def _cancelled(self, ended: _Ended) -> Iterator[OrderId]:
         """Cancel its orders: no client watches any more what they would do to guests that believe them."""
         with self._store.read() as snapshot:
-            pages = [snapshot.orders(state=state, after=None, limit=LOOKED_AT)[0] for state in NOT_BEGUN]
-        for order in (order for page in pages for order in page if ended.may_have_ordered(order)):
+            found = [order for state in NOT_BEGUN for order in _since(snapshot, ended.was.begun_at, state)]
+        for order in filter(ended.may_have_ordered, found):
             with suppress(Conflict):  # it has begun since
                 if self._cancel(order, ended):
                     yield order.id
@@ -181,7 +181,8 @@ class OpenRehearsals(FleetUseCase):
     def _cancel(self, order: Order, ended: _Ended) -> bool:
         """Cancel an order if it is of this rehearsal; return whether it was."""
         with self._store.write() as tx, self._saving(tx, tx.around(orders=[order.id])) as draft:
-            touched = {draft.machines[step.machine].project for step in order.steps}
+            machines = (draft.machines.get(step.machine) for step in draft.orders[order.id].steps)
+            touched = {machine.project for machine in machines if machine is not None}
             mine = self._is_of(order, ended, touched)
             if mine:
                 interventions.cancel(draft, order.id, by=ended.by)
@@ -194,6 +195,16 @@ class OpenRehearsals(FleetUseCase):
             return ended.project in touched
         goes_on = any(self._open[other].has_ordered(order) for other in others & self._open.keys())
         return not ended.by_tenant and not goes_on
+
+
+def _since(snapshot: ScopedSnapshot, begun_at: datetime, state: OrderState) -> Iterator[Order]:
+    """Find the orders in a state that were placed since a moment, whoever has placed how many."""
+    after: str | None = None
+    while True:
+        page, after = snapshot.orders(state=state, after=after, limit=PAGE)
+        yield from page
+        if after is None or page[-1].created_at < begun_at:
+            return
 
 
 def declared_project(snapshot: ScopedSnapshot, name: ProjectName) -> Project | None:

@@ -127,13 +127,13 @@ class Worker:
             if self._proved:
                 self._recovered()
         except Stuck as error:
-            self._stumbled(str(error))
+            self._stumbled("some orders cannot go on", detail=str(error))
         except Unavailable as error:
             self._proved = False
-            self._stumbled(f"nothing can be saved, polls go on being answered: {error}")
+            self._stumbled("nothing can be saved, polls go on being answered", detail=str(error))
         except Exception:
             log.exception("a tick failed")
-            self._stumbled("a tick failed; the log says why")
+            self._stumbled("a tick failed")
 
     def _prove(self, now: datetime) -> None:
         """Save something now and then: a full disk is seen before somebody's order is refused."""
@@ -155,10 +155,11 @@ class Worker:
         ahead = (self._next_due - self._clock.now()).total_seconds() / self._clock.speed
         return min(max(ahead, 0.0), longest)
 
-    def _stumbled(self, why: str) -> None:
+    def _stumbled(self, why: str, *, detail: str = "") -> None:
+        """Take note of trouble; its detail is for the log alone, for probes need no token."""
         if self._trouble is None:
-            log.error("%s", why)
-        self._trouble = why
+            log.error("%s", f"{why}: {detail}" if detail else why)
+        self._trouble = f"{why}; the log says why"
 
     def _recovered(self) -> None:
         if self._trouble is not None:
