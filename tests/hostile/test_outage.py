@@ -12,10 +12,10 @@ import pytest
 
 from forewarn.clock import SystemClock, monotonic
 from tests.counts import LONG
-from tests.hostile.faked_clock import LIBRARY, MISSING, WallClock
+from tests.hostile.faked_clock import INSTALLED, MISSING, WallClock
 from tests.process import Guest, Program, sample_fleet, until
 
-pytestmark = pytest.mark.skipif(LIBRARY is None, reason=MISSING)
+pytestmark = pytest.mark.skipif(not INSTALLED, reason=MISSING)
 
 MINUTES, HOURS, DAYS = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 NOTICE = 15 * MINUTES

@@ -30,7 +30,7 @@ from forewarn.core.model.absence import Absence
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.order import Order, Step
-from forewarn.core.moments import format_span
+from forewarn.core.moments import format_span_briefly
 from forewarn.core.orders import lifecycle, reports
 from forewarn.core.policy import work_of
 from forewarn.core.words import Kind, OrderId, StepState
@@ -152,7 +152,7 @@ class Engine(FleetUseCase):
     def note_absence(self, absence: Absence) -> None:
         """Keep that guests could not be heard: none of that time is their silence (rule 12)."""
         with self._store.write() as tx, self._saving(tx, now=absence.until) as draft:
-            away = format_span(absence.until - absence.since)
+            away = format_span_briefly((absence.until - absence.since).total_seconds())
             draft.record(Kind.SERVICE_AWAY, None, reason=f"for {away}; that is not the guests' silence")
             tx.set_absences(listening.with_absence(tx.absences(), absence, policy=self._policy))
 
