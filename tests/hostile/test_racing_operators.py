@@ -106,7 +106,9 @@ def test_one_hold_is_set_and_lifted_by_one(program: Program) -> None:
 
 def test_approvals_and_cancellations_that_race_agree_with_what_is_saved(program: Program) -> None:
     for _ in range(ROUNDS):
-        program.guest("127.0.1.10").document()  # each round takes an hour, and a day of silence ends listening
+        program.guest(
+            "127.0.1.10"
+        ).document()  # each round takes an hour, and a day of silence ends listening
         program.advance(60)
         event = program.post("/v1/machines/web-0/restart")["event"]["id"]
         verbs = ["approve", "cancel"] * (RACERS // 2)

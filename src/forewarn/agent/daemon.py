@@ -248,13 +248,18 @@ class AgentDaemon:
         """Take a config, unless a handler is missing in it that has to undo what it has prepared."""
         for tracked in self._state.journal.tracked_events.values():
             for name in tracked.touched():
-                if config.handler(name) is None and not tracked.recovered(name):
+                if self._lacks(config, name) and not tracked.recovered(name):
                     self._log.warn(
                         f"the config stays as it was: the new one has no handler {name!r}, which has "
                         f"prepared for a {tracked.event.type} and has to recover; reload once that is over"
                     )
                     return
         self._take(config)
+
+    def _lacks(self, config: Config, name: str) -> bool:
+        """Check whether a config lacks a handler that may have to undo something."""
+        known = self._state.config.handler(name)
+        return config.handler(name) is None and not (known is not None and known.only_notifies)
 
     def _take(self, config: Config) -> None:
         old, new = self._state.config.agent, config.agent

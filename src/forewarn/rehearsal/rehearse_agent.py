@@ -144,20 +144,25 @@ def failures_of(entries: Sequence[Entry], config: Config) -> Iterator[str]:
     """Return what went wrong, and what a rehearsal leaves behind: its handlers have really run."""
     for entry in entries:
         if isinstance(entry, Ended) and entry.ending is Ending.NEVER and entry.why != GONE:
-            undo = f". Undo it by hand{_recovery(config, entry.handler)}" * (entry.side is Side.RECOVER)
+            undo = _undoing(config, entry.handler) if entry.side is Side.RECOVER else ""
             yield f"{entry.handler} could not {entry.side}: {entry.why}{undo}"
     for tracked in replay(entries).values():
         yield f"it has not come back from the {tracked.event.type}"
         for name in tracked.touched():
-            if not tracked.recovered(name):
-                yield f"{name} has prepared and not recovered. Undo it by hand{_recovery(config, name)}"
+            undo = _undoing(config, name)
+            if undo and not tracked.recovered(name):
+                yield f"{name} has prepared and not recovered{undo}"
 
 
-def _recovery(config: Config, name: str) -> str:
-    """Return what a handler would have done to recover, in words."""
+def _undoing(config: Config, name: str) -> str:
+    """Return how to undo by hand what a handler has prepared; empty where there is nothing to undo."""
     handler = config.handler(name)
-    does = handler.does.describe(Side.RECOVER) if handler else ""
-    return redacted(f": its recovery {does}" if does else "", config.secrets)
+    if handler is None:
+        return ". Undo it by hand"
+    does = handler.does.describe(Side.RECOVER)
+    if handler.only_notifies or not does:
+        return ""
+    return redacted(f". Undo it by hand: its recovery {does}", config.secrets)
 
 
 def remarks(entries: Sequence[Entry], sight: GuestEvent, speed: float) -> Iterator[str]:

@@ -274,6 +274,20 @@ def test_what_a_rehearsal_leaves_behind_is_named_with_how_to_undo_it() -> None:
     ]
 
 
+def test_a_rehearsal_asks_to_undo_nothing_that_only_notifies() -> None:
+    config = parse('[[handlers]]\nname = "admin"\nkind = "notify"\nto = "root@localhost"\n', environment={})
+    share = {"event": "A", "handler": "admin"}
+    entries: list[Entry] = [TakenUp(event=event(), at=NOW)]
+    for side, ending in ((Side.PREPARE, Ending.READY), (Side.RECOVER, Ending.NEVER)):
+        entries.append(Begun(**share, side=side, attempt=1, at=NOW))  # type: ignore[arg-type]
+        entries.append(Ended(**share, side=side, ending=ending, at=NOW, why="no mail"))  # type: ignore[arg-type]
+    assert list(failures_of(entries, config)) == [
+        "admin could not recover: no mail",
+        "it has not come back from the Reboot",
+    ]
+    assert list(failures_of(entries[:3], config)) == ["it has not come back from the Reboot"]
+
+
 def test_without_the_server_a_rehearsal_says_what_is_missing(tmp_path: Path) -> None:
     path = write(tmp_path)
     # As on a machine with the base install: what the server needs cannot be found.

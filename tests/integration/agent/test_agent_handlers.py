@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pwd
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -944,6 +946,74 @@ def test_the_process_of_a_pid_file_is_ended_and_started(tmp_path: Path) -> None:
         os.kill(second, signal.SIGKILL)
 
     play(main())
+
+
+@contextmanager
+def sleeping() -> Iterator[int]:
+    """Run a process that no handler has to do with."""
+    process = subprocess.Popen(["sleep", "600"])
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def pid_file_of(folder: Path, pid: int, *, written: timedelta) -> Path:
+    """Write a pid file, so long ago."""
+    path = folder / "pid"
+    path.write_text(f"{pid}\n")
+    then = path.stat().st_mtime - written.total_seconds()
+    os.utime(path, (then, then))
+    return path
+
+
+def test_a_process_that_started_after_its_pid_file_was_written_is_not_signalled(tmp_path: Path) -> None:
+    with sleeping() as pid:
+        path = pid_file_of(tmp_path, pid, written=timedelta(hours=1))
+        (one,) = handlers(toml(name="app", kind="process", pid_file=str(path)))
+        owed: list[str] = []
+        match asked(one, owe=owed.append):
+            case Never(why):
+                assert why.startswith(f"nobody was signalled: process {pid} of {path} started 1 h after that")
+            case other:
+                pytest.fail(f"{other}")
+        assert system.process_started(pid) is not None
+        assert owed == []
+
+
+def test_a_stale_pid_file_is_told_of_when_the_config_is_checked(tmp_path: Path) -> None:
+    with sleeping() as pid:
+        path = pid_file_of(tmp_path, pid, written=timedelta(hours=1))
+        (remark,) = parse(toml(name="app", kind="process", pid_file=str(path)), environment={}).remarks
+        assert "it did not write it, and is another: nobody would be signalled" in remark
+
+
+def test_what_another_has_the_number_of_is_started_after_the_event(tmp_path: Path) -> None:
+    start = script(tmp_path, "true", name="start")
+    with sleeping() as pid:
+        path = pid_file_of(tmp_path, pid, written=timedelta(hours=1))
+        (one,) = handlers(toml(name="app", kind="process", pid_file=str(path), start=[start]))
+        with pytest.raises(AssertionError, match=f"it runs .*{start}"):
+            asked(one, Side.RECOVER, owed=[str(path)])
+
+
+def test_a_process_that_runs_another_program_is_not_signalled(tmp_path: Path) -> None:
+    with sleeping() as pid:
+        path = pid_file_of(tmp_path, pid, written=timedelta())
+        (one,) = handlers(toml(name="app", kind="process", pid_file=str(path), executable="/usr/sbin/nginx"))
+        sleep = Path(os.readlink(f"/proc/{pid}/exe"))
+        refusal = f"nobody was signalled: process {pid} of {path} runs {sleep}, not /usr/sbin/nginx"
+        assert asked(one) == Never(refusal)
+        assert system.process_started(pid) is not None
+
+
+def test_a_process_that_runs_its_program_is_ended(tmp_path: Path) -> None:
+    with sleeping() as pid:
+        path = pid_file_of(tmp_path, pid, written=timedelta())
+        program = shutil.which("sleep")
+        (one,) = handlers(toml(name="app", kind="process", pid_file=str(path), executable=program))
+        assert asked(one) == Ready(f"process {pid} has ended")
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -175,7 +175,7 @@ def test_a_bad_config_keeps_the_old_one(service: Program, tmp_path: Path) -> Non
         ("", "is no config: it has neither [agent] nor [[handlers]]"),
         (
             "[agent]\n",
-            "the new one has no handler 'tell', which has prepared for a Reboot and has to recover",
+            "the new one has no handler 'drain', which has prepared for a Reboot and has to recover",
         ),
     ],
 )

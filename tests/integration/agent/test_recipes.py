@@ -4,12 +4,14 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from forewarn.agent.setup import recipe
-from tests.process import run
+from tests.process import run, until
 from tests.recipe_agents import EXAMPLES, installed, readme, rehearsed
 
 INDEX = (EXAMPLES / "README.md").read_text()
@@ -88,7 +90,10 @@ def test_what_init_has_written_finds_its_programs_wherever_it_is(tmp_path: Path)
     folder.mkdir(mode=0o755)
     made = run(tmp_path, "agent", "init", "--recipe", "checkpoint", folder / "mine.toml")
     assert made.returncode == 0, made.stderr
-    assert f"the programs it runs: {folder}/checkpoint, {folder}/primes, {folder}/restore." in made.stdout
+    assert (
+        f"the programs it runs: {folder}/checkpoint, {folder}/primes, {folder}/restore, {folder}/running."
+        in made.stdout
+    )
     checked = run(tmp_path, "agent", "check", "--config", folder / "mine.toml", "--json")
     assert json.loads(checked.stdout)["problems"] == []
 
@@ -100,6 +105,100 @@ def test_init_onto_a_folder_says_what_is_expected(tmp_path: Path) -> None:
         said = f"{tmp_path} is a folder: name the file to write, as {tmp_path}/agent.toml"
         assert refused.stderr == f"forewarn: {said}\n"
     assert list(tmp_path.iterdir()) == []
+
+
+# The programs of the checkpoint recipe, by themselves
+
+
+@dataclass(frozen=True)
+class Computation:
+    """A machine with a computation in it, which anything may have become of."""
+
+    folder: Path
+
+    @property
+    def pid_file(self) -> Path:
+        return self.folder / "pid"
+
+    @property
+    def starts(self) -> Path:
+        return self.folder / "starts"
+
+    def write_pid(self, pid: int, *, ago: float = 0.0) -> None:
+        self.pid_file.write_text(f"{pid}\n")
+        then = self.pid_file.stat().st_mtime - ago
+        os.utime(self.pid_file, (then, then))
+
+    def run(self, program: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the recipe."""
+        start = self.folder / "start"
+        start.write_text(f"#!/bin/sh\necho started >> {self.starts}\n")
+        start.chmod(0o755)
+        own = {
+            "COMPUTATION": str(start),
+            "RUNNING": str(EXAMPLES / "checkpoint" / "running"),
+            "PID_FILE": str(self.pid_file),
+            "CHECKPOINT": str(self.folder / "saved"),
+            "LOG": str(self.folder / "log"),
+        }
+        words = [EXAMPLES / "checkpoint" / program]
+        return subprocess.run(words, env=os.environ | own, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def computation(tmp_path: Path) -> Computation:
+    return Computation(tmp_path)
+
+
+@pytest.fixture
+def stranger() -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a process that has nothing to do with any recipe; SIGUSR1 would end it."""
+    process = subprocess.Popen(["sleep", "600"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_computation_that_did_not_run_before_the_event_is_not_started_after_it(
+    computation: Computation,
+) -> None:
+    saved = computation.run("checkpoint")
+    assert (saved.returncode, saved.stdout) == (0, "it does not run: nothing to save\n")
+    restored = computation.run("restore")
+    assert (restored.returncode, restored.stdout) == (0, "it did not run before the event, and stays so\n")
+    assert not computation.starts.exists()
+
+
+def test_a_computation_that_ran_is_started_once(computation: Computation) -> None:
+    (computation.folder / "saved.ran").touch()
+    assert computation.run("restore").stdout == "started\n"
+    until(computation.starts.exists, what="the computation to be started")
+    assert computation.run("restore").stdout == "it did not run before the event, and stays so\n"
+
+
+def test_a_process_that_did_not_write_the_pid_file_is_not_asked_to_save(
+    computation: Computation, stranger: "subprocess.Popen[bytes]"
+) -> None:
+    computation.write_pid(stranger.pid, ago=3600)
+    refused = computation.run("checkpoint")
+    assert refused.returncode == 1
+    assert "it did not write it, and is not signalled" in refused.stderr
+    assert stranger.poll() is None
+
+
+def test_a_process_that_wrote_the_pid_file_is_found(
+    computation: Computation, stranger: "subprocess.Popen[bytes]"
+) -> None:
+    computation.write_pid(stranger.pid)
+    assert computation.run("running").stdout == f"{stranger.pid}\n"
+
+
+def test_a_process_that_has_the_number_of_the_computation_does_not_keep_it_from_being_started(
+    computation: Computation, stranger: "subprocess.Popen[bytes]"
+) -> None:
+    (computation.folder / "saved.ran").touch()
+    computation.write_pid(stranger.pid, ago=3600)
+    assert computation.run("restore").stdout == "started\n"
 
 
 @pytest.mark.parametrize("name", ["log", "leader"])

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forewarn.agent.handlers.exec import command, refused
+from forewarn.agent.handlers.exec import command
 from forewarn.agent.handlers.kinds import Declared
-from forewarn.agent.handling import Command, Never, Outcome, Ready, Side, Task
+from forewarn.agent.handlers.pid_file import LEFT_DOWN, LOOK_EVERY, NOT_RUNNING, PidFile
+from forewarn.agent.handling import Command, Never, Outcome, Side, Task
 from forewarn.core.errors import Invalid
-from forewarn.sdk.platform import system
 from forewarn.wire import fields
 
-LOOK_EVERY = 0.1
 SYSTEMCTL = "systemctl"
 # How systemd calls the state of a unit that does not run, and is not about to.
 DOWN = ("inactive", "failed")
@@ -29,9 +28,6 @@ NOT_FOUND = "not-found"
 BROKEN = ("bad-setting", "error")
 # For systemd to answer, when a config is checked.
 SHOW_SECONDS = 5.0
-
-NOT_RUNNING = Ready("it does not run")
-LEFT_DOWN = Ready("it did not run before the event, and stays so")
 
 
 def _unit(value: object) -> str:
@@ -45,7 +41,7 @@ def _unit(value: object) -> str:
     return value
 
 
-def _pid_file(value: object) -> Path:
+def _path(value: object) -> Path:
     if not isinstance(value, str) or not Path(value).is_absolute():
         raise Invalid(f"expected the path of a file, from the root, got {fields.shown(value)}")
     return Path(value)
@@ -58,7 +54,7 @@ def _signal(value: object) -> int:
     return int(known[value])
 
 
-READERS = {"unit": _unit, "pid_file": _pid_file, "signal": _signal, "start": command}
+READERS = {"unit": _unit, "pid_file": _path, "executable": _path, "signal": _signal, "start": command}
 
 
 def declare(options: Mapping[str, Any]) -> list[Declared]:
@@ -66,13 +62,16 @@ def declare(options: Mapping[str, Any]) -> list[Declared]:
     if ("unit" in options) == ("pid_file" in options):
         raise Invalid("expected either unit or pid-file" + (", got both" if "unit" in options else ""))
     if "unit" in options:
-        if "signal" in options or "start" in options:
-            raise Invalid("signal and start: systemd knows them; leave them out with unit")
+        if needless := [name for name in ("signal", "start", "executable") if name in options]:
+            raise Invalid(f"{' and '.join(needless)}: systemd knows that; leave it out with unit")
         return [Declared(does=Unit(options["unit"]))]
-    by = options.get("signal", int(signal.SIGTERM))
-    does = PidFile(path=options["pid_file"], signal=by, start=options.get("start"))
-    absent = f"{does.path} does not exist: it does not run now, or the name is wrong"
-    return [Declared(does=does, remarks=() if does.path.exists() else (absent,))]
+    does = PidFile(
+        path=options["pid_file"],
+        signal=options.get("signal", int(signal.SIGTERM)),
+        start=options.get("start"),
+        executable=options.get("executable"),
+    )
+    return [Declared(does=does, remarks=does.remarks())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,62 +150,3 @@ def _properties(shown: bytes) -> dict[str, str]:
     """Read lines of NAME=VALUE."""
     lines = (line.partition("=") for line in shown.decode(errors="replace").splitlines())
     return {name: value for name, _, value in lines}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PidFile:
-    """The process whose number is in a file."""
-
-    path: Path
-    signal: int
-    start: Sequence[str] | None
-
-    async def prepare(self, task: Task) -> Outcome:
-        """Ask it to end, and wait until it has."""
-        pid = self._pid()
-        started = None if pid is None else system.process_started(pid)
-        if pid is None or started is None:
-            return NOT_RUNNING
-        task.owe(str(self.path))
-        try:
-            system.ask_to_end(pid, self.signal)
-        except ProcessLookupError:
-            return NOT_RUNNING
-        except PermissionError:
-            return Never(f"process {pid} of {self.path} may not be ended by the agent")
-        while system.process_started(pid) == started:  # noqa: ASYNC110 - nobody announces the end of a process
-            await asyncio.sleep(LOOK_EVERY)
-        return Ready(f"process {pid} has ended")
-
-    async def recover(self, task: Task) -> Outcome:
-        """Start it, if it was ended here and does not run already."""
-        if not task.owes(str(self.path)):
-            return LEFT_DOWN
-        pid = self._pid()
-        if self.start is None or (pid is not None and system.process_started(pid) is not None):
-            return Ready()
-        if refusal := refused(self.start[0]):
-            return Never(refusal)
-        return await task.run(Command(words=self.start))
-
-    def describe(self, side: Side) -> str:
-        """Describe what it would do."""
-        if side is Side.PREPARE:
-            return f"ends the process of {self.path} with {signal.Signals(self.signal).name}"
-        return f"runs {' '.join(self.start)}, if it ran before" if self.start else ""
-
-    def problems(self) -> Sequence[str]:
-        """Return whether the file cannot be written, or the program that starts it would be refused."""
-        folder = self.path.parent
-        found = (
-            None if folder.is_dir() else f"pid-file: the folder {folder} does not exist",
-            refused(self.start[0]) if self.start else None,
-        )
-        return [problem for problem in found if problem]
-
-    def _pid(self) -> int | None:
-        try:
-            written = self.path.read_text(encoding="ascii").split()
-            return int(written[0])
-        except (OSError, ValueError, IndexError):
-            return None

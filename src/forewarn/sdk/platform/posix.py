@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -79,24 +80,69 @@ def process_started(pid: int) -> str | None:
     return _started_on_linux(pid) if sys.platform == "linux" else _started_by_ps(pid)
 
 
+def process_age(pid: int) -> float | None:
+    """Return how many seconds ago a process was started. None if it is gone."""
+    if sys.platform == "linux":
+        ticks = _start_ticks(pid)
+        up = time.clock_gettime(time.CLOCK_BOOTTIME)
+        return None if ticks is None else up - ticks / os.sysconf("SC_CLK_TCK")
+    elapsed = _asked_of_ps(pid, "etime")
+    return None if elapsed is None else _seconds_of_etime(elapsed)
+
+
+def process_executable(pid: int) -> Path | None:
+    """Return the program that a process runs. None if that cannot be seen."""
+    if sys.platform != "linux":
+        command = _asked_of_ps(pid, "comm")
+        return Path(command).resolve() if command and command.startswith("/") else None
+    try:
+        # Of a program that was replaced by an upgrade, the kernel says so after its name.
+        return Path(os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)"))
+    except OSError:
+        return None
+
+
 def _started_on_linux(pid: int) -> str | None:
+    ticks = _start_ticks(pid)
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return None if ticks is None else f"{boot}:{ticks}"
+
+
+def _start_ticks(pid: int) -> int | None:
+    """Return after how many ticks since the system's start a process was started. None if it is gone."""
     try:
         # The name of the program, in parentheses, may have anything in it.
         stat_ = (
             Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         )
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return None
     state, started = stat_[0], stat_[19]
-    return None if state in "ZX" else f"{boot}:{started}"
+    return None if state in "ZX" else int(started)
 
 
 def _started_by_ps(pid: int) -> str | None:
-    words = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    return _asked_of_ps(pid, "lstart")
+
+
+def _asked_of_ps(pid: int, column: str) -> str | None:
+    """Return what `ps` says of a process. None if it is gone."""
+    words = ["ps", "-o", f"stat=,{column}=", "-p", str(pid)]
     printed = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
-    state, _, started = printed.partition(" ")
-    return None if not started or state.startswith("Z") else started.strip()
+    state, _, found = printed.partition(" ")
+    return None if not found or state.startswith("Z") else found.strip()
+
+
+def _seconds_of_etime(elapsed: str) -> float:
+    """Read how long a process has run, as POSIX writes it: [[days-]hours:]minutes:seconds."""
+    days, _, clock = elapsed.rpartition("-")
+    seconds = 0
+    for part in clock.split(":"):
+        seconds = seconds * 60 + int(part)
+    return float(int(days or 0) * 86400 + seconds)
 
 
 def on_signal(name: str, act: Callable[[], None]) -> None:

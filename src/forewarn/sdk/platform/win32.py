@@ -19,6 +19,7 @@ REGISTRY_VALUE = "DhcpInterfaceOptions"
 
 CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW = 0x00000200, 0x08000000
 QUERY_LIMITED_INFORMATION, STILL_ACTIVE = 0x1000, 259
+FILETIMES_A_SECOND, LONGEST_PATH = 10_000_000, 32768
 
 HAS_USERS = False  # to run programs as others
 
@@ -64,18 +65,55 @@ def ask_to_end(pid: int, number: int) -> None:
 
 def process_started(pid: int) -> str | None:
     """Return when a process was started: its number may be given to another. None if it is gone."""
+    made = _created(pid)
+    return None if made is None else str(made)
+
+
+def process_age(pid: int) -> float | None:
+    """Return how many seconds ago a process was started. None if it is gone."""
+    made = _created(pid)
+    if made is None:
+        return None
+    ctypes: Any = import_module("ctypes")
+    now = ctypes.c_ulonglong()
+    ctypes.windll.kernel32.GetSystemTimeAsFileTime(ctypes.byref(now))
+    return float(now.value - made) / FILETIMES_A_SECOND
+
+
+def process_executable(pid: int) -> Path | None:
+    """Return the program that a process runs. None if that cannot be seen."""
+    ctypes: Any = import_module("ctypes")
+    with _opened(pid) as handle:
+        name, length = ctypes.create_unicode_buffer(LONGEST_PATH), ctypes.c_ulong(LONGEST_PATH)
+        told = handle and ctypes.windll.kernel32.QueryFullProcessImageNameW(
+            handle, 0, name, ctypes.byref(length)
+        )
+        return Path(name.value).resolve() if told else None
+
+
+def _created(pid: int) -> int | None:
+    """Return when a process was made, in the system's hundreds of nanoseconds. None if it is gone."""
     ctypes: Any = import_module("ctypes")
     kernel = ctypes.windll.kernel32
-    handle = kernel.OpenProcess(QUERY_LIMITED_INFORMATION, 0, pid)
-    if not handle:
-        return None
-    try:
+    with _opened(pid) as handle:
+        if not handle:
+            return None
         code, times = ctypes.c_ulong(), [ctypes.c_ulonglong() for _ in range(4)]
         kernel.GetExitCodeProcess(handle, ctypes.byref(code))
         kernel.GetProcessTimes(handle, *(ctypes.byref(each) for each in times))
+    return int(times[0].value) if code.value == STILL_ACTIVE else None
+
+
+@contextlib.contextmanager
+def _opened(pid: int) -> Iterator[Any]:
+    """Give the handle of a process, to look at it; nothing if it is gone."""
+    kernel: Any = import_module("ctypes").windll.kernel32
+    handle = kernel.OpenProcess(QUERY_LIMITED_INFORMATION, 0, pid)
+    try:
+        yield handle
     finally:
-        kernel.CloseHandle(handle)
-    return str(times[0].value) if code.value == STILL_ACTIVE else None
+        if handle:
+            kernel.CloseHandle(handle)
 
 
 def on_signal(name: str, act: Callable[[], None]) -> None:
