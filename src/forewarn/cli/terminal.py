@@ -1,5 +1,6 @@
 """Where output goes: tables for people, plain lines for pipes, JSON for programs."""
 
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +13,6 @@ from forewarn.cli import formatting
 from forewarn.wire.text import on_one_line
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from rich.text import Text
 
 T = TypeVar("T")
@@ -20,9 +20,8 @@ T = TypeVar("T")
 # Wider than any table: what goes into a pipe must be whole.
 UNBOUNDED = 100_000
 SHORT_ID = 8
-# Between two columns; and what a column of many words needs at least to be read.
-GAP = 3
-WRAPPED = 24
+
+_GUID = re.compile(r"[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}")
 
 STYLES = {
     **dict.fromkeys(("running", "ok", "done", "yes"), "green"),
@@ -42,11 +41,21 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def width() -> int:
+    """Return how wide the terminal is now; a pipe has no end."""
+    return shutil.get_terminal_size().columns if is_terminal() else UNBOUNDED
+
+
 def short(id_: str | None) -> str:
     """Shorten an id for a person; a pipe gets all of it."""
     if id_ is None:
         return "-"
     return id_[:SHORT_ID] if is_terminal() else id_
+
+
+def shorten_ids(text: str) -> str:
+    """Shorten the ids in a sentence for a person; a pipe gets all of them."""
+    return _GUID.sub(lambda id_: short(id_.group()), text)
 
 
 def echo(text: str = "") -> None:
@@ -94,7 +103,7 @@ def print_json(value: object) -> None:
 # Without slots: Python 3.11 cannot make `ItemTable[Kind](…)` with them.
 @dataclass(frozen=True, kw_only=True)
 class ItemTable(Generic[T]):
-    """A kind of table, and what each column shows of an item."""
+    """A kind of table, and what each column shows of an item; a terminal gets as much of it as fits."""
 
     columns: Mapping[str, Callable[[T], object]]
     wraps: tuple[str, ...] = ()  # columns of many words
@@ -104,45 +113,29 @@ class ItemTable(Generic[T]):
     def print(self, items: Iterable[T]) -> None:
         """Print a row for each item, or a line if there is none."""
         if given := list(items):
-            _print(self.drawn(given))
+            print_lines(self.lines(given))
         else:
-            echo(self.empty)
+            fold(self.empty)
 
-    def drawn(self, items: Sequence[T]) -> "Table":
-        """Draw a table, as wide as the terminal is now."""
-        from rich import box
-        from rich.table import Table
+    def lines(self, items: Sequence[T]) -> "list[Text]":
+        """Draw a table for the terminal as wide as it is now; where that is too narrow, item by item."""
+        from forewarn.cli.table_drawing import block_lines, table_lines
+        from forewarn.cli.table_layout import Column, choose_widths
 
         cells = {name: [_cell(show(item)) for item in items] for name, show in self.columns.items()}
-        kept = self._fitting(cells) if is_terminal() else list(cells)
-        drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-        for name in kept:
-            drawn.add_column(name, overflow="fold", no_wrap=name not in self.wraps)
-        for row in zip(*(cells[name] for name in kept), strict=True):
-            drawn.add_row(*row)
-        return drawn
-
-    def _fitting(self, cells: "Mapping[str, list[Text]]") -> list[str]:
-        """Leave columns out until the others fit the terminal."""
-        widths = {name: max(len(name), *(cell.cell_len for cell in column)) for name, column in cells.items()}
-        widths |= {name: min(widths[name], WRAPPED) for name in self.wraps}
-        for name in self.spare:
-            if sum(widths.values()) + GAP * (len(widths) - 1) <= shutil.get_terminal_size().columns:
-                break
-            del widths[name]
-        return list(widths)
+        columns = [
+            Column(name=name, cells=[cell.plain for cell in column], wraps=name in self.wraps)
+            for name, column in cells.items()
+        ]
+        widths = choose_widths(columns, width=width(), spare=self.spare)
+        return block_lines(cells, width()) if widths is None else table_lines(cells, widths)
 
 
 def details(rows: Iterable[tuple[str, object]]) -> None:
     """Print what is known of one thing, a line each."""
-    from rich.table import Table
+    from forewarn.cli.table_drawing import fact_lines
 
-    drawn = Table(box=None, show_header=False, pad_edge=False)
-    drawn.add_column(style="bold", no_wrap=True)
-    drawn.add_column(overflow="fold")
-    for name, value in rows:
-        drawn.add_row(name, _cell(value))
-    _print(drawn)
+    print_lines(fact_lines([(name, _cell(value)) for name, value in rows], width()))
 
 
 def details_of(answer: Any, **instead: object) -> None:
@@ -173,15 +166,14 @@ def _cell(value: object) -> "Text":
     return Text(said, style=STYLES.get(said, ""))
 
 
-def _print(drawn: object) -> None:
+def print_lines(lines: "Iterable[Text]") -> None:
+    """Print lines that are laid out already."""
     from rich.console import Console
 
     if is_terminal():
-        Console(highlight=False).print(drawn)
+        screen = Console(highlight=False)
+        for line in lines:
+            screen.print(line, soft_wrap=True)
         return
-    console = Console(width=UNBOUNDED, highlight=False, force_terminal=False, no_color=True)
-    with console.capture() as captured:
-        console.print(drawn)
-    # Cells are padded to their column, which is of no use at the end of a line.
-    for line in captured.get().splitlines():
-        print(line.rstrip())
+    for line in lines:
+        print(line.plain)

@@ -1,6 +1,5 @@
 """What goes on, a line for each thing: holds, rollouts, events with countdowns."""
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -15,7 +14,6 @@ from forewarn.wire.answers.service_answers import HoldAnswer
 
 GAP = "  "
 BAR = 10
-_GUID = re.compile(r"[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}")
 
 
 def hold_line(hold: HoldAnswer, now: datetime) -> Text:
@@ -45,7 +43,7 @@ def rollout_line(rollout: RolloutAnswer, *, brief: bool = False) -> Text:
         line.append(f"{GAP}{rollout.why}")
     elif rollout.waiting and not current:
         first = rollout.waiting[0]
-        line.append(f"{GAP}{first.what}: {_GUID.sub(lambda id_: terminal.short(id_.group()), first.reason)}")
+        line.append(f"{GAP}{first.what}: {terminal.shorten_ids(first.reason)}")
     return line
 
 

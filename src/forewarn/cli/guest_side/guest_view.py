@@ -147,7 +147,7 @@ class _Drawing:
             return Text("Asking; the first answer may take two minutes …")
         if not self.document.events:
             return Text(NOTHING if self._trouble is None else NOTHING_THEN)
-        return event_table(self._client).drawn(self.document.events)
+        return Text("\n").join(event_table(self._client).lines(self.document.events))
 
 
 def _complain(trouble: "Unavailable | None") -> None:

@@ -27,7 +27,7 @@ State = Annotated[str | None, typer.Option("--state", metavar="STATE", help="Onl
 
 EVENTS = terminal.ItemTable[EventAnswer](
     columns={
-        "EVENT": lambda event: event.id,
+        "EVENT": lambda event: terminal.short(event.id),
         "TYPE": lambda event: event.type,
         "STATUS": lambda event: event.status,
         "MACHINES": lambda event: event.resources,
@@ -123,7 +123,7 @@ def _show_list(session: Session, orders: Sequence[OrderAnswer]) -> None:
             "STATE": _state,
             "ORDERED": lambda order: formatting.countdown(order.created_at, now),
             "BY": lambda order: order.by,
-            "WHY": lambda order: order.why or _reasons(order) or order.reason,
+            "WHY": lambda order: terminal.shorten_ids(order.why or _reasons(order) or order.reason or ""),
         },
         wraps=("WHY",),
         spare=("BY", "ORDERED"),

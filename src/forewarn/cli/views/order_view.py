@@ -31,7 +31,7 @@ def show_order_on_machine(session: Session, answer: OrderOnMachineAnswer) -> Non
         show_no_event(answer)
         _next(session, follow=order)
     else:
-        terminal.echo(f"  {_announcement(event, session.now())}")
+        terminal.fold(_announcement(event, session.now()), indent="  ", hanging="    ")
         _next(session, event=event, follow=order)
 
 
@@ -49,7 +49,7 @@ def show_order_on_host(session: Session, answer: OrderWithEventsAnswer) -> None:
     if events:
         now = session.now()
         for event in events:
-            terminal.echo(f"  {_announcement(event, now)}")
+            terminal.fold(_announcement(event, now), indent="  ", hanging="    ")
     else:
         show_waiting(order.waiting)
     _show_broken_promises(session, order)
@@ -60,7 +60,7 @@ def show_order_on_host(session: Session, answer: OrderWithEventsAnswer) -> None:
 def show_waiting(waiting: Iterable[WaitingAnswer]) -> None:
     """Print what an order waits for."""
     for each in waiting:
-        terminal.echo(f"  {_what(each.what)}: {each.reason}")
+        terminal.fold(f"{_what(each.what)}: {terminal.shorten_ids(each.reason)}", indent="  ", hanging="    ")
 
 
 def show_still_degraded(session: Session, order: OrderAnswer) -> None:

@@ -77,7 +77,7 @@ def show(rollout: RolloutAnswer) -> None:
 
 def _known_or_about(known: datetime | None, expected: datetime | None) -> datetime | str | None:
     """Return when something was or, before that, about when it will be."""
-    return known if known or not expected else f"about {formatting.utc(expected)}"
+    return known if known or not expected else f"~{formatting.utc(expected)}"
 
 
 def _health(rollout: RolloutAnswer) -> str:
@@ -109,6 +109,7 @@ def show_plan(rollout: RolloutAnswer) -> None:
             "TIMELINE": lambda each: _bar(each[1], first, last),
         },
         wraps=("HOSTS",),
+        spare=("TIMELINE",),
     )
     table.print(enumerate(waves, start=1))
     count = formatting.counted(len(waves), "wave")
@@ -151,7 +152,7 @@ def _show_warnings(rollout: RolloutAnswer) -> None:
     if rollout.warnings:
         terminal.echo("\nWarnings:")
     for warning in rollout.warnings:
-        terminal.echo(f"  {warning}")
+        terminal.fold(warning, indent="  ", hanging="    ")
 
 
 def _known(moment: datetime | None) -> datetime:

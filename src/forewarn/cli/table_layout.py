@@ -1,0 +1,124 @@
+"""How a table fits a terminal: which columns it shows, how wide they are, and when it is none any more.
+
+A name or a time is never cut. Where the width does not suffice, columns of many words are wrapped first; then
+columns that can be spared are left out; then times are written in two lines, and the columns of many words
+become as narrow as their longest word. What does not fit even so is shown vertically, with every column.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+# Between two columns; and what a column of many words needs at least to be read.
+GAP = 3
+WRAPPED = 24
+
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
+# Holds words together until they are laid out: no text that is shown has it.
+_TIED = "\x00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: its heading, its cells, and what may be done to it where there is not room for all."""
+
+    name: str
+    cells: Sequence[str]
+    wraps: bool = False  # of many words
+
+    @property
+    def whole(self) -> int:
+        """The width that it needs to have each cell on one line."""
+        return _widest(self.name, *(line for cell in self.cells for line in cell.split("\n")))
+
+    @property
+    def narrowest(self) -> int:
+        """The width of its longest word."""
+        return _widest(self.name, *(word for cell in self.cells for word in _words(cell)))
+
+    @property
+    def in_two_lines(self) -> int:
+        """The width that it needs if each time has a line below its day."""
+        parts = (part for cell in self.cells for part in _MOMENT.sub("\\1\n\\2 UTC", cell).split("\n"))
+        return _widest(self.name, *parts)
+
+    @property
+    def comfortable(self) -> int:
+        """The width in which it can be read well."""
+        return min(self.whole, max(self.narrowest, WRAPPED)) if self.wraps else self.whole
+
+    @property
+    def timed(self) -> bool:
+        """Whether it shows times, which may stand in two lines each."""
+        return not self.wraps and any(map(_MOMENT.search, self.cells))
+
+
+def choose_widths(columns: Sequence[Column], *, width: int, spare: Sequence[str]) -> dict[str, int] | None:
+    """Choose columns of a table, each with its width; None if it must be shown vertically."""
+    for widths in _choices(columns, spare=spare):
+        if table_width(widths) <= width:
+            return _widened(widths, columns, width=width)
+    return None
+
+
+def table_width(widths: Mapping[str, int]) -> int:
+    """Return how wide a table with such columns is."""
+    return sum(widths.values()) + GAP * (len(widths) - 1)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break a text between words, where a line is full; a word that is wider than that stays whole."""
+    return [part for line in text.split("\n") for part in _broken(line, width)]
+
+
+def count_cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _choices(columns: Sequence[Column], *, spare: Sequence[str]) -> Iterator[dict[str, int]]:
+    """Give the widths to try, from the most comfortable on."""
+    yield {column.name: column.whole for column in columns}
+    comfortable = {column.name: column.comfortable for column in columns}
+    yield dict(comfortable)
+    for name in spare:
+        comfortable.pop(name, None)
+        yield dict(comfortable)
+    kept = [column for column in columns if column.name in comfortable]
+    in_two_lines = comfortable | {column.name: column.in_two_lines for column in kept if column.timed}
+    yield dict(in_two_lines)
+    yield in_two_lines | {column.name: column.narrowest for column in kept if column.wraps}
+
+
+def _widened(widths: dict[str, int], columns: Sequence[Column], *, width: int) -> dict[str, int]:
+    """Give the room that is left to the columns of many words, the first of them first."""
+    room = width - table_width(widths)
+    for column in columns:
+        if column.wraps and column.name in widths:
+            more = min(column.whole - widths[column.name], room)
+            widths[column.name] += more
+            room -= more
+    return widths
+
+
+def _widest(*texts: str) -> int:
+    return max(map(count_cells, texts))
+
+
+def _words(text: str) -> list[str]:
+    """Split a text where it may be broken: a moment has two parts, its day and its time."""
+    return [word.replace(_TIED, " ") for word in _MOMENT.sub(rf"\1 \2{_TIED}UTC", text).split()]
+
+
+def _broken(line: str, width: int) -> list[str]:
+    if count_cells(line) <= width:
+        return [line]
+    lines: list[str] = []
+    for word in _words(line):
+        if lines and count_cells(lines[-1]) + 1 + count_cells(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines or [""]

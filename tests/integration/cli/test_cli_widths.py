@@ -1,0 +1,93 @@
+"""Tables at terminals of several widths: whatever is shown, names and times are whole."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from forewarn.cli import terminal
+from forewarn.cli.main import app
+from forewarn.core.words import HostName
+from tests.harness import Service, fleet, group, machine
+from tests.served import app_of, serving
+from tests.stores import sqlite_url
+
+WIDTHS = (60, 80, 120, 200)
+NAMES = [f"frontend-{number}.shop" for number in range(6)]
+HOSTS = ("kvm-rack-a-01", "kvm-rack-a-02", "kvm-rack-b-01")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    service = Service(sqlite_url(tmp_path_factory.mktemp("widths")))
+    machines = [
+        machine(name, HOSTS[number % 3], group="availability-set-of-the-shop", domain=number % 3)
+        for number, name in enumerate(NAMES)
+    ]
+    declared = fleet(group("availability-set-of-the-shop"), *machines)
+    service.apply(replace(declared, hosts=tuple(map(HostName, HOSTS))))
+    with serving(app_of(service)) as url:
+        said(url, "machine", "restart", NAMES[0])
+        said(url, "rollout", "start", "--all", "--hosts-at-once", "2", "--detach", "--reason", "a new kernel")
+        said(url, "hold", "--reason", "a change freeze over the holidays, as every year", "--host", HOSTS[2])
+        yield url
+    service.close()
+
+
+def said(url: str, *words: str) -> str:
+    result = CliRunner().invoke(app, [*words, "--server", url])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("rollout plan --all --hosts-at-once 2 --overlap", ("hosts", "announce_at", "start_at", "end_at")),
+        ("rollout show", ("hosts", "announce_at", "start_at", "end_at", "created_at")),
+        ("rollout list", ("action",)),
+        ("machine list", ("name", "state", "host")),
+        ("host list", ("name", "state")),
+        ("group list", ("name", "kind")),
+        ("event list", ("type", "status", "resources")),
+        ("order list", ("action", "host")),
+        ("holds", ("at", "reason", "by")),
+        ("history --limit 20", ("at", "kind")),
+        ("project list", ("name",)),
+    ],
+)
+def test_a_table_fits_its_terminal_and_cuts_no_name_and_no_time(
+    server: str, monkeypatch: pytest.MonkeyPatch, words: str, named: tuple[str, ...]
+) -> None:
+    sent = json.loads(said(server, *words.split(), "--json"))
+    wanted = {word for value in values(sent, named) for word in value}
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    for width in WIDTHS:
+        monkeypatch.setenv("COLUMNS", str(width))
+        shown = said(server, *words.split())
+        assert max(map(len, shown.splitlines())) <= width
+        assert "…" not in shown
+        assert wanted - set(re.split(r"[\s,~]+", shown)) == set(), shown
+
+
+def values(sent: Any, keys: tuple[str, ...]) -> Iterator[list[str]]:
+    """Find the values of some keys, as the words that a person is shown."""
+    if isinstance(sent, dict):
+        for key, value in sent.items():
+            if key in keys and value is not None and not isinstance(value, dict):
+                yield from (written(each) for each in (value if isinstance(value, list) else [value]))
+            yield from values(value, keys)
+    elif isinstance(sent, list):
+        for each in sent:
+            yield from values(each, keys)
+
+
+def written(value: str) -> list[str]:
+    if re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", value):
+        return [f"{datetime.fromisoformat(value):%Y-%m-%d}", f"{datetime.fromisoformat(value):%H:%M:%S}"]
+    return re.split(r"[\s,]+", value)
