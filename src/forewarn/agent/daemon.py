@@ -17,7 +17,6 @@ from forewarn.agent.journal.journal_file import DryRunJournal, Journal, lock_of,
 from forewarn.agent.programs.runs import ProgramRuns
 from forewarn.agent.reporting.agent_state import AgentState
 from forewarn.agent.reporting.probe_server import ProbeServer
-from forewarn.agent.reporting.systemd import Systemd
 from forewarn.agent.setup.agent_config import Config
 from forewarn.agent.setup.options import Options
 from forewarn.agent.setup.summary import problems
@@ -27,6 +26,7 @@ from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.guest_errors import GuestError
 from forewarn.sdk.instances import Instance
 from forewarn.sdk.platform import system
+from forewarn.sdk.platform.systemd import Systemd
 
 STATUS_SECONDS = 30.0
 # For the endpoint to name this machine, before a journal is believed to be of it.

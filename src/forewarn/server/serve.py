@@ -5,9 +5,12 @@ import gc
 import logging
 import os
 import signal
+import ssl
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +18,17 @@ import uvloop
 
 from forewarn import config
 from forewarn.config import Settings
-from forewarn.core.errors import Conflict, Invalid, Unavailable
+from forewarn.core.errors import Invalid
 from forewarn.guest.http.listeners import Listen
-from forewarn.guest.http.refusals import Limit, Refusals
+from forewarn.sdk.platform.systemd import Systemd
 from forewarn.server import addresses, descriptors, welcome
 from forewarn.server.descriptors import Shares
 from forewarn.server.fleet_file import apply_file
+from forewarn.server.log_setup import set_up_log
+from forewarn.server.reloading import Reloading
 from forewarn.server.threads.operator_server import OperatorServer
-from forewarn.server.tls import Tls, tls_of
+from forewarn.server.tls import tls_of
+from forewarn.server.upkeep import Hangups, keeping_up
 from forewarn.server.wiring import OpenedService, Parts, new_id, open_service, wire
 from forewarn.store.opening import backup as backups
 from forewarn.store.opening import lock
@@ -32,13 +38,8 @@ from forewarn.store.opening.probing import any_token
 
 log = logging.getLogger(__name__)
 
-# Soon enough that two servers do not work on one database for long; it costs a round trip.
-LOOK_AT_LOCK_EVERY = 2.0
-
 # For what guests have sent when the server is told to stop, or send in that moment.
 DRAIN_SECONDS = 0.5
-
-LOOK_AT_DESCRIPTORS_EVERY = 1.0
 
 IN_THE_CLEAR = (
     "Warning: operators' tokens come over the network in the clear, and whoever listens can use them.\n"
@@ -47,13 +48,15 @@ IN_THE_CLEAR = (
 
 
 def serve(options: Mapping[str, Any]) -> None:
-    """Serve until SIGTERM or SIGINT, with the flags that were given."""
-    _log_to_stderr()
+    """Serve until SIGTERM or SIGINT, with the flags that were given; SIGHUP has the settings read again."""
+    hangups = Hangups()
     settings = settings_of(options)
+    set_up_log(settings)
     for unknown in config.unknown_names(os.environ):
         log.warning("%s", unknown)
     places = _places(settings)  # read first: a slip there must not leave a changed store behind
     shares = descriptors.share(descriptors.raise_limit(), settings)
+    reloading = partial(Reloading, settings, read=lambda: settings_of(options))
     settings = replace(settings, guest=replace(settings.guest, connections=shares.guests))
     with lock.hold(settings.database) as held:
         opened = open_service(settings)
@@ -61,7 +64,7 @@ def serve(options: Mapping[str, Any]) -> None:
             if settings.fleet is not None:
                 apply_file(opened.fleet, settings.fleet, say=say)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(_serve(opened, places, held, shares))
+                runner.run(_serve(opened, places, shares, held=held, hangups=hangups, reloading=reloading))
         finally:
             opened.store.close()
 
@@ -85,24 +88,16 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
 
 
 def say(line: str) -> None:
-    """Print a line for the person at the terminal."""
-    print(line, flush=True)  # noqa: T201 - this is the program's own voice
-
-
-def _log_to_stderr() -> None:
-    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(level=logging.INFO, format=form, stream=sys.stderr)
-    for chatty in ("alembic", "uvicorn"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
-    # It warns of each request that cannot be read, and strangers could fill the log with them.
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    """Print a line for the person at the terminal, who may have closed it meanwhile."""
+    with suppress(OSError):
+        print(line, flush=True)  # noqa: T201 - this is the program's own voice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Places:
     guests: Sequence[Listen]
     operators: tuple[str, int]
-    tls: Tls | None
+    tls: ssl.SSLContext | None
 
 
 def _places(settings: Settings) -> _Places:
@@ -111,11 +106,20 @@ def _places(settings: Settings) -> _Places:
         operators=addresses.operator_address(
             settings.operator.listen, guarded=lambda: any_token(settings.database)
         ),
-        tls=tls_of(settings.operator),
+        tls=tls.context() if (tls := tls_of(settings.operator)) else None,
     )
 
 
-async def _serve(opened: OpenedService, places: _Places, held: Lock, shares: Shares) -> None:
+async def _serve(
+    opened: OpenedService,
+    places: _Places,
+    shares: Shares,
+    *,
+    held: Lock,
+    hangups: Hangups,
+    reloading: Callable[[OperatorServer], Reloading],
+) -> None:
+    systemd = Systemd(os.environ, pid=os.getpid())
     bound = addresses.bound(*places.operators)
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -134,10 +138,21 @@ async def _serve(opened: OpenedService, places: _Places, held: Lock, shares: Sha
     if places.tls is None and not addresses.is_loopback(places.operators[0]):
         say(IN_THE_CLEAR)
     _look_for_garbage()
-    losing = asyncio.create_task(_watch(held, stopping))
-    watching = asyncio.create_task(_watch_descriptors(parts.guest.refusals))
-    await stopping.wait()
-    say("Stopping …")
+    async with keeping_up(
+        parts,
+        held=held,
+        stopping=stopping,
+        hangups=hangups,
+        reload=reloading(operator).reload,
+        systemd=systemd,
+    ):
+        await stopping.wait()
+        systemd.stopping()
+        say("Stopping …")
+        await _stop(parts, operator)
+
+
+async def _stop(parts: Parts, operator: OperatorServer) -> None:
     parts.health.leaving = True
     parts.recent.close()
     await asyncio.to_thread(operator.stop)
@@ -145,10 +160,6 @@ async def _serve(opened: OpenedService, places: _Places, held: Lock, shares: Sha
     await asyncio.to_thread(parts.pusher.stop)
     # Not on this loop: the worker's last word to the boards needs it.
     await asyncio.to_thread(parts.worker.stop)
-    if losing.done():
-        losing.result()
-    losing.cancel()
-    watching.cancel()
 
 
 def _look_for_garbage() -> None:
@@ -158,27 +169,6 @@ def _look_for_garbage() -> None:
     """
     gc.freeze()
     gc.enable()
-
-
-async def _watch(held: Lock, stopping: asyncio.Event) -> None:
-    """Look after the lock: a server that has lost it to another must not go on."""
-    while True:
-        await asyncio.sleep(LOOK_AT_LOCK_EVERY)
-        try:
-            await asyncio.to_thread(held.keep)
-        except Unavailable as error:
-            log.warning("the lock is lost until the database is back: %s", error)
-        except Conflict:
-            stopping.set()
-            raise
-
-
-async def _watch_descriptors(refusals: Refusals) -> None:
-    """Look whether descriptors have run out: the loop then ends guests' connections without a word."""
-    while True:
-        await asyncio.sleep(LOOK_AT_DESCRIPTORS_EVERY)
-        if descriptors.run_out():
-            refusals.note(Limit.DESCRIPTORS, "the process has no file descriptor left (ulimit -n)")
 
 
 def _greet(opened: OpenedService, parts: Parts, shares: Shares, *, operators: str) -> None:

@@ -1,10 +1,8 @@
 """Connections of the operator port: how many, how slow, and how large a request may be."""
 
 import asyncio
-import shutil
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +18,7 @@ from forewarn.server.threads.acceptor import Caps
 from forewarn.server.threads.operator_connection import HEAD_BYTES, HEADERS, Patience
 from forewarn.server.threads.operator_server import OperatorServer
 from forewarn.server.tls import Tls
+from tests import certificates
 from tests.integration.guest.guest_face import Client, request
 from tests.process import until
 
@@ -67,7 +66,12 @@ class Port:
         self._bound = addresses.bound("127.0.0.1", 0)
         self.address: tuple[str, int] = self._bound.getsockname()
         self.server = OperatorServer(
-            self.app, self._bound, caps=caps, refusals=self.refusals, patience=patience, tls=tls
+            self.app,
+            self._bound,
+            caps=caps,
+            refusals=self.refusals,
+            patience=patience,
+            tls=tls and tls.context(),
         )
 
     def connect(self, source: str | None = None) -> Client:
@@ -256,13 +260,7 @@ def test_what_is_not_http_is_refused_and_closed(data: bytes) -> None:
 
 @pytest.fixture
 def tls(tmp_path: Path) -> Tls:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl, which makes certificates, is not installed")
-    made = Tls(certificate=str(tmp_path / "cert.pem"), key=str(tmp_path / "key.pem"))
-    command = ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    more = ["-subj", "/CN=127.0.0.1", "-days", "1", "-keyout", made.key, "-out", made.certificate]
-    subprocess.run([*command, *more], check=True, capture_output=True)
-    return made
+    return certificates.made(tmp_path)
 
 
 def answered_over_tls(port: Port) -> bool:

@@ -1,1 +1,1 @@
-"""How others see a running agent: pages for probes, metrics and status, messages to systemd."""
+"""How others see a running agent: pages for probes, metrics and status."""

@@ -64,10 +64,13 @@ class Acceptor:
         *,
         caps: Caps,
         refusals: Refusals,
-        tls: ssl.SSLContext | None,
+        tls: Callable[[], ssl.SSLContext | None],
         handshake: float,
     ) -> None:
-        """`connect` makes the protocol of a connection; it calls what it is given when it has ended."""
+        """`connect` makes the protocol of a connection; it calls what it is given when it has ended.
+
+        `tls` is asked for each connection: certificates are replaced while it listens.
+        """
         self._listening = listening
         self._connect = connect
         self._caps = caps
@@ -153,12 +156,13 @@ class Acceptor:
     async def _start(self, accepted: socket.socket, place: _Place) -> None:
         """Shake hands, if that is wanted, and let uvicorn serve the connection."""
         connection = place.connection = self._connect(lambda: self._release(place))
+        tls = self._tls()
         try:
             await self._loop.connect_accepted_socket(
                 lambda: connection,
                 accepted,
-                ssl=self._tls,
-                ssl_handshake_timeout=None if self._tls is None else self._handshake,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else self._handshake,
             )
         except (OSError, asyncio.CancelledError):  # the caller's fault, or it had to give way
             accepted.close()

@@ -1,6 +1,7 @@
 """The operator API's server: uvicorn on a loop and a thread of its own."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 
@@ -10,7 +11,6 @@ from starlette.types import ASGIApp
 from forewarn.guest.http.refusals import Refusals
 from forewarn.server.threads.acceptor import Acceptor, Caps
 from forewarn.server.threads.operator_connection import OperatorConnection, Patience
-from forewarn.server.tls import Tls
 
 
 class OperatorServer:
@@ -23,7 +23,7 @@ class OperatorServer:
         *,
         caps: Caps,
         refusals: Refusals,
-        tls: Tls | None = None,
+        tls: ssl.SSLContext | None = None,
         patience: Patience | None = None,
     ) -> None:
         config = uvicorn.Config(
@@ -33,19 +33,21 @@ class OperatorServer:
             access_log=False,
             log_config=None,
             server_header=False,
-            ssl_certfile=tls.certificate if tls else None,
-            ssl_keyfile=tls.key if tls else None,
             # Held connections must not keep the program from ending.
             timeout_graceful_shutdown=3,
         )
         self._socket = bound
-        self._server = _Server(config, caps=caps, refusals=refusals, patience=patience or Patience())
+        self._server = _Server(config, caps=caps, refusals=refusals, patience=patience or Patience(), tls=tls)
         self._thread = threading.Thread(target=self._run, name="forewarn-operator", daemon=True)
 
     def start(self) -> None:
         """Serve; returns when it answers."""
         self._thread.start()
         self._server.answering.wait()
+
+    def use(self, tls: ssl.SSLContext) -> None:
+        """Speak TLS with other certificates, with those who connect from now on."""
+        self._server.tls = tls
 
     def stop(self) -> None:
         """Finish what is being answered, and end."""
@@ -62,8 +64,17 @@ class OperatorServer:
 class _Server(uvicorn.Server):
     """A server whose connections are accepted one by one, and that signals when it has started."""
 
-    def __init__(self, config: uvicorn.Config, *, caps: Caps, refusals: Refusals, patience: Patience) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        caps: Caps,
+        refusals: Refusals,
+        patience: Patience,
+        tls: ssl.SSLContext | None,
+    ) -> None:
         super().__init__(config)
+        self.tls = tls
         self.answering = threading.Event()
         self._caps = caps
         self._refusals = refusals
@@ -80,7 +91,7 @@ class _Server(uvicorn.Server):
             self._connect,
             caps=self._caps,
             refusals=self._refusals,
-            tls=self.config.ssl,
+            tls=lambda: self.tls,
             handshake=self._patience.handshake,
         )
 

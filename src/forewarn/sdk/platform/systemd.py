@@ -1,4 +1,4 @@
-"""Messages to systemd: that the agent is ready, that it lives, what it is doing."""
+"""Messages to systemd: that a program is ready, that it lives, what it is doing; see sd_notify(3)."""
 
 from collections.abc import Mapping
 
@@ -22,23 +22,23 @@ class Systemd:
         )
 
     def ready(self, status: str) -> None:
-        """Send that the agent is up."""
+        """Send that the program is up."""
         self._notify("READY=1", f"STATUS={status}")
 
     def status(self, status: str) -> None:
-        """Send what the agent is doing."""
+        """Send what the program is doing."""
         self._notify(f"STATUS={status}")
 
     def alive(self) -> None:
-        """Send that the agent lives."""
+        """Send that the program lives."""
         self._notify("WATCHDOG=1")
 
     def reloading(self) -> None:
-        """Send that the agent reads its config again; `ready` ends that."""
+        """Send that the program reads its settings again; `ready` ends that."""
         self._notify("RELOADING=1", f"MONOTONIC_USEC={int(monotonic() * 1e6)}")
 
     def stopping(self) -> None:
-        """Send that the agent ends."""
+        """Send that the program ends."""
         self._notify("STOPPING=1")
 
     def _notify(self, *lines: str) -> None:

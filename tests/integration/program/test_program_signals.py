@@ -1,0 +1,114 @@
+"""Signals to a running server, and what it sends to systemd."""
+
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests import certificates
+from tests.process import FOREWARN, PATIENCE, Program, until
+
+UNIT = Path(__file__).parents[3] / "packaging/systemd/forewarn.service"
+
+
+class Systemd:
+    """The end of the socket at which systemd listens."""
+
+    def __init__(self, ear: socket.socket) -> None:
+        self._ear = ear
+
+    def wait_for(self, *lines: str) -> list[str]:
+        """Return the next message that has lines beginning so."""
+        while True:
+            heard = self._ear.recv(4096).decode().split("\n")
+            if all(any(each.startswith(line) for each in heard) for line in lines):
+                return heard
+
+
+@pytest.fixture
+def notified() -> Iterator[tuple[str, Systemd]]:
+    """Listen as systemd does, at a name that is no file and short enough."""
+    address = f"@forewarn-tests-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        ear.bind(f"\0{address[1:]}")
+        ear.settimeout(PATIENCE)
+        yield address, Systemd(ear)
+
+
+def test_systemd_is_told_of_each_change(tmp_path: Path, notified: tuple[str, Systemd]) -> None:
+    address, systemd = notified
+    environment = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"}
+    with Program(tmp_path, environment=environment) as program:
+        systemd.wait_for("READY=1")
+        systemd.wait_for("WATCHDOG=1")
+        systemd.wait_for("WATCHDOG=1")
+        program.process.send_signal(signal.SIGHUP)
+        systemd.wait_for("RELOADING=1", "MONOTONIC_USEC=")
+        systemd.wait_for("READY=1")
+        program.process.send_signal(signal.SIGTERM)
+        systemd.wait_for("STOPPING=1")
+        assert program.stop() == 0
+
+
+def test_a_hangup_without_anything_to_reload_ends_nothing(tmp_path: Path) -> None:
+    with Program(tmp_path) as program:
+        program.process.send_signal(signal.SIGHUP)
+        program.err.wait_for("the settings were read again")
+        assert program.get("/healthz") == {"status": "ok"}
+        assert program.stop() == 0
+
+
+def test_settings_that_cannot_be_read_again_stay_as_they_are(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[guest]\nrate = 7\n")
+    with Program(tmp_path, "--config", settings) as program:
+        settings.write_text("[guest]\nrat = 7\n")
+        program.process.send_signal(signal.SIGHUP)
+        program.err.wait_for("the settings cannot be read again, and stay as they are: guest.rat")
+        settings.write_text("[guest]\nrate = 8\n")
+        program.process.send_signal(signal.SIGHUP)
+        program.err.wait_for("guest has changed: that takes a restart")
+        assert program.get("/healthz") == {"status": "ok"}
+
+
+def test_a_hangup_shows_the_new_certificate_and_keeps_the_old_one_if_that_is_bad(tmp_path: Path) -> None:
+    tls = certificates.made(tmp_path)
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'[operator]\ncertificate = "{tls.certificate}"\nkey = "{tls.key}"\n')
+    with Program(tmp_path, "--config", settings) as program:
+        place = httpx.URL(program.operators)
+
+        def shown() -> str:
+            assert place.port is not None
+            return ssl.get_server_certificate((place.host, place.port))
+
+        assert shown() == Path(tls.certificate).read_text()
+        first = shown()
+        certificates.made(tmp_path)
+        assert shown() == first
+        program.process.send_signal(signal.SIGHUP)
+        until(lambda: shown() != first, what="the new certificate")
+        second = Path(tls.certificate).read_text()
+        assert shown() == second
+        Path(tls.certificate).write_text("no certificate\n")
+        program.process.send_signal(signal.SIGHUP)
+        program.err.wait_for("the certificate stays as it was: [operator] certificate")
+        assert shown() == second
+        assert program.get("/healthz") == {"status": "ok"}
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is absent")
+def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
+    copy = tmp_path / UNIT.name
+    # The one of Debian 12 does not know that type yet.
+    unit = UNIT.read_text().replace("Type=notify-reload", "Type=notify")
+    copy.write_text(unit.replace("/usr/local/bin/forewarn", FOREWARN))
+    ran = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False)
+    assert [line for line in ran.stderr.splitlines() if UNIT.name in line] == []
