@@ -45,6 +45,8 @@ class GuestSettings:
     listen: tuple[str, ...] = ("127.0.0.1:8169",)
     rate: float = 5.0  # requests a second for each machine; 0: no limit
     instance: Literal["full", "name", "off"] = "full"
+    location: str = "local"  # what instance metadata tells of machines that declare none
+    size: str = "standard"
     lenient_header_on_post: bool = False
     names: tuple[str, ...] = ()  # names that a Host header may carry
     connections: int = 0  # of all guests together; 0: as many as file descriptors allow

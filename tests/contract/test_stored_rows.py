@@ -125,6 +125,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             priority=Priority.SPOT,
             network="blue",
             address="10.0.0.1",
+            mac="00:0d:3a:f8:06:ec",
             port=8080,
             tags={"rack": "1", "β": "ü"},
             location="eu",

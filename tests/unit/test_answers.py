@@ -76,7 +76,7 @@ def test_what_is_not_known_of_a_standalone_machine_is_null() -> None:
     )
     shown = ANSWERS.write(MachineAnswer.of(machine, group, last_seen=None))
     nulls = {key for key, value in shown.items() if value is None}
-    assert nulls == {"group", "host", "address", "port", "last_seen"}
+    assert nulls == {"group", "host", "address", "mac", "port", "last_seen"}
 
 
 def test_an_event_names_its_machines_in_order_and_hides_a_group_of_one() -> None:
@@ -142,6 +142,7 @@ MACHINE = {
     "state": "running",
     "network": "",
     "address": "10.0.0.7",
+    "mac": None,
     "port": None,
     "tags": {"tier": "front"},
     "location": "",

@@ -102,6 +102,15 @@ def test_an_ipv4_address_written_as_ipv6_is_the_same_address() -> None:
     assert read_fleet(fleet).machines[1].address == "10.0.0.1"
 
 
+@pytest.mark.parametrize(
+    "written", ["52:54:00:AB:34:56", "52-54-00-ab-34-56", "5254.00ab.3456", "525400ab3456"]
+)
+def test_a_mac_is_read_in_every_usual_spelling(written: str) -> None:
+    fleet = declared()
+    fleet["machines"][1]["mac"] = written
+    assert read_fleet(fleet).machines[1].mac == "52:54:00:ab:34:56"
+
+
 MACHINE = 'machines[0] "web-0": '
 NAME = "expected a name of 1 to 64 letters, digits, dots, underscores and hyphens, got "
 
@@ -111,6 +120,8 @@ NAME = "expected a name of 1 to 64 letters, digits, dots, underscores and hyphen
     [
         ("host", "host-9", "host: expected one of the hosts, got 'host-9'"),
         ("host", 7, f"host: {NAME}7"),
+        ("mac", "52:54", 'mac: expected a MAC address, as 52:54:00:12:34:56, got "52:54"'),
+        ("mac", 525400, "mac: expected a MAC address, as 52:54:00:12:34:56, got 525400"),
         ("group", "shop", "group: expected one of the groups, got 'shop'"),
         ("update-domain", 3, "update-domain: expected 0 to 2, got 3"),
         ("update-domain", -1, "update-domain: expected a whole number from 0 to 9999, got -1"),
@@ -236,6 +247,7 @@ def fleets(draw: st.DrawFn) -> FleetSpec:
                 update_domain=draw(st.integers(0, 4)),
                 port=draw(st.sampled_from([None, 9000 + place])),
                 address=draw(st.sampled_from([None, f"10.0.0.{place}"])),
+                mac=draw(st.sampled_from([None, "52:54:00:12:34:56"])),
                 tags=draw(st.dictionaries(texts, texts, max_size=2)),
                 location=draw(texts),
             )

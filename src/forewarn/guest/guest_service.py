@@ -23,6 +23,7 @@ from forewarn.guest.rehearsal.faulty_answers import FaultyAnswers
 from forewarn.guest.requests.plan import (
     Approve,
     AskInstance,
+    AskNetwork,
     Defer,
     ListVersions,
     Plan,
@@ -33,6 +34,7 @@ from forewarn.guest.requests.request import Request, RequestFault
 from forewarn.guest.requests.routes import refusal_of
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire import azure, instance
+from forewarn.wire.instance import InstanceMetadata
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +117,8 @@ class GuestService:
                 return answers.content(azure.VERSION_LIST)
             case AskInstance():
                 return self._describe(member, plan)
+            case AskNetwork():
+                return self._describe_network(member, plan)
             case Poll() | Approve() | Defer():
                 return self._about_events(member, plan, caller)
 
@@ -147,14 +151,22 @@ class GuestService:
         return await self._faulty.answer(caller, asked, state)
 
     def _describe(self, member: BoardMachine, asked: AskInstance) -> GuestAnswer:
-        kind = member.group.document.kind
-        if asked.field is None:
-            compute = instance.compute(member.machine, kind, detail=self.settings.instance)
-            return answers.content(azure.compact({"compute": compute} if asked.wrapped else compute))
-        value = instance.compute_field(member.machine, kind, asked.field)
-        if isinstance(value, str):
-            return answers.content(value.encode(errors="replace"), kind=answers.TEXT)
-        return answers.content(azure.compact(value))
+        subject = instance.Subject(
+            member.machine, member.group.document.kind, self.settings.instance_defaults
+        )
+        if asked.field is not None:
+            return answers.text_or_json(instance.compute_field(subject, asked.field))
+        detail = self.settings.instance
+        compute = instance.compute(subject, detail=detail)
+        if not asked.whole:
+            return answers.text_or_json(compute)
+        if detail is not InstanceMetadata.FULL:
+            return answers.text_or_json({"compute": compute})
+        return answers.text_or_json({"compute": compute, "network": instance.network(member.machine)})
+
+    def _describe_network(self, member: BoardMachine, asked: AskNetwork) -> GuestAnswer:
+        found = instance.part_of(instance.network(member.machine), asked.path)
+        return self.errors.not_found() if found is None else answers.text_or_json(found)
 
     async def _poll(self, caller: GuestCaller, poll: Poll) -> GuestAnswer | None:
         if poll.wait:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from forewarn.wire.instance import InstanceMetadata
+from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,7 @@ class EndpointSettings:
 
     rate: float = 5.0  # requests a second for each machine; 0: no limit
     instance: InstanceMetadata = InstanceMetadata.FULL
+    instance_defaults: InstanceDefaults = field(default_factory=InstanceDefaults)
     lenient_header_on_post: bool = False  # old clients POST without `Metadata: true`
     names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
     limits: Limits = field(default_factory=Limits)

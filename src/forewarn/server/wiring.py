@@ -47,7 +47,7 @@ from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
 from forewarn.server.timekeeper import Timekeeper
 from forewarn.store.sql import SqlStore, open_store
-from forewarn.wire.instance import InstanceMetadata
+from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
 if TYPE_CHECKING:
     from forewarn.server.push.delivery import Delivery
@@ -73,6 +73,7 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
     return EndpointSettings(
         rate=settings.guest.rate,
         instance=InstanceMetadata(settings.guest.instance),
+        instance_defaults=InstanceDefaults(location=settings.guest.location, size=settings.guest.size),
         lenient_header_on_post=settings.guest.lenient_header_on_post,
         names=tuple(name.lower() for name in settings.guest.names),
         limits=Limits(

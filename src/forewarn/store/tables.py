@@ -127,6 +127,7 @@ machines = Table(
     Column("state", Text, nullable=False),
     Column("network", NAME, nullable=False),
     Column("address", NAME),
+    Column("mac", Text),
     Column("port", Integer),
     Column("tags", JSON, nullable=False),
     Column("location", Text, nullable=False),

@@ -4,7 +4,7 @@ A version is what it adds to the one before it; nothing else in forewarn knows h
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -97,13 +97,18 @@ def _error(text: str) -> bytes:
 
 
 NO_HEADER = _error("Bad request: . Required metadata header not specified")
-VERSION_INVALID = compact(
-    {
-        "error": "Bad request. api-version is invalid or was not specified in the request. "
-        "For more information refer to aka.ms/azureimds",
-        "newest-versions": [version.name for version in reversed(VERSIONS[-3:])],
-    }
-)
+
+
+def version_invalid(newest: Sequence[str]) -> bytes:
+    """Write the refusal of a request without a version, with the newest that it may ask for."""
+    text = (
+        "Bad request. api-version is invalid or was not specified in the request. "
+        "For more information refer to aka.ms/azureimds"
+    )
+    return compact({"error": text, "newest-versions": list(newest)})
+
+
+VERSION_INVALID = version_invalid([version.name for version in reversed(VERSIONS[-3:])])
 VERSION_UNKNOWN = _error("Not found. Invalid version requested")
 NOT_FOUND = _error("Not found")
 VERSION_LIST = compact({"apiVersions": [version.name for version in VERSIONS]})

@@ -30,6 +30,12 @@ NAME_RULE = "1 to 64 letters, digits, dots, underscores and hyphens"
 LONGEST_TEXT = 256
 # Azure allows twenty; no rule of ours needs a bound, but a slip of the finger should be caught.
 MOST_DOMAINS = 10_000
+# Pairs with colons or hyphens between them, threes of four with dots, or nothing between.
+_MAC = re.compile(
+    r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{2}(-[0-9A-Fa-f]{2}){5}"
+    r"|[0-9A-Fa-f]{4}(\.[0-9A-Fa-f]{4}){2}|[0-9A-Fa-f]{12}"
+)
+_MAC_SEPARATORS = re.compile("[:.-]")
 # A longer list of words is not read through.
 _MANY = 10
 
@@ -231,6 +237,13 @@ def _address(value: object) -> str:
     return parsed.compressed
 
 
+def _mac(value: object) -> str:
+    if not isinstance(value, str) or not _MAC.fullmatch(value):
+        raise Invalid(f"expected a MAC address, as 52:54:00:12:34:56, got {shown(value)}")
+    digits = _MAC_SEPARATORS.sub("", value).lower()
+    return ":".join(digits[at : at + 2] for at in range(0, len(digits), 2))
+
+
 def _tags(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise Invalid(f"expected a table of texts, got {shown(value)}")
@@ -253,6 +266,7 @@ name = Field(read=_name, schema={"type": "string", "pattern": f"^{NAME.pattern}$
 text = Field(read=_text, schema={"type": "string", "maxLength": LONGEST_TEXT})
 # Read into the one spelling in which addresses are compared.
 address = Field(read=_address, schema={"type": "string"})
+mac = Field(read=_mac, schema={"type": "string", "pattern": f"^({_MAC.pattern})$"})
 tags = Field(read=_tags, schema={"type": "object", "additionalProperties": text.schema})
 flag = Field(read=_flag, schema={"type": "boolean"})
 

@@ -238,8 +238,10 @@ VM = machine(
 def test_a_machine_is_told_of_itself() -> None:
     with serving(VM, groups=(group(kind=GroupKind.SCALE_SET),)) as face:
         compute = json.loads(face.get(COMPUTE).body)
-        whole = json.loads(face.get("/metadata/instance?api-version=2017-04-02&format=json").body)
-    assert whole == {"compute": compute}
+        whole = json.loads(face.get("/metadata/instance?api-version=2017-03-01&format=json").body)
+        network = json.loads(face.get("/metadata/instance/network?api-version=2021-02-01").body)
+    assert whole == {"compute": compute, "network": network}
+    assert network["interface"][0]["ipv4"]["ipAddress"][0]["privateIpAddress"] == "127.0.0.1"
     assert compute["name"] == "web_3"
     assert compute["vmScaleSetName"] == "web"
     assert compute["platformUpdateDomain"] == "2"
@@ -253,6 +255,25 @@ def test_a_leaf_is_plain_text() -> None:
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
 
 
+def test_a_leaf_of_the_network_is_plain_text() -> None:
+    with serving(machine(mac="00:0d:3a:f8:06:ec")) as face:
+        path = "/metadata/instance/network/interface/0/macAddress?api-version=2021-02-01"
+        assert face.get(f"{path}&format=text").body == b"000D3AF806EC"
+        assert face.get(path).status == 400
+        assert face.get(f"{path}&format=text".replace("/0/", "/1/")).status == 404
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?api-version=latest", "?api-version=2021-02-01&api-version=2021-02-01"]
+)
+def test_the_newest_versions_of_a_refusal_are_the_categorys_own(query: str) -> None:
+    with serving(VM) as face:
+        instance = json.loads(face.get(f"/metadata/instance{query}").body)
+        events = json.loads(face.get(f"/metadata/scheduledevents{query}").body)
+    assert instance["newest-versions"] == ["2023-11-15", "2023-07-01", "2021-12-13"]
+    assert events["newest-versions"] == ["2020-07-01", "2019-08-01", "2019-04-01"]
+
+
 def test_the_list_of_tags_is_json() -> None:
     with serving(VM) as face:
         answer = face.get("/metadata/instance/compute/tagsList?api-version=2021-02-01")
@@ -264,13 +285,14 @@ def test_the_list_of_tags_is_json() -> None:
     [
         ("/metadata/instance", 400),
         ("/metadata/instance?api-version=latest", 400),
-        ("/metadata/instance?api-version=2017-04-01", 404),
+        ("/metadata/instance?api-version=2017-02-28", 404),
         ("/metadata/instance?api-version=2021-02-01&format=text", 400),
         ("/metadata/instance/compute/name?api-version=2021-02-01", 400),
         ("/metadata/instance/compute/name?api-version=2021-02-01&format=json", 400),
         ("/metadata/instance/compute/customData?api-version=2021-02-01&format=text", 404),
         ("/metadata/instance/compute/name/x?api-version=2021-02-01&format=text", 404),
-        ("/metadata/instance/network?api-version=2021-02-01", 404),
+        ("/metadata/instance/network?api-version=2021-02-01&format=text", 400),
+        ("/metadata/instance/network/other?api-version=2021-02-01", 404),
         ("/metadata/instancex?api-version=2021-02-01", 404),
         (IDENTITY, 400),
         ("/metadata/identity/info", 400),
@@ -294,6 +316,10 @@ def test_instance_metadata_can_be_only_the_name() -> None:
         assert face.get(COMPUTE).body == b'{"name":"web_3"}'
         assert face.get(NAME).body == b"web_3"
         assert face.get(NAME.replace("name", "vmId")).status == 404
+        assert json.loads(face.get("/metadata/instance?api-version=2021-02-01").body) == {
+            "compute": {"name": "web_3"}
+        }
+        assert face.get("/metadata/instance/network?api-version=2021-02-01").status == 404
 
 
 def test_instance_metadata_can_be_off() -> None:

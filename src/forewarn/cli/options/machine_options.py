@@ -14,7 +14,14 @@ from forewarn.wire.fleet import MACHINE
 # Said by the command's argument, and by --project.
 _SAID_ELSEWHERE = {"name", "project"}
 # What stands for the value, where neither N nor TEXT says enough.
-_METAVARS = {"host": "HOST", "group": "GROUP", "priority": "WORD", "address": "IP", "port": "PORT"}
+_METAVARS = {
+    "host": "HOST",
+    "group": "GROUP",
+    "priority": "WORD",
+    "address": "IP",
+    "mac": "MAC",
+    "port": "PORT",
+}
 _COMPLETED = {"host": names("hosts"), "group": names("groups")}
 
 

@@ -23,6 +23,7 @@ class MachineTraits:
     priority: Priority = Priority.REGULAR
     network: str = ""
     address: str | None = None
+    mac: str | None = None
     port: int | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     location: str = ""

@@ -30,6 +30,13 @@ def content(body: bytes, *, kind: str = JSON) -> GuestAnswer:
     return GuestAnswer(200, f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
 
 
+def text_or_json(value: object) -> GuestAnswer:
+    """Answer with a text as it is, and with anything else as JSON."""
+    if isinstance(value, str):
+        return content(value.encode(errors="replace"), kind=TEXT)
+    return content(azure.compact(value))
+
+
 def not_modified(etag: bytes) -> GuestAnswer:
     """Answer that the caller has the document already."""
     return GuestAnswer(304, b'ETag: "' + etag + b'"' + END_OF_HEAD)

@@ -49,10 +49,17 @@ class ListVersions:
 
 @dataclass(frozen=True, slots=True)
 class AskInstance:
-    """Instance metadata is asked for: all of it, `compute`, or one field as text or JSON."""
+    """Instance metadata is asked for: all of it, or `compute`, or one field of that as text or JSON."""
 
     field: str | None = None
-    wrapped: bool = False  # in an object with `compute` as its key
+    whole: bool = False  # with all categories, each under its name
 
 
-Plan: TypeAlias = Refusal | Poll | Approve | Defer | ListVersions | AskInstance
+@dataclass(frozen=True, slots=True)
+class AskNetwork:
+    """The category `network` of instance metadata is asked for, or the part of it that a path leads to."""
+
+    path: tuple[str, ...] = ()
+
+
+Plan: TypeAlias = Refusal | Poll | Approve | Defer | ListVersions | AskInstance | AskNetwork

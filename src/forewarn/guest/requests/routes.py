@@ -13,6 +13,7 @@ from forewarn.guest.requests.conditions import poll_of
 from forewarn.guest.requests.plan import (
     Approve,
     AskInstance,
+    AskNetwork,
     Defer,
     ListVersions,
     Plan,
@@ -22,7 +23,13 @@ from forewarn.guest.requests.request import Request, RequestFault
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire import azure
 from forewarn.wire.authority import is_expected, is_readable
-from forewarn.wire.instance import OLDEST_VERSION, InstanceMetadata, field_named
+from forewarn.wire.instance import (
+    NETWORK_TEXTS,
+    NEWEST_VERSIONS,
+    OLDEST_VERSION,
+    InstanceMetadata,
+    field_named,
+)
 
 BAD_HOST = Refusal(
     status=400, body=azure.error("Bad request. The Host header names no address of this service")
@@ -31,6 +38,7 @@ UNREADABLE_HOST = RequestFault(400, "Bad request. The Host header cannot be read
 PROXIED = Refusal(status=400, body=azure.error("Bad request. Requests through a proxy are refused"))
 NOT_FOUND = Refusal(status=404, body=azure.NOT_FOUND)
 VERSION_INVALID = Refusal(status=400, body=azure.VERSION_INVALID)
+INSTANCE_VERSION_INVALID = Refusal(status=400, body=azure.version_invalid(NEWEST_VERSIONS))
 VERSION_UNKNOWN = Refusal(status=404, body=azure.VERSION_UNKNOWN)
 TOO_MANY_KEYS = Refusal(status=400, body=azure.error("Bad request. There are too many query keys"))
 KEY_REPEATED = Refusal(status=400, body=azure.error("Bad request. A query key is given more than once"))
@@ -42,6 +50,7 @@ NO_IDENTITY = Refusal(
     status=400, body=azure.compact({"error": "invalid_request", "error_description": "Identity not found"})
 )
 
+_INSTANCE = "/metadata/instance"
 # Clients send two or three.
 MOST_KEYS = 32
 
@@ -71,7 +80,16 @@ def plan_of(request: Request, settings: EndpointSettings) -> Plan:
     handler = methods.get(request.method)
     if handler is None:
         return _not_allowed(methods)
-    return _with_query(handler, request, query, settings)
+    return _with_query(handler, request, query, settings, repeated=_version_refusal(path))
+
+
+def _version_refusal(path: str) -> Refusal:
+    """Return how a version is refused there: each category offers its own."""
+    return INSTANCE_VERSION_INVALID if _is_instance(path) else VERSION_INVALID
+
+
+def _is_instance(path: str) -> bool:
+    return path == _INSTANCE or path.startswith(f"{_INSTANCE}/")
 
 
 def _split(target: str) -> tuple[str | None, str, str]:
@@ -90,7 +108,7 @@ def _route(path: str, settings: EndpointSettings) -> Mapping[bytes, Handler] | N
         return ROUTES[path]
     if f"{path}/".startswith(("/metadata/identity/", "/metadata/attested/")):
         return ANYTHING_REFUSED
-    if path == "/metadata/instance" or path.startswith("/metadata/instance/"):
+    if _is_instance(path):
         return _instance_route(path, settings.instance)
     return None
 
@@ -100,11 +118,13 @@ def _instance_route(path: str, detail: InstanceMetadata) -> Mapping[bytes, Handl
         return None
     match path.split("/")[3:]:
         case []:
-            return {b"GET": _ask_wrapped}
+            return {b"GET": _ask_whole}
         case ["compute"]:
             return {b"GET": _ask_all}
         case ["compute", leaf]:
             return _leaf_route(leaf, detail)
+        case ["network", *parts] if detail is InstanceMetadata.FULL:
+            return {b"GET": lambda request, query, settings: _ask_network(request, query, tuple(parts))}
         case _:
             return None
 
@@ -121,7 +141,9 @@ def _not_allowed(methods: Mapping[bytes, Handler]) -> Refusal:
     return Refusal(status=405, body=azure.error("Method not allowed"), headers=allow)
 
 
-def _with_query(handler: Handler, request: Request, query: str, settings: EndpointSettings) -> Plan:
+def _with_query(
+    handler: Handler, request: Request, query: str, settings: EndpointSettings, *, repeated: Refusal
+) -> Plan:
     """Read the query, and ask the handler what it makes of it."""
     if query.count("&") >= MOST_KEYS:
         return TOO_MANY_KEYS
@@ -130,7 +152,7 @@ def _with_query(handler: Handler, request: Request, query: str, settings: Endpoi
     if len(given) == len(pairs):
         return handler(request, given, settings)
     versions = [value for key, value in pairs if key == "api-version"]
-    return VERSION_INVALID if len(versions) > 1 else KEY_REPEATED
+    return repeated if len(versions) > 1 else KEY_REPEATED
 
 
 def _poll(request: Request, query: Query, settings: EndpointSettings) -> Plan:
@@ -182,8 +204,8 @@ def _ask_all(request: Request, query: Query, settings: EndpointSettings) -> Plan
     return _checked(request, query, form="json") or AskInstance()
 
 
-def _ask_wrapped(request: Request, query: Query, settings: EndpointSettings) -> Plan:
-    return _checked(request, query, form="json") or AskInstance(wrapped=True)
+def _ask_whole(request: Request, query: Query, settings: EndpointSettings) -> Plan:
+    return _checked(request, query, form="json") or AskInstance(whole=True)
 
 
 def _ask_field(request: Request, query: Query, field: str) -> Plan:
@@ -191,11 +213,16 @@ def _ask_field(request: Request, query: Query, field: str) -> Plan:
     return _checked(request, query, form=form) or AskInstance(field)
 
 
+def _ask_network(request: Request, query: Query, path: tuple[str, ...]) -> Plan:
+    form = "text" if path and path[-1] in NETWORK_TEXTS else "json"
+    return _checked(request, query, form=form) or AskNetwork(path)
+
+
 def _checked(request: Request, query: Query, *, form: str) -> Refusal | None:
     """Check what all of instance metadata asks of a request; None if it may go on."""
     version = query.get("api-version", "")
     if not azure.is_version_date(version):
-        return VERSION_INVALID
+        return INSTANCE_VERSION_INVALID
     if version < OLDEST_VERSION:
         return VERSION_UNKNOWN
     if not _has_header(request):

@@ -111,7 +111,7 @@ MACHINES = mapped(
         "key": lambda machine: name_key(machine.name),
         "place": lambda machine: machine.destination,
     },
-    distinct=("id", "name", "address"),
+    distinct=("id", "name", "address", "mac"),
 )
 ORDERS = mapped(
     Order,
