@@ -257,3 +257,11 @@ def test_a_disk_that_fills_up_is_told_once_and_caught_up_with(tmp_path: Path) ->
     assert journal.trouble is None
     journal.close()
     assert read((folder / "agent.journal").read_bytes())[1] == replay(LIFE[:3])
+
+
+def test_a_journal_is_its_owners_alone_also_one_that_was_not_before(tmp_path: Path) -> None:
+    path = tmp_path / "agent.journal"
+    written(path, LIFE[:3])
+    path.chmod(0o644)
+    opened(path).close()
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -17,6 +17,7 @@ from forewarn.store.opening.database import (
     create_engines,
     parse_database,
 )
+from forewarn.store.opening.private_files import create_private, keep_private
 from forewarn.store.opening.schema import check_schema, migrate
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
 from forewarn.store.writes.transaction import ProjectTransaction, SqlTransaction
@@ -73,7 +74,13 @@ class SqlStore:
         self._engines.dispose()
 
     def prepare(self, *, new_id: Callable[[], str]) -> None:
-        """Bring the database up to date; one that is new is given a lineage by `new_id`."""
+        """Bring the database up to date; one that is new is given a lineage by `new_id`.
+
+        Its files are their owner's alone from then on.
+        """
+        if self._database.file is not None:
+            create_private(self._database.file)
+            keep_private(self._database.file)
         with self._begin(self._engines.writing) as connection:
             migrate(connection, name=self._database.name)
             if connection.execute(select(tables.meta.c.id)).first() is None:

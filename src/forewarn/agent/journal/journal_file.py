@@ -187,7 +187,8 @@ def _head(parsed: Any) -> tuple[str, bool]:
 def _created(path: Path) -> IO[bytes]:
     """Create a file in the place of whatever has its name; a link there is removed, never followed."""
     path.unlink(missing_ok=True)
-    return path.open("xb")
+    # Its owner's alone: what handlers printed may be in it.
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _line(parsed: Iterable[Any]) -> bytes:

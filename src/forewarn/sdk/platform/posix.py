@@ -210,9 +210,14 @@ def _foreign(path: Path, found: os.stat_result) -> str:
 
 
 def hold_file(path: Path) -> IO[bytes] | None:
-    """Hold a file for as long as this process lives; None if another one does."""
+    """Hold a file for as long as this process lives; None if another one does.
+
+    Others may not even read it: whoever can, can hold it.
+    """
     with contextlib.ExitStack() as unless_held:
         file = unless_held.enter_context(path.open("ab"))
+        with contextlib.suppress(PermissionError):
+            os.fchmod(file.fileno(), 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

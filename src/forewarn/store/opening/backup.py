@@ -16,6 +16,7 @@ from forewarn.store.opening.database import (
     create_engines,
     parse_database,
 )
+from forewarn.store.opening.private_files import create_private
 from forewarn.store.opening.schema import check_schema, migrate
 
 _ROWS_AT_ONCE = 5_000
@@ -46,6 +47,7 @@ def _appearing(target: Path) -> Iterator[Path]:
     """Give a name to write to; the file appears under its own name when it is whole and on the disk."""
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
     try:
+        create_private(unfinished)
         yield unfinished
         _sync(unfinished)
         if target.exists():

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.store.opening.database import Database, connect_options, parse_database
 from forewarn.store.opening.failures import translate_failures
+from forewarn.store.opening.private_files import PRIVATE
 
 # Any constant will do that no other program in the same database is likely to use.
 _KEY = 0x666F7265_77610000
@@ -55,7 +56,7 @@ class FileLock(Lock):
     def __init__(self, database: Database, file: Path) -> None:
         path = f"{file.resolve()}.lock"  # one for each file, by whatever links it is reached
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
         except OSError as error:
             raise Unavailable(
                 f"{database.name} cannot be locked: check that its folder exists and can be written to"
