@@ -129,3 +129,17 @@ def test_a_malformed_cursor_is_refused(store: SqlStore) -> None:
 def test_a_page_has_room_for_one(store: SqlStore) -> None:
     with store.read() as snapshot, pytest.raises(Invalid, match="limit"):
         snapshot.hosts(after=None, limit=0)
+
+
+def test_past_events_are_listed_newest_first_also_by_how_their_ids_begin(store: SqlStore) -> None:
+    over = event(2, ended_at=NOW)
+    save(store, groups=(group("web"),), events=(event(1), over, event(3)))
+    assert pages(store, "events", limit=2, past=True) == [[event(3), over], [event(1)]]
+    assert pages(store, "events", limit=2, past=True, begins=over.id[:-1].lower()) == [
+        [event(3), over],
+        [event(1)],
+    ]
+    assert pages(store, "events", limit=2, past=True, begins=over.id) == [[over]]
+    assert pages(store, "events", limit=2, begins=over.id) == [[]]
+    with store.read() as snapshot:
+        assert snapshot.projects_of_events([event(1).id]) == {event(1).id: group("web").project}

@@ -24,6 +24,7 @@ LONGEST_LINE = 1000
 # No line breaks and nothing invisible, nor halves of characters, which no database can hold.
 _NOT_IN_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
+_PART_OF_ID = re.compile(r"^[0-9A-Fa-f-]{1,36}$")
 _WHOLE = re.compile(r"\s*([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0*)?\s*")
 # More digits than any bound has, and few enough to be read.
 _LONGEST_WHOLE = 100
@@ -127,6 +128,13 @@ def _flag_of_text(value: object) -> bool:
     return flag
 
 
+def _part_of_id(value: object) -> str:
+    text = LINE.read(value)
+    if not _PART_OF_ID.fullmatch(text):
+        raise Invalid(f"expected how an id begins, as 602D9444, got {shown(value)}")
+    return text
+
+
 NAME = name
 _NAME: Any = name
 PROJECT: Field[ProjectName] = _NAME
@@ -137,6 +145,7 @@ LINE = line()
 GUID = line(format="uuid")
 # Opaque to clients, which send it back.
 CURSOR = line(pattern=r"^[A-Za-z0-9_-]+$")
+ID_BEGINNING = Field(read=_part_of_id, schema={"type": "string", "pattern": _PART_OF_ID.pattern})
 TIME = Field(read=_time, schema={**LINE.schema, "format": "date-time"})
 FLAG_IN_QUERY = Field(read=_flag_of_text, schema={"type": "boolean"})
 

@@ -63,6 +63,29 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
+_FILTERS = {
+    "state": "in state",
+    "project": "of project",
+    "group": "of group",
+    "host": "on host",
+    "machine": "of machine",
+    "event": "of event",
+    "order": "of order",
+    "kind": "of kind",
+    "since": "since",
+}
+
+
+def none_found(what: str, otherwise: str, **filters: object) -> str:
+    """Say that a list is empty: for what reason, or that nothing passes the filters that were given."""
+    asked = [f"{_FILTERS[name]} {_listed(value)}" for name, value in filters.items() if value]
+    return f"No {what} {', '.join(asked)}." if asked else otherwise
+
+
+def _listed(value: object) -> str:
+    return " or ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def notice(given: "NoticeAnswer") -> str | None:
     """Write what notice machines got: `least 9 m 38 s, late 0, never polled 19`; None before a start.
 

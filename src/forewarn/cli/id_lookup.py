@@ -1,5 +1,6 @@
 """Ids as people type them: whole, or the first few characters."""
 
+import re
 from collections.abc import Callable
 from operator import attrgetter
 from typing import TypeVar
@@ -13,6 +14,7 @@ from forewarn.wire.guid import is_guid
 A = TypeVar("A", bound=ApiAnswer)
 
 SHORTEST = 4
+_PART_OF_ID = re.compile(r"[0-9A-Fa-f-]{1,36}")
 
 
 def path_of(what: str, name: str) -> str:
@@ -48,11 +50,19 @@ def find_by_prefix(client: OperatorClient, kind: type[A], typed: str) -> A:
     one = kind.NOUN
     if len(typed) < SHORTEST:
         raise RequestRefused(f"{one} {typed}: give at least {SHORTEST} characters of its id")
-    like = [each for each in client.all(kind).value.items if id_of(each).startswith(typed.upper())]
+    like = _beginning(client, kind, typed)
     if not like:
-        listing = "holds" if one == "hold" else f"{one} list"
+        listing = {"hold": "holds", "event": "event list --all"}.get(f"{one}", f"{one} list")
         raise RequestRefused(f"no {one} begins with {typed}: `forewarn {listing}` shows those there are")
     if len(like) > 1:
         some = ", ".join(map(id_of, like[:5]))
         raise RequestRefused(f"{len(like)} {one}s begin with {typed}: {some}; give more of it")
     return like[0]
+
+
+def _beginning(client: OperatorClient, kind: type[A], typed: str) -> list[A]:
+    if not _PART_OF_ID.fullmatch(typed):
+        return []
+    # Past events are many: only those are asked for that may be meant.
+    filters = {"all": True, "begins": typed} if kind.NOUN == "event" else {}
+    return [each for each in client.all(kind, **filters).value.items if id_of(each).startswith(typed.upper())]

@@ -108,6 +108,7 @@ class ItemTable(Generic[T]):
     columns: Mapping[str, Callable[[T], object]]
     wraps: tuple[str, ...] = ()  # columns of many words
     spare: tuple[str, ...] = ()  # columns that a narrow terminal does without, the first to go first
+    spare_if_same: tuple[str, ...] = ()  # those that go before, where they say the same of all items
     empty: str = ""  # printed where there are no items
 
     def print(self, items: Iterable[T]) -> None:
@@ -127,7 +128,10 @@ class ItemTable(Generic[T]):
             Column(name=name, cells=[cell.plain for cell in column], wraps=name in self.wraps)
             for name, column in cells.items()
         ]
-        widths = choose_widths(columns, width=width(), spare=self.spare)
+        same = [
+            each.name for each in columns if each.name in self.spare_if_same and len(set(each.cells)) == 1
+        ]
+        widths = choose_widths(columns, width=width(), spare=(*same, *self.spare))
         return block_lines(cells, width()) if widths is None else table_lines(cells, widths)
 
 

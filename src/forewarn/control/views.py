@@ -28,6 +28,7 @@ from forewarn.core.words import (
     MachineName,
     OrderId,
     OrderState,
+    ProjectName,
 )
 
 
@@ -41,10 +42,17 @@ class MachineView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventView:
-    """An event, what notice its machines got, and how long it disturbed them."""
+class OwnedEvent:
+    """An event, and whose machines it names; None if nothing tells that any more."""
 
     event: Event
+    project: ProjectName | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView(OwnedEvent):
+    """An event, what notice its machines got, and how long it disturbed them."""
+
     notices: tuple[MachineNotice, ...]
     impact: timedelta | None
 
@@ -139,10 +147,14 @@ class Views(ScopedUseCase):
         summed = notice.summary((each.event, each.notices) for each in events)
         return OrderView(order=known, events=events, notice=summed)
 
-    def events(self, *, after: str | None, limit: int) -> tuple[Sequence[Event], str | None]:
-        """List the events that are announced."""
+    def events(
+        self, *, after: str | None, limit: int, past: bool = False, begins: str = ""
+    ) -> tuple[Sequence[OwnedEvent], str | None]:
+        """List the events that are announced, or past ones too; `begins` is how their ids do."""
         with self._store.read() as snapshot:
-            return snapshot.events(after=after, limit=limit)
+            page, more = snapshot.events(after=after, limit=limit, past=past, begins=begins)
+            owners = snapshot.projects_of_events([event.id for event in page])
+        return [OwnedEvent(event=event, project=owners.get(event.id)) for event in page], more
 
     def coming(self) -> Sequence[ComingEvent]:
         """List all events that are announced, and when each was deferred."""
@@ -174,10 +186,12 @@ class Views(ScopedUseCase):
         self, snapshot: ScopedSnapshot, order: Order | None, events: Sequence[Event]
     ) -> Sequence[EventView]:
         """Add to events of an order what notice their machines got, and what they went through."""
-        sent = self._unsaved.notices(snapshot, [event.id for event in events])
+        ids = [event.id for event in events]
+        sent, owners = self._unsaved.notices(snapshot, ids), snapshot.projects_of_events(ids)
         return [
             EventView(
                 event=event,
+                project=owners.get(event.id),
                 notices=notice.by_machine(event, sent[event.id]),
                 impact=notice.impact(order, event) if order else None,
             )

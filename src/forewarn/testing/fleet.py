@@ -15,7 +15,6 @@ from forewarn.testing.machine import Machine
 from forewarn.wire.fleet import read_fleet, write_fleet
 
 # As many events as are read at once.
-PAGE = 1000
 
 
 class Fleet:
@@ -135,11 +134,7 @@ class Fleet:
 
 
 def _listed(services: Services) -> Sequence[event.Event]:
-    found, after = services.views.events(after=None, limit=PAGE)
-    while after is not None:
-        more, after = services.views.events(after=after, limit=PAGE)
-        found = [*found, *more]
-    return found
+    return [each.event for each in services.views.coming()]
 
 
 @contextmanager

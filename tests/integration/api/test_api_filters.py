@@ -166,3 +166,20 @@ def test_a_project_finds_the_records_of_a_hosts_order_that_are_its_own(service: 
     order = service.host_order("host-1", Action.FAIL).order.id
     assert set(found(api, f"history?order={order}", "project", A_USER)) == {"a"}
     assert found(api, f"history?order={order}&since=2030-01-01T00:00:00Z", "kind", A_USER) == []
+
+
+def test_past_events_are_listed_on_demand_within_their_project_and_by_the_beginning_of_an_id(
+    service: Service, api: Api
+) -> None:
+    for name in ("a-0", "b-0"):
+        service.order(name, Action.RESTART)
+    service.advance(hours=1)
+    service.order("a-1", Action.RESTART)
+    assert found(api, "events", "group") == ["a-web"]
+    assert found(api, "events?all=true", "resources") == [["a-1"], ["b-0"], ["a-0"]]
+    assert found(api, "events?all=true", "project") == ["a", "b", "a"]
+    assert found(api, "events?all=true", "project", A_USER) == ["a", "a"]
+    (latest, *_) = found(api, "events?all=true", "id")
+    assert found(api, f"events?begins={latest.lower()}", "id") == [latest]
+    refused = api("GET", "/v1/events?begins=%25", headers=bearer(OPERATOR))
+    assert refused.status_code == 400

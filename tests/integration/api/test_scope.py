@@ -19,7 +19,7 @@ from tests.tenants import A, B, two_projects
 # What a project's snapshot gives of others: numbers alone, and what the rules need to decide.
 NO_PROJECTS_OWN = {"around", "newest", "pruning", "count_webhooks", "scheduled_user_orders"}
 # Of things that were found by the others.
-OF_WHAT_WAS_FOUND = {"notices", "deferrals"}
+OF_WHAT_WAS_FOUND = {"projects_of_events", "notices", "deferrals"}
 FOUND_BY_PROJECT = {
     *("machine", "machines", "last_seen", "group", "groups", "host", "hosts", "projects", "page_of_projects"),
     *("order", "orders", "event", "events", "events_of_order", "listed_events"),

@@ -435,3 +435,17 @@ def test_webhooks_health_metrics_and_calendar_have_their_commands(server: str) -
     assert "forewarn_machines{" in run("metrics").stdout
     assert run("calendar").stdout.startswith("BEGIN:VCALENDAR")
     run("calendar", "--json", code=1)
+
+
+def test_a_past_event_is_listed_on_demand_and_found_by_the_beginning_of_its_id(
+    server: str, service: Service
+) -> None:
+    service.poll("web-0")
+    event = answer("machine", "restart", "web-0")["event"]["id"]
+    service.advance(hours=1)
+    assert answer("event", "list")["events"] == []
+    assert [each["id"] for each in answer("event", "list", "--all")["events"]] == [event]
+    assert "over" in run("event", "list", "--all").stdout
+    assert f"event          {event}" in run("event", "show", event[:6]).stdout
+    assert "event-started" in run("history", "--event", event[:6].lower()).stdout
+    assert "`forewarn event list --all` shows" in run("event", "show", "zzzz", code=1).output

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from forewarn.cli import terminal
 from forewarn.cli.main import app
 from forewarn.core.words import Action
 from tests.harness import Service
@@ -84,3 +85,32 @@ def test_whoever_revokes_a_token_is_told_what_stays(monkeypatch: pytest.MonkeyPa
     assert revoked.stdout == "Token anna is revoked.\n"
     assert "to hooks.example was added with it and goes on" in revoked.stderr
     assert "no operator's token is left" in run("token", "revoke", "olga").stderr
+
+
+def test_a_list_of_names_says_whose_they_are_unless_there_is_no_room_and_all_are_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def heads(*words: str) -> list[str]:
+        return run(*words).stdout.splitlines()[0].split()
+
+    for words in (("machine", "list"), ("order", "list"), ("event", "list"), ("history",)):
+        assert "PROJECT" in heads(*words)
+    assert "a/a-0" in run("host", "list").stdout
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert "PROJECT" in heads("machine", "list")
+    assert "PROJECT" not in heads("machine", "list", "--project", "a")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("order", "list", "--state", "failed"), "No orders in state failed."),
+        (("order", "list", "--project", "default"), "No orders of project default."),
+        (("event", "list", "--project", "default"), "No events of project default."),
+        (("machine", "list", "--project", "default"), "No machines of project default."),
+        (("history", "--kind", "hold-set"), "No records of kind hold-set."),
+    ],
+)
+def test_a_filter_that_finds_nothing_says_no_more_than_that(words: tuple[str, ...], said: str) -> None:
+    assert run(*words).stdout == f"{said}\n"

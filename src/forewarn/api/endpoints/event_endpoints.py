@@ -1,29 +1,42 @@
 """Events: what is announced to guests; approve and cancel as a person."""
 
+from forewarn.api.declared import declared, given, maybe
 from forewarn.api.queries import EventInPath, ListQuery
+from forewarn.api.request_fields import FLAG_IN_QUERY, ID_BEGINNING
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
 from forewarn.core.access import Right
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer
+from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, NotedEventAnswer
 
 router = ApiRouter("events")
 
 
-@router.call("GET /v1/events", "List current events", right=Right.SEE, errors=(404,))
-async def list_events(query: ListQuery, service: Service) -> Page[EventAnswer]:
-    """List what is announced to guests, oldest first."""
+@declared
+class EventsQuery(ListQuery):
+    """Which events."""
+
+    all: bool = given(FLAG_IN_QUERY, "Past ones too, newest first.", default=False)
+    begins: str | None = maybe(ID_BEGINNING, "Only those whose id begins so.")
+
+
+@router.call("GET /v1/events", "List events", right=Right.SEE, errors=(404,))
+async def list_events(query: EventsQuery, service: Service) -> Page[ListedEventAnswer]:
+    """List what is announced to guests, oldest first; or all that ever was, newest first."""
     found, after = await service.run(
-        lambda: service.narrowed(query.project).views.events(after=query.after, limit=query.limit)
+        lambda: service.narrowed(query.project).views.events(
+            after=query.after, limit=query.limit, past=query.all, begins=query.begins or ""
+        )
     )
-    return Page(kind=EventAnswer, items=[EventAnswer.of(event) for event in found], next=after)
+    items = [ListedEventAnswer.of(each.event, project=each.project) for each in found]
+    return Page(kind=ListedEventAnswer, items=items, next=after)
 
 
 @router.call("GET /v1/events/{id}", "Show an event", right=Right.SEE, errors=(404,))
 async def show_event(id: EventInPath, service: Service) -> NotedEventAnswer:
     """Show an event, current or over, when it was sent to its machines, and how long they were disturbed."""
     view = await service.run(lambda: service.views.event(id))
-    return NotedEventAnswer.noted(view.event, view.notices, impact=view.impact)
+    return NotedEventAnswer.noted(view.event, view.notices, impact=view.impact, project=view.project)
 
 
 @router.call("POST /v1/events/{id}/approve", "Let an event start now", right=Right.USE, errors=(404, 409))

@@ -57,7 +57,8 @@ async def show_order(id: OrderInPath, service: Service) -> NotedOrderWithEventsA
     return NotedOrderWithEventsAnswer(
         order=NotedOrderAnswer.of(view.order, notice=NoticeAnswer.like(view.notice)),
         events=tuple(
-            NotedEventAnswer.noted(each.event, each.notices, impact=each.impact) for each in view.events
+            NotedEventAnswer.noted(each.event, each.notices, impact=each.impact, project=each.project)
+            for each in view.events
         ),
     )
 

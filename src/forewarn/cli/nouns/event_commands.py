@@ -1,7 +1,10 @@
 """`forewarn event`: show what is announced to guests, and approve or cancel it."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated
+
+import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import path_by_id
@@ -14,6 +17,7 @@ from forewarn.wire.answers.event_answers import (
     ApprovalAnswer,
     DeferralAnswer,
     EventAnswer,
+    ListedEventAnswer,
     MachineNoticeAnswer,
     NotedEventAnswer,
 )
@@ -23,13 +27,14 @@ from forewarn.wire.answers.record_answers import RecordsAnswer
 app = Noun()
 
 Id = Annotated[str, id_argument("EVENT")]
+All = Annotated[bool, typer.Option("--all", help="Past ones too, newest first.")]
 
 
 @app.command("list")
-def list_(session: Session) -> None:
+def list_(session: Session, past: All = False) -> None:
     """List current events."""
-    reply = session.client.all(EventAnswer, **session.scope)
-    session.print_reply(reply, lambda page: _show_list(session, page.items))
+    reply = session.client.all(ListedEventAnswer, **session.scope, all=past or None)
+    session.print_reply(reply, lambda page: _show_list(session, page.items, past=past))
 
 
 @app.command()
@@ -53,26 +58,35 @@ def cancel(session: Session, id_: Id) -> None:
     session.print_reply(reply, lambda event: _show_cancelled(session, event))
 
 
-def _show_list(session: Session, events: Sequence[EventAnswer]) -> None:
+def _show_list(session: Session, events: Sequence[ListedEventAnswer], *, past: bool) -> None:
     now = session.now()
-    table = terminal.ItemTable[EventAnswer](
+    none = "No events: nothing was ever announced." if past else "No events: nothing is announced."
+    table = terminal.ItemTable[ListedEventAnswer](
         columns={
             "EVENT": lambda event: terminal.short(event.id),
             "TYPE": lambda event: event.type,
-            "STATUS": lambda event: event.status,
+            "STATUS": lambda event: event.status if event.ended_at is None else "over",
+            "PROJECT": lambda event: event.project,
             "MACHINES": lambda event: event.resources,
-            "STARTS": lambda event: formatting.starts(event, now),
+            "STARTS": lambda event: _starts(event, now),
+            **({"ENDED": lambda event: event.ended_at, "WHY": lambda event: event.why} if past else {}),
             "GROUP": lambda event: event.group,
             "UD": lambda event: event.update_domain,
             "APPROVED BY": lambda event: [approval.by for approval in event.approvals],
             "AWAITS": lambda event: event.awaits,
             "SOURCE": lambda event: event.source,
         },
-        wraps=("MACHINES", "APPROVED BY", "AWAITS"),
-        spare=("SOURCE", "UD", "GROUP"),
-        empty="No events: nothing is announced.",
+        wraps=("MACHINES", "APPROVED BY", "AWAITS", "WHY"),
+        spare=("SOURCE", "UD", "GROUP", *(("AWAITS", "APPROVED BY") if past else ())),
+        spare_if_same=("PROJECT",),
+        empty=formatting.none_found("events", none, **session.scope),
     )
     table.print(events)
+
+
+def _starts(event: EventAnswer, now: datetime) -> str | None:
+    never = event.ended_at is not None and event.started_at is None
+    return None if never else formatting.starts(event, now)
 
 
 def _show(session: Session, event: NotedEventAnswer) -> None:
@@ -83,6 +97,7 @@ def _show(session: Session, event: NotedEventAnswer) -> None:
             ("type", event.type),
             ("status", event.status if event.ended_at is None else f"over: {event.why}"),
             ("machines", event.resources),
+            ("project", event.project),
             ("group", event.group),
             ("update domain", event.update_domain),
             ("announced", event.announced_at),

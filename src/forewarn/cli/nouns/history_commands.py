@@ -1,10 +1,12 @@
 """`forewarn history`: what happened; and all of it, as a file."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from forewarn.cli import formatting
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.completion import names
@@ -113,4 +115,5 @@ def _show(session: Session, page: RecordsAnswer, wanted: dict[str, Any], *, limi
         more = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=PAGE, after=page.next)
         page = more.value
         lines = history_lines.folded(page.records, lines)
-    history_lines.LIST.print(lines[:limit])
+    none = formatting.none_found("records", history_lines.LIST.empty, **wanted)
+    replace(history_lines.LIST, empty=none).print(lines[:limit])

@@ -88,9 +88,11 @@ def _order(session: Session, name: str, verb: str, reason: str | None, **more: o
 
 def _show_list(session: Session, hosts: Sequence[HostAnswer]) -> None:
     carried = session.client.page(MachineAnswer, limit=PAGE).value
+    # A machine's name is unique only within its project.
+    several = len({machine.project for machine in carried.items}) > 1
     on: dict[str | None, list[str]] = defaultdict(list)
     for machine in carried.items:
-        on[machine.host].append(machine.name)
+        on[machine.host].append(f"{machine.project}/{machine.name}" if several else machine.name)
     columns: dict[str, Callable[[HostAnswer], object]] = {
         "HOST": lambda host: host.name,
         "STATE": lambda host: host.state,

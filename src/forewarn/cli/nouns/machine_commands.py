@@ -31,7 +31,9 @@ def list_(
 ) -> None:
     """List machines."""
     reply = session.client.all(MachineAnswer, **session.scope, group=group, host=host)
-    session.print_reply(reply, lambda page: _show_list(session, page.items))
+    none = "No machines: `forewarn fleet apply FILE` declares a fleet."
+    empty = formatting.none_found("machines", none, group=group, host=host, **session.scope)
+    session.print_reply(reply, lambda page: _show_list(session, page.items, empty=empty))
 
 
 @app.command()
@@ -87,7 +89,7 @@ def _order(session: Session, name: str, action: str, reason: str | None, *, now:
     session.print_reply(reply, lambda placed: show_order_on_machine(session, placed))
 
 
-def _show_list(session: Session, machines: Sequence[MachineAnswer]) -> None:
+def _show_list(session: Session, machines: Sequence[MachineAnswer], *, empty: str) -> None:
     now = session.now()
     table = terminal.ItemTable[MachineAnswer](
         columns={
@@ -95,6 +97,7 @@ def _show_list(session: Session, machines: Sequence[MachineAnswer]) -> None:
             "STATE": lambda machine: machine.state,
             "HOST": lambda machine: machine.host,
             "GROUP": lambda machine: machine.group,
+            "PROJECT": lambda machine: machine.project,
             "UD": lambda machine: machine.update_domain,
             "FD": lambda machine: machine.fault_domain,
             "PRIORITY": lambda machine: machine.priority,
@@ -104,6 +107,7 @@ def _show_list(session: Session, machines: Sequence[MachineAnswer]) -> None:
             "LAST SEEN": lambda machine: machine.last_seen and formatting.countdown(machine.last_seen, now),
         },
         spare=("FD", "PORT", "PRIORITY", "ADDRESS", "LAST SEEN"),
-        empty="No machines: `forewarn fleet apply FILE` declares a fleet.",
+        spare_if_same=("PROJECT",),
+        empty=empty,
     )
     table.print(machines)

@@ -56,7 +56,7 @@ STEPS = terminal.ItemTable[StepAnswer](
 def list_(session: Session, state: State = None) -> None:
     """List orders, newest first."""
     reply = session.client.all(OrderAnswer, **session.scope, state=state)
-    session.print_reply(reply, lambda page: _show_list(session, page.items))
+    session.print_reply(reply, lambda page: _show_list(session, page.items, state=state))
 
 
 @app.command()
@@ -113,12 +113,13 @@ def _do(session: Session, typed: str, verb: str, said: str, body: Body = None) -
     return reply.value.order
 
 
-def _show_list(session: Session, orders: Sequence[OrderAnswer]) -> None:
+def _show_list(session: Session, orders: Sequence[OrderAnswer], *, state: str | None) -> None:
     now = session.now()
     table = terminal.ItemTable[OrderAnswer](
         columns={
             "ORDER": lambda order: terminal.short(order.id),
             "ACTION": _action,
+            "PROJECT": lambda order: order.project,
             "ON": lambda order: order.machine or order.host,
             "STATE": _state,
             "ORDERED": lambda order: formatting.countdown(order.created_at, now),
@@ -127,7 +128,10 @@ def _show_list(session: Session, orders: Sequence[OrderAnswer]) -> None:
         },
         wraps=("WHY",),
         spare=("BY", "ORDERED"),
-        empty="No orders: nothing is going to be done.",
+        spare_if_same=("PROJECT",),
+        empty=formatting.none_found(
+            "orders", "No orders: nothing is going to be done.", state=state, **session.scope
+        ),
     )
     table.print(orders)
 

@@ -1,10 +1,11 @@
 """`forewarn webhook`: where records are pushed to."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from forewarn.cli import terminal
+from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import path_by_id
 from forewarn.cli.options.shared_options import id_argument
 from forewarn.cli.session import Noun, Session
@@ -54,7 +55,8 @@ def add(session: Session, url: Url, kind: Kinds = None, secret: Secret = None) -
 def list_(session: Session) -> None:
     """List webhooks, with what is stuck and why."""
     reply = session.client.all(WebhookAnswer, **session.scope)
-    session.print_reply(reply, lambda page: LIST.print(page.items))
+    empty = formatting.none_found("webhooks", LIST.empty, **session.scope)
+    session.print_reply(reply, lambda page: replace(LIST, empty=empty).print(page.items))
 
 
 @app.command()

@@ -29,6 +29,7 @@ LIST = terminal.ItemTable[HistoryLine](
         "NUMBER": lambda line: line.record.number,
         "AT": lambda line: line.record.at,
         "WHAT": lambda line: line.record.kind,
+        "PROJECT": lambda line: line.record.project,
         "ON": lambda line: _about(line.record),
         "EVENT": lambda line: terminal.short(line.record.event),
         "ORDER": lambda line: terminal.short(line.record.order),
@@ -37,6 +38,7 @@ LIST = terminal.ItemTable[HistoryLine](
     },
     wraps=("WHY",),
     spare=("NUMBER", "BY", "ORDER", "EVENT"),
+    spare_if_same=("PROJECT",),
     empty="Nothing has happened.",
 )
 

@@ -31,8 +31,14 @@ class OrderQueries(Protocol):
         """Find an event, listed or over; ids in any case."""
         ...
 
-    def events(self, *, after: str | None, limit: int) -> tuple[Sequence[Event], str | None]:
-        """List listed events, by creation."""
+    def events(
+        self, *, after: str | None, limit: int, past: bool = False, begins: str = ""
+    ) -> tuple[Sequence[Event], str | None]:
+        """List listed events, by creation, or past ones too, newest first; `begins` is how their ids do."""
+        ...
+
+    def projects_of_events(self, events: Sequence[EventId]) -> Mapping[EventId, ProjectName]:
+        """Return whose these events are; of past ones as long as the record of their announcement is kept."""
         ...
 
     def events_of_order(self, order: OrderId) -> Sequence[Event]:

@@ -1,6 +1,8 @@
 """The lists of a snapshot, page by page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import select
 
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
@@ -8,14 +10,15 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
-from forewarn.core.words import GroupName, HostName, OrderState
+from forewarn.core.words import EventId, GroupName, HostName, OrderState, ProjectName
 from forewarn.store import tables
-from forewarn.store.reads.reader import EVENT_PROJECT, SELECT_GROUPS, Reader
+from forewarn.store.reads.reader import EVENT_PROJECT, SELECT_GROUPS, Reader, among
 from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
 
 _M, _G, _H, _P = tables.machines.c, tables.groups.c, tables.hosts.c, tables.projects.c
 _O, _E = tables.orders.c, tables.events.c
 _LISTED = EVENTS.select().where(tables.LISTED_EVENT)
+_OWNERS = among(select(_E.id, EVENT_PROJECT), _E.id)
 
 
 class Lists(Reader):
@@ -64,10 +67,19 @@ class Lists(Reader):
             query = query.where(_O.state == state.value)
         return self._page(ORDERS.read, query, (_O.number, _O.id), after=after, limit=limit, newest=True)
 
-    def events(self, *, after: str | None, limit: int) -> tuple[Sequence[Event], str | None]:
-        """List the listed events, by creation."""
-        query = self._mine(_LISTED, EVENT_PROJECT)
-        return self._page(EVENTS.read, query, (_E.number, _E.id), after=after, limit=limit)
+    def events(
+        self, *, after: str | None, limit: int, past: bool = False, begins: str = ""
+    ) -> tuple[Sequence[Event], str | None]:
+        """List listed events, by creation, or past ones too, newest first; `begins` is how their ids do."""
+        query = self._mine(EVENTS.select() if past else _LISTED, EVENT_PROJECT)
+        if begins:
+            query = query.where(_E.id.startswith(begins.upper(), autoescape=True))
+        return self._page(EVENTS.read, query, (_E.number, _E.id), after=after, limit=limit, newest=past)
+
+    def projects_of_events(self, events: Sequence[EventId]) -> Mapping[EventId, ProjectName]:
+        """Return whose these events are; of past ones as long as the record of their announcement is kept."""
+        rows = self._among(_OWNERS, {event.upper() for event in events})
+        return {event: project for event, project in rows if project is not None}
 
     def listed_events(self) -> Sequence[Event]:
         """List all listed events, by creation."""

@@ -86,6 +86,13 @@ class EventAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedEventAnswer(EventAnswer):
+    """An event, and whose machines it names; null if nothing tells that any more."""
+
+    project: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNoticeAnswer(ApiAnswer):
     """When a machine of an event was first sent it, and how long before the start."""
 
@@ -96,17 +103,25 @@ class MachineNoticeAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotedEventAnswer(EventAnswer):
+class NotedEventAnswer(ListedEventAnswer):
     """An event, what notice each of its machines got, and how long it disturbed them."""
 
     notices: tuple[MachineNoticeAnswer, ...]
     impact_seconds: float | None
 
     @classmethod
-    def noted(cls, event: Event, notices: Iterable[MachineNotice], *, impact: timedelta | None) -> Self:
+    def noted(
+        cls,
+        event: Event,
+        notices: Iterable[MachineNotice],
+        *,
+        impact: timedelta | None,
+        project: str | None,
+    ) -> Self:
         """Show an event that may be over."""
         return cls.of(
             event,
+            project=project,
             notices=tuple(map(MachineNoticeAnswer.like, notices)),
             impact_seconds=None if impact is None else impact.total_seconds(),
         )
