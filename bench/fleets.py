@@ -8,11 +8,12 @@ from pathlib import Path
 from forewarn.config import Settings
 from forewarn.core.draft import Draft
 from forewarn.core.guests import listening
-from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.words import GroupKind, GroupName, HostName, MachineName
 from forewarn.server.wiring import OpenedService, new_id, open_service
 
 HOSTS, SETS, SET_SIZE, ALONE = 5, 4, 20, 20
+SIMULATION = FleetDefaults(driver="simulated")
 RACK = SETS * SET_SIZE + ALONE
 
 
@@ -25,7 +26,8 @@ def racks(count: int) -> FleetSpec:
     """Declare a fleet of racks."""
     sets = [f"set-{rack}-{number}" for rack in range(count) for number in range(SETS)]
     return FleetSpec(
-        hosts=tuple(HostName(f"host-{number}") for number in range(count * HOSTS)),
+        defaults=SIMULATION,
+        hosts=tuple(HostSpec(name=HostName(f"host-{number}")) for number in range(count * HOSTS)),
         groups=tuple(
             GroupSpec(name=GroupName(name), kind=GroupKind.AVAILABILITY_SET, update_domains=5)
             for name in sets
@@ -38,7 +40,8 @@ def one_group(size: int) -> FleetSpec:
     """Declare a scale set alone."""
     name = GroupName("all")
     return FleetSpec(
-        hosts=(HostName("host-0"),),
+        defaults=SIMULATION,
+        hosts=(HostSpec(name=HostName("host-0")),),
         groups=(GroupSpec(name=name, kind=GroupKind.SCALE_SET, update_domains=5),),
         machines=tuple(
             MachineSpec(

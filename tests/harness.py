@@ -30,7 +30,7 @@ from forewarn.control.rollouts.rollouts import RolloutRequest
 from forewarn.control.signal import Signal
 from forewarn.control.unsaved_notices import NoticeSavingStore, UnsavedNotices
 from forewarn.control.use_case import Context
-from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.event import Event
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
@@ -41,6 +41,7 @@ from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
     EXTERNAL,
+    SIMULATED,
     Action,
     EventId,
     GroupKind,
@@ -60,6 +61,7 @@ from forewarn.store.sql import SqlStore, open_store
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 TEST = OrderRequest(by="test")
+SIMULATION = FleetDefaults(driver=SIMULATED)
 
 
 class Ids:
@@ -348,7 +350,8 @@ def machine(
 def fleet(*parts: GroupSpec | MachineSpec, hosts: int = 3) -> FleetSpec:
     """Declare a fleet on `host-1` to `host-N`."""
     return FleetSpec(
-        hosts=tuple(HostName(f"host-{number}") for number in range(1, hosts + 1)),
+        defaults=SIMULATION,
+        hosts=tuple(HostSpec(name=HostName(f"host-{number}")) for number in range(1, hosts + 1)),
         groups=tuple(part for part in parts if isinstance(part, GroupSpec)),
         machines=tuple(part for part in parts if isinstance(part, MachineSpec)),
     )

@@ -1,10 +1,10 @@
 """Two tenants on one fleet, and a token of every kind."""
 
 from forewarn.core.access import Grant, Role
-from forewarn.core.model.declaration import FleetSpec, GroupSpec
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupKind, GroupName, HostName, Priority, ProjectName
-from tests.harness import Service, machine
+from tests.harness import SIMULATION, Service, machine
 
 A, B = ProjectName("a"), ProjectName("b")
 # The secrets of the harness come in a row.
@@ -33,7 +33,8 @@ def two_projects() -> FleetSpec:
 def fleet_of(*projects: ProjectName) -> FleetSpec:
     return FleetSpec(
         projects=tuple(Project(name=name) for name in projects),
-        hosts=tuple(HostName(f"host-{number}") for number in (1, 2, 3)),
+        defaults=SIMULATION,
+        hosts=tuple(HostSpec(name=HostName(f"host-{number}")) for number in (1, 2, 3)),
         groups=tuple(
             GroupSpec(
                 name=GroupName(f"{name}-web"),

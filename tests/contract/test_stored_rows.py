@@ -89,7 +89,7 @@ PLAIN_TOKEN = Token(
 )
 
 STORED: dict[str, tuple[Mapped[Any], Any]] = {
-    "a host": (HOSTS, host("host-1")),
+    "a host": (HOSTS, host("host-1", driver="external")),
     "a hold": (
         HOLDS,
         Hold(id="aaaa", reason="heat", by="test", at=NOW, project=DEFAULT_PROJECT, host=HostName("host-1")),

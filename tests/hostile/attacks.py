@@ -25,7 +25,7 @@ def fleet(folder: Path, machines: int) -> Path:
         for number in range(machines)
     ]
     path = folder / "fleet.toml"
-    path.write_text("\n".join(["[hosts.h]", *declared]))
+    path.write_text("\n".join(["[defaults]", 'driver = "simulated"', "[hosts.h]", *declared]))
     return path
 
 

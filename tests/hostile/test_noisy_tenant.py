@@ -19,6 +19,9 @@ MIB = 2**20
 FLEET = f"""
 [projects.noisy]
 [projects.quiet]
+[defaults]
+driver = "simulated"
+
 [hosts.h]
 [[machines]]
 name = "noisy-0"

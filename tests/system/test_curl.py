@@ -36,6 +36,9 @@ FLEET = """
 kind = "availability-set"
 update-domains = 2
 
+[defaults]
+driver = "simulated"
+
 [hosts.host-1]
 
 [[machines]]

@@ -13,6 +13,9 @@ from tests.process import PATIENCE, Output, Program, ending, started, until
 from tests.system.namespaces import HOST, METADATA, Network, network
 
 FLEET = """
+[defaults]
+driver = "simulated"
+
 [hosts.host-1]
 
 [[machines]]

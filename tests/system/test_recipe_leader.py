@@ -21,6 +21,9 @@ FLEET = """
 kind = "availability-set"
 update-domains = 1
 
+[defaults]
+driver = "simulated"
+
 [hosts.host-1]
 """
 MACHINE = """

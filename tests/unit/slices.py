@@ -8,6 +8,7 @@ from typing import Any
 
 from forewarn.core.draft import Draft
 from forewarn.core.model.budget import Budget
+from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.host import Host
@@ -74,6 +75,7 @@ class Fleet:
         groups = sorted({each.group for each in machines})
         base = Slice(
             number=1,
+            defaults=FleetDefaults(driver="simulated"),
             projects={DEFAULT_PROJECT: Project(name=DEFAULT_PROJECT, calendar=calendar)},
             hosts={HostName(name): Host(name=HostName(name)) for name in names},
             groups={

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from forewarn.cli.views.fleet_toml import fleet_file
 from forewarn.core.errors import Invalid
-from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.project import Project
 from forewarn.core.words import DEFAULT_PROJECT, GroupKind, GroupName, HostName, MachineName, Priority
 from forewarn.wire.fleet import read_fleet, read_machine, write_fleet
@@ -22,6 +22,9 @@ kind = "availability-set"
 update-domains = 3
 project = "default"
 [groups.web.policy]
+
+[defaults]
+driver = "simulated"
 
 [hosts.host-1]
 
@@ -58,7 +61,8 @@ def test_a_file_is_read_as_it_is_meant() -> None:
     assert read_fleet(declared()) == FleetSpec(
         projects=(Project(name=DEFAULT_PROJECT),),
         groups=(GroupSpec(name=GroupName("web"), kind=GroupKind.AVAILABILITY_SET, update_domains=3),),
-        hosts=(HostName("host-1"),),
+        defaults=FleetDefaults(driver="simulated"),
+        hosts=(HostSpec(name=HostName("host-1")),),
         machines=(
             MachineSpec(
                 name=MachineName("web-0"),
@@ -179,7 +183,7 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         ({"hosts": ["a"]}, "hosts: expected a table, as [hosts.host-1], got a list"),
         ({"hosts": {"a b": {}}}, f'hosts.a b: {NAME}"a b"'),
-        ({"hosts": {"a": {"rack": 1}}}, "hosts.a: rack: there is no such field; expected an empty table"),
+        ({"hosts": {"a": {"rack": 1}}}, "hosts.a: rack: there is no such field; expected one of driver"),
         (
             {"groups": {"web": {"kind": "vmss"}}},
             'groups.web: kind: expected cloud-service, availability-set or scale-set, got "vmss"',
@@ -225,6 +229,7 @@ def test_one_machine_can_become_standalone() -> None:
     assert read_machine({"group": None}, name="web-0", present=present).group is None
 
 
+drivers = st.sampled_from([None, "simulated", "external"])
 names = st.from_regex(r"\A[A-Za-z0-9._-]{1,20}\Z")
 texts = st.text(st.characters(exclude_categories=["C", "Zl", "Zp", "Zs"]), max_size=10)
 
@@ -235,7 +240,8 @@ def fleets(draw: st.DrawFn) -> FleetSpec:
     groups = draw(st.lists(names, max_size=3, unique=True))
     machines = draw(st.lists(names, max_size=5, unique_by=str.casefold))
     return FleetSpec(
-        hosts=tuple(HostName(name) for name in hosts),
+        defaults=FleetDefaults(driver=draw(drivers)),
+        hosts=tuple(HostSpec(name=HostName(name), driver=draw(drivers)) for name in hosts),
         groups=tuple(
             GroupSpec(name=GroupName(name), kind=GroupKind.SCALE_SET, update_domains=5) for name in groups
         ),

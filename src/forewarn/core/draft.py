@@ -40,6 +40,7 @@ class Draft:
         self.new_id = new_id
         self.grace = base.grace
         self.holds = dict(base.holds)
+        self.defaults = base.defaults
         self.projects = dict(base.projects)
         self.hosts = dict(base.hosts)
         self.groups = dict(base.groups)
@@ -172,6 +173,7 @@ class Draft:
         return Changes(
             now=self.now,
             number=self.number,
+            defaults=None if self.defaults == base.defaults else self.defaults,
             projects=_changed(base.projects, self.projects),
             hosts=_changed(base.hosts, self.hosts),
             groups=_changed(base.groups, self.groups),

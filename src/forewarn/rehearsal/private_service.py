@@ -11,8 +11,8 @@ import httpx
 from forewarn.api.services import Services
 from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.config import GuestSettings, Settings
-from forewarn.core.model.declaration import FleetSpec
-from forewarn.core.words import MachineId
+from forewarn.core.model.declaration import FleetDefaults, FleetSpec
+from forewarn.core.words import SIMULATED, MachineId
 from forewarn.guest.server import GuestServer
 from forewarn.server.wiring import Parts, open_service, wire
 
@@ -64,7 +64,16 @@ async def private_service(folder: Path, *, fleet: FleetSpec, clock: str) -> Asyn
 
 
 def _for_rehearsals(fleet: FleetSpec) -> FleetSpec:
-    """Let scenarios be played on all machines, which are reached at the endpoints opened for them alone."""
+    """Let scenarios be played on all machines, which are reached at the endpoints opened for them alone.
+
+    Whoever does the work of this fleet elsewhere: here nothing is really done.
+    """
     machines = (replace(machine, address=None, network="", port=None) for machine in fleet.machines)
     projects = (replace(project, rehearsal=True) for project in fleet.projects)
-    return replace(fleet, machines=tuple(machines), projects=tuple(projects))
+    return replace(
+        fleet,
+        defaults=FleetDefaults(driver=SIMULATED),
+        hosts=tuple(replace(host, driver=None) for host in fleet.hosts),
+        machines=tuple(machines),
+        projects=tuple(projects),
+    )

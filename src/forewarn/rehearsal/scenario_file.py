@@ -193,7 +193,7 @@ def _order(table: Mapping[str, object], where: str, fleet: FleetSpec) -> OrderSt
         raise Invalid(
             f"{where}.work: expected {fields.either(MAINTENANCE_WORK)} with maintenance, and nothing else"
         )
-    if "host" in given and given["host"] not in fleet.hosts:
+    if "host" in given and given["host"] not in {host.name for host in fleet.hosts}:
         raise Invalid(f'{where}.host: expected a host of the fleet, got "{given["host"]}"')
     if "machine" in given:
         _known(fleet, [given["machine"]], f"{where}.machine")

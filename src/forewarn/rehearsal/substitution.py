@@ -37,7 +37,9 @@ def substitute(scenario: Scenario, *, machines: Mapping[str, str], hosts: Mappin
     """Rename machines and hosts; only the machines named here remain."""
     fleet = replace(
         scenario.fleet,
-        hosts=tuple(HostName(hosts.get(host, host)) for host in scenario.fleet.hosts),
+        hosts=tuple(
+            replace(host, name=HostName(hosts.get(host.name, host.name))) for host in scenario.fleet.hosts
+        ),
         machines=tuple(
             replace(each, name=MachineName(machines[each.name]))
             for each in scenario.fleet.machines

@@ -60,6 +60,7 @@ meta = Table(
     Column("grace_until", TIME),
     Column("grace_announced_before", TIME),
     Column("applied_fleet", Text),
+    Column("defaults", JSON, nullable=False, server_default="{}"),  # of the fleet, as declared
     Column("lineage", Text, nullable=False),
     # How far old records have been removed, how many of them no record mentions yet, and when to look again.
     Column("pruned", BigInteger, nullable=False, server_default="0"),
@@ -79,6 +80,7 @@ hosts = Table(
     metadata,
     Column("name", NAME, primary_key=True),
     Column("state", Text, nullable=False),
+    Column("driver", Text),
     # How many machines it carries, or will once moves are over. Kept: counting all of them anew costs more
     # the larger the fleet.
     Column("carried", Integer, nullable=False, server_default="0"),

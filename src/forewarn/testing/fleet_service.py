@@ -14,7 +14,7 @@ import uvloop
 
 from forewarn.api.services import Services
 from forewarn.control.rehearsals.ledger import Account, Ledger
-from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import HostName
 from forewarn.rehearsal.private_service import PrivateService, private_service
@@ -129,7 +129,7 @@ def _run(opened: "Future[_Running]") -> None:
 
 
 async def _serve(opened: "Future[_Running]") -> None:
-    fleet = FleetSpec(hosts=tuple(HostName(name) for name in HOSTS))
+    fleet = FleetSpec(hosts=tuple(HostSpec(name=HostName(name)) for name in HOSTS))
     over = asyncio.Event()
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="forewarn-testing-"))

@@ -6,13 +6,20 @@ What is wrong is refused with the name of the field and what was expected there,
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 from forewarn.core.errors import Invalid
 from forewarn.core.fleet import applying
-from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
+from forewarn.core.model.declaration import (
+    NO_DEFAULTS,
+    FleetDefaults,
+    FleetSpec,
+    GroupSpec,
+    HostSpec,
+    MachineSpec,
+)
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.words import DEFAULT_PROJECT, ApprovalRule, GroupKind, HostName, Priority
+from forewarn.core.words import DEFAULT_PROJECT, ApprovalRule, DriverName, GroupKind, Priority
 from forewarn.wire import fields
 from forewarn.wire.fields import Field, Fields, Schema
 from forewarn.wire.projects import PROJECT, make_project, write_project
@@ -46,6 +53,17 @@ GROUP: Fields = {
     "project": fields.name,
     "policy": fields.part(POLICY, GroupPolicy),
 }
+
+_DRIVER = fields.choice(get_args(DriverName))
+
+DEFAULTS: Fields = {
+    "driver": _DRIVER.about(
+        "Who does the work on hosts that do not say: simulated (nobody, it only takes its time) or "
+        "external (somebody outside, who reports it). Left out: external."
+    ),
+}
+
+HOST: Fields = {"driver": _DRIVER.about("Who does the work on it; left out: the default of the fleet.")}
 
 _DOMAIN = fields.whole_number(0, fields.MOST_DOMAINS - 1)
 
@@ -102,7 +120,10 @@ FLEET: Fields = {
         example="web",
         required={"kind": fields.either(_GROUP_KINDS)},
     ),
-    "hosts": fields.by_name("hosts", {}, HostName, example="host-1"),
+    "defaults": fields.part(DEFAULTS, FleetDefaults),
+    "hosts": fields.by_name(
+        "hosts", HOST, lambda name, **given: HostSpec(name=name, **given), example="host-1"
+    ),
     "machines": Field(
         read=_machine_tables,
         schema={"type": "array", "items": fields.object_schema(MACHINE, _REQUIRED_OF_MACHINE)},
@@ -117,7 +138,8 @@ def read_fleet(declared: object) -> FleetSpec:
     spec = FleetSpec(
         projects=tuple({DEFAULT_PROJECT: make_project(DEFAULT_PROJECT), **projects}.values()),
         groups=tuple(groups.values()),
-        hosts=tuple(given.get("hosts", ())),
+        defaults=given.get("defaults", NO_DEFAULTS),
+        hosts=tuple(given.get("hosts", {}).values()),
         machines=tuple(
             MachineSpec(**_in_project_of_group(table, f'machines[{index}] "{table["name"]}"', groups))
             for index, table in enumerate(given.get("machines", ()))
@@ -144,7 +166,8 @@ def write_fleet(spec: FleetSpec) -> dict[str, object]:
     return {
         "projects": {project.name: write_project(project) for project in spec.projects},
         "groups": {group.name: fields.write(group, GROUP) for group in spec.groups},
-        "hosts": {host: {} for host in spec.hosts},
+        "defaults": fields.write(spec.defaults, DEFAULTS),
+        "hosts": {host.name: fields.write(host, HOST) for host in spec.hosts},
         "machines": [write_machine(machine) for machine in spec.machines],
     }
 

@@ -24,6 +24,7 @@ FLEET = {
             "blackout": ["2026-12-24/2026-12-25"],
         },
     },
+    "defaults": {"driver": "simulated"},
     "hosts": {"own": {}, "shared": {}, "empty": {}},
     "machines": [
         {"name": "lab-0", "project": "lab", "host": "own"},
@@ -285,6 +286,7 @@ def test_whoever_of_the_project_ends_it_calls_off_what_it_has_ordered_on_hosts_t
 BOTH = {
     **FLEET,
     "projects": {"lab": {"rehearsal": True}, "shop": {"rehearsal": True}},
+    "defaults": {"driver": "simulated"},
     "hosts": {"own": {}, "shared": {}, "empty": {}, "shops": {}},
     "machines": [
         *FLEET["machines"],  # type: ignore[misc]

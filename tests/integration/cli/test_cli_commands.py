@@ -238,7 +238,7 @@ def test_the_windows_of_a_project_are_shown_as_a_person_writes_them(server: str,
 
 def test_a_fleet_is_applied_after_its_difference_is_shown(server: str, tmp_path: Path) -> None:
     file = tmp_path / "fleet.toml"
-    file.write_text("[hosts.host-1]\n[hosts.host-9]\n", encoding="utf-8")
+    file.write_text('[defaults]\ndriver = "simulated"\n[hosts.host-1]\n[hosts.host-9]\n', encoding="utf-8")
     dry = run("fleet", "apply", str(file), "--dry-run").stdout
     assert "+ host host-9\n" in dry
     assert "- machine db\n" in dry

@@ -17,6 +17,9 @@ FLEET = """
 rehearsal = true
 [projects.shop]
 
+[defaults]
+driver = "simulated"
+
 [hosts.rack-1]
 [hosts.rack-2]
 

@@ -8,6 +8,9 @@ import pytest
 from tests.process import Guest, Program
 
 FLEET = """
+[defaults]
+driver = "simulated"
+
 [hosts.h]
 
 [[machines]]

@@ -26,6 +26,9 @@ kind = "availability-set"
 update-domains = 2
 project = "lab"
 
+[defaults]
+driver = "simulated"
+
 [hosts.rack-1]
 [hosts.rack-2]
 [hosts.shared]

@@ -27,7 +27,9 @@ def fleet_file(fleet: Mapping[str, Any]) -> str:
         parts.append(_table(f"[groups.{_key(name)}]", {key: group[key] for key in group if key != "policy"}))
         if asked := _asked(policy):
             parts.append(_table(f"[groups.{_key(name)}.policy]", asked))
-    parts.append("\n".join(f"[hosts.{_key(name)}]" for name in fleet["hosts"]))
+    if fleet["defaults"]:
+        parts.append(_table("[defaults]", fleet["defaults"]))
+    parts.append("\n".join(_table(f"[hosts.{_key(name)}]", host) for name, host in fleet["hosts"].items()))
     parts += [_table("[[machines]]", _machine(machine)) for machine in fleet["machines"]]
     return "\n\n".join(part for part in parts if part)
 

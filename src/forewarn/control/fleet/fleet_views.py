@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from forewarn.control import naming
 from forewarn.control.use_case import FleetUseCase
 from forewarn.core.fleet import machines
-from forewarn.core.model.declaration import FleetSpec, GroupSpec
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
@@ -38,7 +38,10 @@ class FleetViews(FleetUseCase):
         return FleetSpec(
             projects=tuple(whole.projects[name] for name in sorted(whole.projects)),
             groups=tuple(_group_spec(group) for group in sorted(groups, key=lambda group: group.name)),
-            hosts=tuple(sorted(whole.hosts)),
+            defaults=whole.defaults,
+            hosts=tuple(
+                HostSpec(name=name, driver=host.driver) for name, host in sorted(whole.hosts.items())
+            ),
             machines=tuple(
                 machines.spec_of(machine, whole.groups[machine.group])
                 for machine in sorted(whole.machines.values(), key=lambda each: (each.project, each.name))

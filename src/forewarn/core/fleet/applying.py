@@ -25,6 +25,7 @@ def apply(draft: Draft, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
     validate(spec)
     return (
         *_apply_projects(draft, spec, by=by),
+        *_apply_defaults(draft, spec),
         *_apply_hosts(draft, spec, by=by),
         *_apply_groups(draft, spec, by=by),
         *_apply_machines(draft, spec, by=by),
@@ -37,7 +38,8 @@ def apply(draft: Draft, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
 def validate(spec: FleetSpec) -> None:
     """Refuse a declaration that contradicts itself, naming the field."""
     groups = {group.name: group for group in spec.groups}
-    hosts, projects = frozenset(spec.hosts), frozenset(project.name for project in spec.projects)
+    hosts = frozenset(host.name for host in spec.hosts)
+    projects = frozenset(project.name for project in spec.projects)
     for group in spec.groups:
         if group.project not in projects:
             raise Invalid(f"groups.{group.name}: project: {_expected('projects', group.project, projects)}")
@@ -109,11 +111,24 @@ def _apply_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
             yield f"~ project {wanted.name}: {', '.join(_differences(known, wanted))}"
 
 
+def _apply_defaults(draft: Draft, spec: FleetSpec) -> Iterable[str]:
+    known, draft.defaults = draft.defaults, spec.defaults
+    if known != spec.defaults:
+        yield f"~ defaults: {', '.join(_differences(known, spec.defaults))}"
+
+
 def _apply_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
-    for name in spec.hosts:
-        if name not in draft.hosts:
-            draft.record(Kind.HOST_ADDED, draft.put_host(Host(name=name)), by=by)
-            yield f"+ host {name}"
+    for wanted in spec.hosts:
+        known = draft.hosts.get(wanted.name)
+        if known is None:
+            made = Host(name=wanted.name, driver=wanted.driver)
+            draft.record(Kind.HOST_ADDED, draft.put_host(made), by=by)
+            yield f"+ host {wanted.name}"
+        elif known.driver != wanted.driver:
+            changed = draft.put_host(replace(known, driver=wanted.driver))
+            said = ", ".join(_differences(known, changed))
+            draft.record(Kind.HOST_CHANGED, changed, by=by, reason=said)
+            yield f"~ host {wanted.name}: {said}"
 
 
 def _apply_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
@@ -205,7 +220,7 @@ def _drop_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
 
 def _drop_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
     carrying = {machine.host: machine for machine in draft.machines.values()}
-    for name in sorted(draft.hosts.keys() - set(spec.hosts)):
+    for name in sorted(draft.hosts.keys() - {host.name for host in spec.hosts}):
         host = draft.hosts[name]
         if name in carrying:
             raise Conflict(

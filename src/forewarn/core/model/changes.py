@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Hold
@@ -22,6 +23,7 @@ class Changes:
 
     now: datetime
     number: int  # of the newest record, after these
+    defaults: FleetDefaults | None = None  # None: as they were
     projects: tuple[Project, ...] = ()
     hosts: tuple[Host, ...] = ()
     groups: tuple[Group, ...] = ()

@@ -40,10 +40,29 @@ class GroupSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostSpec:
+    """A host, as declared."""
+
+    name: HostName
+    driver: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetDefaults:
+    """What holds for every host that declares nothing else."""
+
+    driver: str | None = None  # who does the work; None: nothing is said
+
+
+NO_DEFAULTS = FleetDefaults()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSpec:
     """A whole fleet, as declared."""
 
     projects: tuple[Project, ...] = (Project(name=DEFAULT_PROJECT),)
     groups: tuple[GroupSpec, ...] = ()
-    hosts: tuple[HostName, ...] = ()
+    defaults: FleetDefaults = NO_DEFAULTS
+    hosts: tuple[HostSpec, ...] = ()
     machines: tuple[MachineSpec, ...] = ()

@@ -11,3 +11,4 @@ class Host:
 
     name: HostName
     state: HostState = HostState.OK
+    driver: str | None = None  # who does the work on it; None: whoever the fleet's defaults say

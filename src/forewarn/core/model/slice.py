@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from forewarn.core.model.budget import Budget
+from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace, Hold
@@ -29,6 +30,7 @@ class Slice:
     """
 
     number: int  # of the newest record
+    defaults: FleetDefaults = NO_DEFAULTS
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
     hosts: Mapping[HostName, Host] = field(default_factory=dict)
     groups: Mapping[GroupName, Group] = field(default_factory=dict)

@@ -95,6 +95,7 @@ class SliceReads(NoticeReads, BudgetReads, RoomReads):
         budgets = ReadLater(partial(self._load_budgets, list(loaded_groups.values())))
         return Slice(
             number=self._meta.number,
+            defaults=self._meta.defaults,
             projects=self._load_projects(loaded_groups.values(), machines_by_id.values()),
             hosts=self._load_hosts(all_hosts | set(_targets_of(named))),
             groups=loaded_groups,

@@ -54,6 +54,7 @@ class UnscopedReads(SliceReads):
         budgets = self._load_budgets(groups)
         return Slice(
             number=self._meta.number,
+            defaults=self._meta.defaults,
             projects={project.name: project for project in projects},
             hosts={host.name: host for host in hosts},
             groups={group.name: group for group in groups},

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.core.model.absence import Absence
+from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.hold import Grace
 from forewarn.core.retention import Pruning
 from forewarn.store import tables
@@ -23,6 +24,7 @@ class Meta:
     grace_until: datetime | None
     grace_announced_before: datetime | None
     applied_fleet: str | None
+    defaults: FleetDefaults
     lineage: str
     pruned: int
     pruned_unsaid: int

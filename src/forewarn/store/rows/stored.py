@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.core.access import Token
+from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Deferral, Event, NoticeSummary
 from forewarn.core.model.group import Group, GroupPolicy
 from forewarn.core.model.hold import Hold
@@ -33,6 +34,7 @@ _SHAPES = {
         optional=("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),
         empty=OrderTerms(),
     ),
+    FleetDefaults: Shape(optional=("driver",), empty=NO_DEFAULTS),
     Waiting: Shape(optional=("stuck", "until")),
     Deferral: Shape(optional=("since", "asked")),
 }

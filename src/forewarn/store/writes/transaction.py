@@ -59,7 +59,9 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         self._add(tables.tallies, tallies)
         self._wake(changes)
         self._save(ROLLOUTS, changes.rollouts)
-        self._save_meta(replace(self._meta, number=number, reached=self._not_before(changes.now)))
+        reached = self._not_before(changes.now)
+        defaults = self._meta.defaults if changes.defaults is None else changes.defaults
+        self._save_meta(replace(self._meta, number=number, reached=reached, defaults=defaults))
 
     def save_notices(self, sent: Sent) -> None:
         """Save when machines were first sent events; what is saved already stays as it is."""
