@@ -3,11 +3,11 @@
 It is made when it is first asked for: the server needs nothing of it to start, or to answer anything else.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import date, datetime
 from enum import StrEnum
+from importlib.metadata import version
 from inspect import cleandoc, getdoc
 from types import NoneType, UnionType
 from typing import Any, NewType, get_args, get_origin
@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from forewarn.api.declared import Body
 from forewarn.api.errors import documented
+from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.api.idempotency import ABOUT_KEY, KEY_HEADER, KEY_SCHEMA
 from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableInBody
 from forewarn.api.routing import ApiRoute, WithStatus
@@ -37,10 +38,17 @@ COMPONENTS = {
     "OneErrorDetail": "ErrorAnswer",
     "Error": "ErrorDetail",
 }
-_BEARER = {
-    "type": "http",
-    "description": "A token, as `forewarn token create` shows it.",
-    "scheme": "bearer",
+_SECURITY_SCHEMES = {
+    "HTTPBearer": {
+        "type": "http",
+        "description": "A token, as `forewarn token create` shows it.",
+        "scheme": "bearer",
+    },
+    "HTTPBasic": {
+        "type": "http",
+        "description": "A token as the password, with any name: for calendars, which can send nothing else.",
+        "scheme": "basic",
+    },
 }
 _SIMPLE: Mapping[Any, Schema] = {
     str: {"type": "string"},
@@ -65,14 +73,14 @@ def document(endpoints: Iterable[ApiRoute]) -> dict[str, Any]:
             operations[endpoint.method.lower()] = _operation(endpoint, components)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "forewarn", "description": ABOUT, "version": "1"},
+        "info": {"title": "forewarn", "description": ABOUT, "version": version("forewarn")},
         "paths": paths,
-        "components": {"schemas": components.schemas, "securitySchemes": {"HTTPBearer": _BEARER}},
+        "components": {"schemas": components.schemas, "securitySchemes": _SECURITY_SCHEMES},
     }
 
 
 def _operation(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
-    promise, method = endpoint.promise, endpoint.method.lower()
+    promise = endpoint.promise
     description = promise.description or getdoc(endpoint.handler)
     parameters = [each for name, found in endpoint.inputs.items() for each in _parameters(name, found)]
     if endpoint.method == "POST":
@@ -82,13 +90,14 @@ def _operation(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
         "tags": [promise.tag],
         "summary": promise.summary,
         "description": description,
-        "operationId": promise.operation_id or re.sub(r"\W", "_", f"{endpoint.name}{endpoint.path}_{method}"),
-        "security": [{"HTTPBearer": []}],
+        "operationId": (promise.operation_id or endpoint.name).replace("-", "_"),
+        "security": [] if endpoint.path in OPEN_TO_ALL else [{name: []} for name in _SECURITY_SCHEMES],
         "parameters": [components.resolved(each) for each in parameters],
         "requestBody": _request_body(bodies[0], components) if bodies else None,
         "responses": _responses(endpoint, components),
     }
-    return {key: value for key, value in operation.items() if value}
+    # That a call needs no token is said by an empty list.
+    return {key: value for key, value in operation.items() if value or key == "security"}
 
 
 def _parameters(name: str, found: Input) -> list[dict[str, Any]]:

@@ -1,7 +1,9 @@
 """Whatever is sent, the operator API answers in one form; no web page can drive it."""
 
 import json
+import re
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import httpx
 import pytest
@@ -251,3 +253,27 @@ def test_the_document_of_the_api_names_every_path_and_no_422(api: Api) -> None:
             assert operation["summary"]
             assert "400" in operation["responses"]
     assert len({op["operationId"] for path in document["paths"].values() for op in path.values()}) > 30
+
+
+def test_operations_are_named_alike_a_verb_and_what_it_is_done_to(api: Api) -> None:
+    paths = api("GET", "/openapi.json").json()["paths"]
+    named = {(path, op["operationId"]) for path, operations in paths.items() for op in operations.values()}
+    assert len({name for _, name in named}) == len(named)
+    probes = {"/healthz": "health", "/readyz": "readiness"}
+    for path, name in named:
+        parts = [
+            part for part in path.removeprefix("/v1/").removesuffix(".ics").split("/") if "{" not in part
+        ]
+        nouns = {probes.get(path, part.strip("/")) for part in parts}
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)+", name)
+        assert any(name.endswith((f"_{noun}", f"_{noun.removesuffix('s')}")) for noun in nouns), (path, name)
+    assert ("/v1/events/{id}/approve", "approve_event") in named
+
+
+def test_the_document_has_the_products_version_and_what_a_caller_can_be_known_by(api: Api) -> None:
+    document = api("GET", "/openapi.json").json()
+    assert document["info"]["version"] == version("forewarn")
+    schemes = document["components"]["securitySchemes"]
+    assert {each["scheme"] for each in schemes.values()} == {"bearer", "basic"}
+    assert document["paths"]["/v1/machines"]["get"]["security"] == [{name: []} for name in schemes]
+    assert document["paths"]["/readyz"]["get"]["security"] == []

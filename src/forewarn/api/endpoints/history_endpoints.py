@@ -37,7 +37,7 @@ class HistoryQuery(ListQuery):
 
 
 @router.call("GET /v1/history", "List records", right=Right.SEE, errors=(404,))
-async def list_records(query: HistoryQuery, service: Service) -> RecordsAnswer:
+async def show_history(query: HistoryQuery, service: Service) -> RecordsAnswer:
     """List what happened, newest first; oldest first after a number, if `above` gives one."""
     wanted = _filter(query)
     found = await service.run(lambda: service.narrowed(query.project).views.history(wanted))

@@ -13,7 +13,7 @@ router = ApiRouter("probes")
 
 
 @router.call("GET /healthz", "Report whether the service works")
-async def healthz(service: OpenService) -> StatusAnswer:
+async def check_health(service: OpenService) -> StatusAnswer:
     """Answer 200 while the service works: its guests are answered too."""
     reason = service.probes.unhealthy()
     if reason is not None:
@@ -22,7 +22,7 @@ async def healthz(service: OpenService) -> StatusAnswer:
 
 
 @router.call("GET /readyz", "Report whether requests can be served")
-async def readyz(service: OpenService) -> StatusAnswer:
+async def check_readiness(service: OpenService) -> StatusAnswer:
     """Answer 200 while requests can be served: what is asked for can be saved."""
     reason = service.probes.unready()
     if reason is not None:
@@ -31,12 +31,12 @@ async def readyz(service: OpenService) -> StatusAnswer:
 
 
 # A balancer that asks with HEAD is answered alike; the server leaves the body out.
-router.call("HEAD /healthz", "", shown=False)(healthz)
-router.call("HEAD /readyz", "", shown=False)(readyz)
+router.call("HEAD /healthz", "", shown=False)(check_health)
+router.call("HEAD /readyz", "", shown=False)(check_readiness)
 
 
 @router.call("GET /metrics", "Measure the service")
-async def metrics(request: Request, service: Service) -> Response:
+async def show_metrics(request: Request, service: Service) -> Response:
     """Show counts of everything, in the text format of Prometheus."""
     from forewarn.api.meter import CONTENT_TYPE, Counted, Meter  # loaded by those who are asked for it
 

@@ -71,7 +71,7 @@ class EventStream(StreamingResponse):
 
 
 @router.call("GET /v1/stream", "Follow what happens", right=Right.SEE, errors=(404, 409))
-async def follow(
+async def follow_stream(
     request: Request,
     query: StreamQuery,
     service: Service,
