@@ -23,7 +23,6 @@ from schemathesis import Case, GenerationMode, checks
 from starlette.types import ASGIApp
 
 from forewarn.api import openapi
-from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.api.app import ENDPOINTS
 from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.clock import ManualClock
