@@ -23,6 +23,7 @@ endpoint = "http://127.0.0.1:{port}"
 journal = "{journal}"
 approve = "when-ready"
 approver = "any"
+settle = 0
 {more}
 
 [[handlers]]

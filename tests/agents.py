@@ -110,11 +110,13 @@ class AgentHarness:
 
     def __init__(self, folder: Path, *handlers: Handler, **settings: Any) -> None:
         self.folder = folder
-        self.config = Config(agent=AgentSettings(**settings), handlers=handlers)
+        # What is missing is over at once, in tests that are not about that.
+        self.config = Config(agent=AgentSettings(**{"settle": 0.0, **settings}), handlers=handlers)
         self.endpoint = Endpoint()
         self.machine = MACHINE
         self.now = NOW
         self.monotonic = 1000.0
+        self.up_seconds: float | None = None
         self.said: list[str] = []
         self.warned: list[str] = []  # of that, what is not as it should be
         self.entries: list[Entry] = []
@@ -134,6 +136,7 @@ class AgentHarness:
             log=_CapturedLog(self.said, self.warned),
             now=lambda: self.now,
             monotonic=lambda: self.monotonic,
+            up_seconds=lambda: self.up_seconds,
         )
         self.watcher = EventWatcher(self.context, self.endpoint)
         self._task = asyncio.create_task(self.watcher.run())

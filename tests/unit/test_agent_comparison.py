@@ -1,8 +1,18 @@
 """What an agent makes of a document, given what it knew."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from forewarn.agent.care.comparison import SETTLING_SECONDS, SeenIncarnation, compare, held_by_another, seen
+import pytest
+
+from forewarn.agent.care.comparison import (
+    RESTART_SECONDS,
+    DocumentDifference,
+    Doubt,
+    SeenDocuments,
+    compare,
+    held_by_another,
+    seen,
+)
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Begun, Left, TakenUp
 from forewarn.agent.journal.tracked_events import TrackedEvent, replay
@@ -19,78 +29,149 @@ def document(*events: Event, incarnation: int = 1) -> Document:
     return Document(incarnation=incarnation, events=events)
 
 
+class Watch:
+    """Documents that were seen one after the other, by one who knows some events."""
+
+    def __init__(self, *known: Event, machine: str = MACHINE, settle: float = 5.0) -> None:
+        self.tracked_events = knowing(*known)
+        self.machine = machine
+        self.settle = settle
+        self.now = 100.0
+        self.booted: datetime | None = None
+        self.answers = True
+        self._seen: SeenDocuments | None = None
+        self._document = document()
+
+    def see(self, shown: Document) -> DocumentDifference:
+        self._document = shown
+        self._seen = seen(self._seen, shown, self.tracked_events, machine=self.machine, now=self.now)
+        return self.look()
+
+    def look(self) -> DocumentDifference:
+        """Look at the last document again."""
+        assert self._seen is not None
+        return compare(
+            self.tracked_events,
+            self._document,
+            machine=self.machine,
+            seen=self._seen,
+            doubt=Doubt(settle=self.settle, booted=self.booted, answers=self.answers),
+            now=self.now,
+        )
+
+
 def test_an_event_of_this_machine_is_taken_up() -> None:
-    difference = compare({}, document(event()), machine="WEB-0")
-    assert difference.take_up == (event(),)
+    assert Watch(machine="WEB-0").see(document(event())).take_up == (event(),)
 
 
 def test_an_event_that_comes_without_warning_is_taken_up() -> None:
-    assert compare({}, document(started()), machine=MACHINE).take_up == (started(),)
+    assert Watch().see(document(started())).take_up == (started(),)
 
 
 def test_an_event_of_others_is_not() -> None:
-    difference = compare({}, document(event(resources=("web-1",))), machine=MACHINE)
-    assert not difference.take_up
+    assert not Watch().see(document(event(resources=("web-1",)))).take_up
 
 
 def test_an_event_in_a_state_that_nobody_knows_is_not() -> None:
-    assert not compare({}, document(event(status="Pondered")), machine=MACHINE).take_up
+    assert not Watch().see(document(event(status="Pondered"))).take_up
 
 
 def test_the_same_document_asks_for_nothing() -> None:
-    difference = compare(knowing(event()), document(event()), machine=MACHINE)
+    difference = Watch(event()).see(document(event()))
     assert (difference.take_up, difference.change, difference.leave) == ((), (), {})
 
 
 def test_an_event_that_moves_is_followed() -> None:
     moved = event(not_before=NOW + timedelta(hours=1))
-    assert compare(knowing(event()), document(moved), machine=MACHINE).change == (moved,)
+    assert Watch(event()).see(document(moved)).change == (moved,)
 
 
 def test_an_id_is_the_same_in_any_case() -> None:
-    difference = compare(knowing(event("aBc")), document(event("ABC")), machine=MACHINE)
+    difference = Watch(event("aBc")).see(document(event("ABC")))
     assert not difference.take_up
     assert not difference.leave
 
 
 def test_what_is_no_longer_listed_is_left() -> None:
-    assert compare(knowing(event()), document(), machine=MACHINE).leave == {"A": "it is no longer listed"}
-    assert compare(knowing(started()), document(), machine=MACHINE).leave == {"A": "it is over"}
+    assert Watch(event(), settle=0).see(document()).leave == {"A": "it is no longer listed"}
+    assert Watch(started(), settle=0).see(document()).leave == {"A": "it is over"}
 
 
-def test_an_event_that_no_longer_names_this_machine_is_left() -> None:
-    left = compare(knowing(event()), document(event(resources=("web-1",))), machine=MACHINE).leave
+@pytest.mark.parametrize("shown", [event(), started()])
+def test_one_document_without_an_event_is_not_its_end(shown: Event) -> None:
+    watch = Watch(shown)
+    missing = watch.see(document(incarnation=2))
+    assert (missing.leave, missing.look_again_in) == ({}, 5.0)
+    back = watch.see(document(shown, incarnation=3))
+    assert (back.leave, back.look_again_in) == ({}, None)
+    # And then it counts anew.
+    assert not watch.see(document(incarnation=4)).leave
+
+
+def test_two_documents_without_an_event_are_its_end() -> None:
+    watch = Watch(event())
+    watch.see(document(incarnation=2))
+    assert watch.see(document(event("B"), incarnation=3)).leave == {"A": "it is no longer listed"}
+
+
+def test_an_event_that_is_missing_for_the_settle_time_is_over() -> None:
+    watch = Watch(event())
+    watch.see(document())
+    watch.now += 4.0
+    assert watch.look().look_again_in == 1.0
+    watch.now += 1.0
+    assert watch.look().leave == {"A": "it is no longer listed"}
+
+
+def test_an_endpoint_that_is_silent_confirms_no_end() -> None:
+    watch = Watch(event())
+    watch.see(document())
+    watch.now, watch.answers = watch.now + 60.0, False
+    assert (watch.look().leave, watch.look().look_again_in) == ({}, 5.0)
+
+
+def test_an_event_that_no_longer_names_this_machine_is_left_at_once() -> None:
+    left = Watch(event()).see(document(event(resources=("web-1",)))).leave
     assert left == {"A": "web-0 is no longer named in it"}
 
 
+def test_an_event_that_a_machine_was_restarted_for_is_left_at_once() -> None:
+    watch = Watch(event())
+    watch.booted = NOW + timedelta(minutes=1)
+    assert watch.see(document()).leave == {"A": "it is no longer listed"}
+
+
 def test_what_is_being_left_is_left_alone() -> None:
-    tracked_events = replay([TakenUp(event=event(), at=NOW), Left(event="A", at=NOW, why="")])
+    watch = Watch()
+    watch.tracked_events = replay([TakenUp(event=event(), at=NOW), Left(event="A", at=NOW, why="")])
     for shown in (document(), document(event()), document(started())):
-        difference = compare(tracked_events, shown, machine=MACHINE)
+        difference = watch.see(shown)
         assert (difference.take_up, difference.change, difference.leave) == ((), (), {})
+        assert not difference.doubted
 
 
 def test_a_restarted_incarnation_does_not_mean_that_all_is_over() -> None:
-    before = seen(SeenIncarnation(incarnation=7), document(incarnation=1), now=100.0)
-    doubt = before.doubted_for(100.0)
-    difference = compare(knowing(event()), document(), machine=MACHINE, doubted_for=doubt)
-    assert (difference.leave, difference.look_again_in) == ({}, SETTLING_SECONDS)
+    watch = Watch(event())
+    watch.see(document(event(), incarnation=7))
+    assert watch.see(document(incarnation=1)).look_again_in == RESTART_SECONDS
+    # Not even if several say so.
+    assert not watch.see(document(event("B"), incarnation=2)).leave
 
 
 def test_what_is_still_missing_after_a_while_is_over() -> None:
-    before = seen(SeenIncarnation(incarnation=7), document(incarnation=1), now=100.0)
-    assert before.doubted_for(100.0 + SETTLING_SECONDS) == 0.0
+    watch = Watch(event())
+    watch.see(document(event(), incarnation=7))
+    watch.see(document(incarnation=1))
+    watch.now += RESTART_SECONDS
+    assert watch.look().leave == {"A": "it is no longer listed"}
 
 
 def test_what_is_new_after_a_restart_is_taken_up_at_once() -> None:
-    difference = compare(knowing(event()), document(event("B")), machine=MACHINE, doubted_for=9.0)
+    watch = Watch(event())
+    watch.see(document(event(), incarnation=7))
+    difference = watch.see(document(event("B"), incarnation=1))
     assert difference.take_up == (event("B"),)
     assert not difference.leave
-
-
-def test_incarnations_that_grow_are_not_doubted() -> None:
-    first = seen(None, document(incarnation=5), now=1.0)
-    assert seen(first, document(incarnation=6), now=2.0).doubted_for(2.0) == 0.0
 
 
 def test_what_another_event_still_needs_is_left_to_it() -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from forewarn.agent.approval import ApprovePolicy, Approver
 from forewarn.agent.care.agent_context import REFUSED_SECONDS
-from forewarn.agent.care.comparison import SETTLING_SECONDS
+from forewarn.agent.care.comparison import RESTART_SECONDS
 from forewarn.agent.care.event_care import EventCare
 from forewarn.agent.care.launch import file_name
+from forewarn.agent.care.turns import Turns
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Ended, Over
 from forewarn.agent.reporting.status import draining
@@ -445,9 +446,137 @@ def test_a_restarted_incarnation_is_not_the_end_of_an_event(tmp_path: Path) -> N
         await harness.show(event(), incarnation=2)
         assert [side for side, *_ in does.calls] == [PREPARE]
         await harness.show(incarnation=1)
-        harness.monotonic += SETTLING_SECONDS
+        harness.monotonic += RESTART_SECONDS
         await harness.show(incarnation=2)
         assert [side for side, *_ in does.calls] == [PREPARE, RECOVER]
+        await harness.stop()
+
+    play(main())
+
+
+def test_one_document_without_the_event_undoes_nothing_and_begins_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        first, second = Doing(), Doing()
+        first.gate.clear()
+        harness = AgentHarness(tmp_path, handler("drain", first), handler("stop", second), settle=5.0)
+        harness.start()
+        await harness.show(event())
+        await harness.show()
+        assert any("Reboot is missing from the document" in line for line in harness.said)
+        first.gate.set()
+        await settled()
+        assert (first.calls, second.calls) == ([(PREPARE, "A", 1)], [])
+        assert harness.endpoint.approved == []
+        await harness.show(event())
+        assert (first.calls, second.calls) == ([(PREPARE, "A", 1)], [(PREPARE, "A", 1)])
+        assert harness.endpoint.approved == ["A"]
+        await harness.stop()
+
+    play(main())
+
+
+def test_two_documents_without_the_event_are_its_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        does = Doing()
+        harness = AgentHarness(tmp_path, handler("drain", does), settle=5.0)
+        harness.start()
+        await harness.show(started())
+        await harness.show()
+        assert [side for side, *_ in does.calls] == [PREPARE]
+        await harness.show(event("B", resources=("web-1",)))
+        assert [side for side, *_ in does.calls] == [PREPARE, RECOVER]
+        await harness.stop()
+
+    play(main())
+
+
+def test_a_machine_that_was_restarted_comes_back_at_the_first_document_without_the_event(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        does = Doing()
+        harness = AgentHarness(tmp_path, handler("drain", does), settle=5.0)
+        harness.start()
+        await harness.show(event())
+        await harness.stop()
+        harness.now += timedelta(minutes=20)
+        harness.up_seconds = 60.0
+        harness.start()
+        await harness.show()
+        assert [side for side, *_ in does.calls] == [PREPARE, RECOVER]
+        await harness.stop()
+
+    play(main())
+
+
+def test_the_more_urgent_of_two_events_is_prepared_first(tmp_path: Path) -> None:
+    async def main() -> None:
+        does = Doing()
+        harness = AgentHarness(tmp_path, handler("drain", does))
+        harness.start()
+        later, soon = event("A"), event("B", not_before=NOW + timedelta(seconds=30))
+        await harness.show(later, soon, started("C"))
+        assert [id_ for _, id_, _ in does.calls] == ["C", "B", "A"]
+        await harness.stop()
+
+    play(main())
+
+
+def test_the_most_urgent_of_those_that_wait_for_a_handler_has_the_next_turn(tmp_path: Path) -> None:
+    async def main() -> None:
+        does = Doing()
+        does.gate.clear()
+        harness = AgentHarness(tmp_path, handler("drain", does))
+        harness.start()
+        listed = [event("A", not_before=NOW + timedelta(days=7))]
+        for id_, left in (("B", timedelta(hours=1)), ("C", timedelta(seconds=30))):
+            await harness.show(*listed)
+            listed.append(event(id_, not_before=NOW + left))
+        await harness.show(*listed)
+        assert [id_ for _, id_, _ in does.calls] == ["A"]
+        does.gate.set()
+        await settled()
+        assert [id_ for _, id_, _ in does.calls] == ["A", "C", "B"]
+        await harness.stop()
+
+    play(main())
+
+
+def test_whoever_waits_for_a_turn_and_is_cancelled_takes_none_from_the_others() -> None:
+    async def main() -> None:
+        turns, had = Turns(), list[str]()
+
+        async def take(name: str) -> None:
+            async with turns.turn(lambda: 0.0):
+                had.append(name)
+                await asyncio.sleep(0)
+
+        async with turns.turn(lambda: 0.0):
+            tasks = [asyncio.create_task(take(name)) for name in "abc"]
+            await settled()
+            tasks[0].cancel()
+        # The turn is given to b in this moment, and b is cancelled in the same.
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert had == ["c"]
+        async with turns.turn(lambda: 0.0):
+            pass
+
+    play(main())
+
+
+@pytest.mark.parametrize("config_says_so", [False, True])
+def test_an_event_of_a_type_that_nobody_knows_is_prepared_for_and_approved_only_if_the_config_says_so(
+    tmp_path: Path, config_says_so: bool
+) -> None:
+    async def main() -> None:
+        does = Doing()
+        meant = EventFilter(types=(EventType.REBOOT,))
+        harness = AgentHarness(tmp_path, handler("drain", does, when=meant), approve_unknown=config_says_so)
+        harness.start()
+        await harness.show(event(type="Teleport"))
+        assert does.calls == [(PREPARE, "A", 1)]
+        assert harness.endpoint.approved == (["A"] if config_says_so else [])
         await harness.stop()
 
     play(main())

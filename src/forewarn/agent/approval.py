@@ -35,6 +35,7 @@ class ApprovalDecider:
     approve: ApprovePolicy
     approver: Approver
     machine: str
+    approve_unknown: bool = False
 
     def decide(self, event: Event, *, ready_for: float) -> Verdict:
         """Decide about an event that this machine has been ready for so many seconds."""
@@ -44,6 +45,8 @@ class ApprovalDecider:
             return Skip("the config says never")
         if self.approve is ApprovePolicy.USER_EVENTS and event.source != Source.USER:
             return Skip(f"its source is {event.source or 'unknown'}, not User")
+        if not event.type_is_known and not self.approve_unknown:
+            return Skip(f"nobody knows what a {event.type} is; `approve-unknown = true` approves it")
         return self._whose(event.resources, ready_for=ready_for)
 
     def _whose(self, resources: Sequence[str], *, ready_for: float) -> Verdict:

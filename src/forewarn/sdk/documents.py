@@ -51,6 +51,11 @@ class Event:
         """Whether the impact may come at any moment."""
         return self.status == EventStatus.STARTED
 
+    @property
+    def type_is_known(self) -> bool:
+        """Whether its type is one that this version of forewarn knows."""
+        return isinstance(self.type, EventType)
+
     def names(self, machine: str) -> bool:
         """Check whether a machine is named in it, in whatever case."""
         return machine.casefold() in (name.casefold() for name in self.resources)

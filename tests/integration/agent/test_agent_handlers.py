@@ -81,6 +81,7 @@ def play(main: Coroutine[Any, Any, None]) -> None:
 async def over(harness: AgentHarness) -> None:
     """Take the event off the list, and wait until all is undone."""
     await harness.show()
+    await harness.show()
     await awaited(lambda: not harness.journal.tracked_events)
     await harness.stop()
 

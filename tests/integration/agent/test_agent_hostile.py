@@ -72,6 +72,7 @@ def test_a_program_runs_and_has_all_of_the_event_on_stdin(tmp_path: Path) -> Non
             tmp_path,
             handler_of(f'[[handlers]]\nname = "h"\nkind = "exec"\nprepare = ["{hook}"]\n'),
             approver="any",
+            approve_unknown=True,
         )
         harness.start()
         await harness.show(worst_event())

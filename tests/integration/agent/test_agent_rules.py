@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.agent.approval import ApprovePolicy, Approver
-from forewarn.agent.care.comparison import SETTLING_SECONDS
+from forewarn.agent.care.comparison import ENOUGH_DOCUMENTS, RESTART_SECONDS
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.journal.entries import Approved, Begun, Ended, Ending, Entry, Over, TakenUp, key
 from forewarn.agent.journal.journal_file import read_entries
@@ -79,9 +79,15 @@ class World:
     """What there is to be seen, and what the agent makes of it."""
 
     def __init__(
-        self, folder: Path, handlers: Sequence[Handler], approve: ApprovePolicy, approver: Approver
+        self,
+        folder: Path,
+        handlers: Sequence[Handler],
+        approve: ApprovePolicy,
+        approver: Approver,
+        *,
+        settle: float,
     ) -> None:
-        self.harness = AgentHarness(folder, *handlers, approve=approve, approver=approver)
+        self.harness = AgentHarness(folder, *handlers, approve=approve, approver=approver, settle=settle)
         self.handlers = handlers
         self.listed: dict[str, Event] = {}
         self.incarnation = 5
@@ -99,7 +105,7 @@ class World:
             case ("release",):
                 self.release()
             case ("wait",):
-                self.harness.monotonic += SETTLING_SECONDS
+                self.harness.monotonic += RESTART_SECONDS
         self.incarnation += 1
         await self.harness.show(*self.listed.values(), incarnation=self.incarnation)
 
@@ -129,8 +135,9 @@ class World:
     async def finish(self) -> None:
         """Take everything off the list, and let all come to its end."""
         self.listed = {}
-        self.harness.monotonic += 2 * SETTLING_SECONDS
-        await self.step(("wait",))
+        self.harness.monotonic += 2 * RESTART_SECONDS
+        for _ in range(ENOUGH_DOCUMENTS):
+            await self.step(("wait",))
         # Each handler of each event may want several attempts, one after the other.
         for _ in range(4 * len(IDS) * (len(self.handlers) + 1)):
             self.release()
@@ -212,16 +219,21 @@ def made(
 
 @settings(max_examples=tries(30, long=1000), deadline=None)
 @given(
-    handlers=HANDLERS, steps=STEPS, approve=st.sampled_from(ApprovePolicy), approver=st.sampled_from(Approver)
+    handlers=HANDLERS,
+    steps=STEPS,
+    approve=st.sampled_from(ApprovePolicy),
+    approver=st.sampled_from(Approver),
+    settle=st.sampled_from([0.0, RESTART_SECONDS]),
 )
 def test_every_event_is_come_back_from_once_and_approved_only_when_ready(
     handlers: list[tuple[list[str], OnFailure, tuple[EventType, ...] | None, bool]],
     steps: list[tuple[object, ...]],
     approve: ApprovePolicy,
     approver: Approver,
+    settle: float,
 ) -> None:
     async def history(folder: Path) -> None:
-        world = World(folder, made(handlers), approve, approver)
+        world = World(folder, made(handlers), approve, approver, settle=settle)
         world.harness.start()
         for step in steps:
             await world.step(step)

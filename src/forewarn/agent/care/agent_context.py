@@ -1,15 +1,15 @@
 """What the care for all events shares: the config, the journal, the endpoint, and where programs run."""
 
-import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from forewarn.agent.agent_log import AgentLog
 from forewarn.agent.approval import ApprovalDecider
+from forewarn.agent.care.turns import Turns
 from forewarn.agent.journal.entries import Entry
 from forewarn.agent.journal.tracked_events import TrackedEvent, TrackedEvents
 from forewarn.agent.metrics import AgentMetrics
@@ -18,6 +18,7 @@ from forewarn.agent.setup.agent_config import Config
 from forewarn.clock import monotonic
 from forewarn.sdk.documents import Event
 from forewarn.sdk.guest_errors import GuestError
+from forewarn.sdk.platform import system
 
 # For the agent alone: a program that notified systemd would do so in the agent's name.
 _OWN = frozenset(
@@ -72,9 +73,10 @@ class AgentContext:
     monotonic: Callable[[], float] = monotonic
     speed: float = 1.0  # how fast the endpoint's time runs; another in rehearsals only
     inherited: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    # A handler does one thing at a time, for whichever event, in the order it is asked: its programs may hold
-    # a lock of their own, and what it did last must be what holds.
-    handler_locks: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    # A handler does one thing at a time, for whichever event: its programs may hold a lock of their own, and
+    # what it did last must be what holds.
+    turns: dict[str, Turns] = field(default_factory=lambda: defaultdict(Turns))
+    up_seconds: Callable[[], float | None] = system.up_seconds  # since this machine was started
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     dry: bool = False  # only log what would be done
     leaving: bool = False  # programs that run are left running
@@ -89,8 +91,23 @@ class AgentContext:
     def approval_decider(self) -> ApprovalDecider:
         """How this machine approves."""
         agent = self.config.agent
-        return ApprovalDecider(approve=agent.approve, approver=agent.approver, machine=self.machine)
+        return ApprovalDecider(
+            approve=agent.approve,
+            approver=agent.approver,
+            machine=self.machine,
+            approve_unknown=agent.approve_unknown,
+        )
 
     def tracked(self, id_: str) -> TrackedEvent:
         """Return an event that was taken up."""
         return self.journal.tracked_events[id_]
+
+    def urgency(self, id_: str) -> float:
+        """Return how many seconds there are to get ready for an event; none if that is not known."""
+        event = self.tracked(id_).event
+        return self.endpoint.seconds_left(event) or 0.0
+
+    def booted(self) -> datetime | None:
+        """Return when this machine was started, if that is known."""
+        seconds = self.up_seconds()
+        return None if seconds is None else self.now() - timedelta(seconds=seconds)

@@ -1,7 +1,14 @@
-"""A document against the journal: which events to take up, which have changed, which are over."""
+"""A document against the journal: which events to take up, which have changed, which are over.
+
+One document without an event is not yet its end: an endpoint that was restarted, or another that is behind,
+may leave it out while it goes on, and a machine that takes its work back then is hit in the middle of it. So
+it is taken for over when a second document leaves it out too, or when it has been missing for the settle
+time; at once only where its end is certain.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import key
@@ -10,28 +17,77 @@ from forewarn.core.words import EventStatus
 from forewarn.sdk.documents import Document, Event
 
 # An endpoint that begins to count anew may not know all its events at once; what it leaves out then is
-# believed to be over only if it is still left out after so many seconds.
-SETTLING_SECONDS = 10.0
+# believed to be over only if it is still left out after so many seconds, however many documents say so.
+RESTART_SECONDS = 10.0
+# As many documents without an event are believed.
+ENOUGH_DOCUMENTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenIncarnation:
-    """The incarnation that was seen last, and when incarnations last began anew, by the monotonic clock."""
+class Missing:
+    """Since when an event is missing, by the monotonic clock, and from how many documents."""
+
+    since: float
+    documents: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenDocuments:
+    """What was seen of documents: the last incarnation, when they last began anew, and what is missing."""
 
     incarnation: int
     restarted: float | None = None
+    missing: Mapping[str, Missing] = field(default_factory=dict)
 
-    def doubted_for(self, now: float) -> float:
+    def restarted_for(self, now: float) -> float:
+        """Return for how many seconds more nothing is believed to be over, after a restart."""
+        return 0.0 if self.restarted is None else max(0.0, self.restarted + RESTART_SECONDS - now)
+
+
+def seen(
+    before: SeenDocuments | None,
+    document: Document,
+    tracked_events: TrackedEvents,
+    *,
+    machine: str,
+    now: float,
+) -> SeenDocuments:
+    """Return what is seen after a document."""
+    known = {} if before is None else before.missing
+    missing = {
+        id_: Missing(since=known[id_].since, documents=known[id_].documents + 1)
+        if id_ in known
+        else Missing(since=now)
+        for id_ in _gone(tracked_events, document, machine)
+    }
+    restarted = None if before is None else before.restarted
+    if before is not None and document.incarnation < before.incarnation:
+        restarted = now
+    return SeenDocuments(incarnation=document.incarnation, restarted=restarted, missing=missing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """How an event that is missing is taken for over."""
+
+    settle: float  # seconds
+    booted: datetime | None = None  # when this machine was started, if that is known
+    answers: bool = True  # whether the endpoint does
+
+    def seconds(self, seen: SeenDocuments, id_: str, tracked: TrackedEvent, *, now: float) -> float:
         """Return for how many seconds more a missing event is not taken for over."""
-        return 0.0 if self.restarted is None else max(0.0, self.restarted + SETTLING_SECONDS - now)
+        if self._has_happened(tracked):
+            return 0.0
+        missing = seen.missing.get(id_, Missing(since=now))
+        enough = missing.documents >= ENOUGH_DOCUMENTS
+        settling = 0.0 if enough else missing.since + self.settle - now
+        if not enough and not self.answers:
+            settling = self.settle  # silence confirms nothing
+        return max(0.0, settling, seen.restarted_for(now))
 
-
-def seen(before: SeenIncarnation | None, document: Document, *, now: float) -> SeenIncarnation:
-    """Return what is seen of incarnations after a document."""
-    if before is None:
-        return SeenIncarnation(incarnation=document.incarnation)
-    restarted = now if document.incarnation < before.incarnation else before.restarted
-    return SeenIncarnation(incarnation=document.incarnation, restarted=restarted)
+    def _has_happened(self, tracked: TrackedEvent) -> bool:
+        """Check whether the machine was restarted since, so that nothing more can come of the event."""
+        return self.booted is not None and tracked.since < self.booted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,27 +97,39 @@ class DocumentDifference:
     take_up: tuple[Event, ...] = ()
     change: tuple[Event, ...] = ()
     leave: Mapping[str, str]  # keys of tracked events, with the reason
-    look_again_in: float | None = None
+    doubted: Mapping[str, float] = field(default_factory=dict)  # those that may be over, in so many seconds
+
+    @property
+    def look_again_in(self) -> float | None:
+        """In how many seconds more will be known without another document."""
+        return min(self.doubted.values(), default=None)
 
 
 def compare(
-    tracked_events: TrackedEvents, document: Document, *, machine: str, doubted_for: float = 0.0
+    tracked_events: TrackedEvents,
+    document: Document,
+    *,
+    machine: str,
+    seen: SeenDocuments,
+    doubt: Doubt,
+    now: float,
 ) -> DocumentDifference:
     """Compare the tracked events with a document.
 
     An event that is being recovered from stays so: should it be listed again, it is taken up anew once that
     is done.
     """
-    mine = {key(event): event for event in document.naming(machine) if _counts(event)}
-    gone = {
-        id_: tracked for id_, tracked in tracked_events.items() if tracked.left is None and id_ not in mine
+    mine = _mine(document, machine)
+    gone = _gone(tracked_events, document, machine)
+    doubts = {
+        id_: 0.0 if _leaves_out(document, tracked, machine) else doubt.seconds(seen, id_, tracked, now=now)
+        for id_, tracked in gone.items()
     }
-    doubtful = bool(gone) and doubted_for > 0
     return DocumentDifference(
         take_up=tuple(event for id_, event in mine.items() if id_ not in tracked_events),
         change=tuple(event for id_, event in mine.items() if _changed(tracked_events.get(id_), event)),
-        leave={} if doubtful else {id_: _why(document, tracked, machine) for id_, tracked in gone.items()},
-        look_again_in=doubted_for if doubtful else None,
+        leave={id_: _why(document, gone[id_], machine) for id_, seconds in doubts.items() if not seconds},
+        doubted={id_: seconds for id_, seconds in doubts.items() if seconds},
     )
 
 
@@ -71,6 +139,23 @@ def held_by_another(tracked_events: TrackedEvents, id_: str, handler: str) -> st
         if other != id_ and tracked.left is None and tracked.attempt(Side.PREPARE, handler) is not None:
             return other
     return None
+
+
+def _mine(document: Document, machine: str) -> dict[str, Event]:
+    return {key(event): event for event in document.naming(machine) if _counts(event)}
+
+
+def _gone(tracked_events: TrackedEvents, document: Document, machine: str) -> dict[str, TrackedEvent]:
+    mine = _mine(document, machine)
+    return {
+        id_: tracked for id_, tracked in tracked_events.items() if tracked.left is None and id_ not in mine
+    }
+
+
+def _leaves_out(document: Document, tracked: TrackedEvent, machine: str) -> bool:
+    """Check whether the event is listed without this machine: then it is certainly over for it."""
+    listed = document.event(tracked.event.id)
+    return listed is not None and not listed.names(machine)
 
 
 def _counts(event: Event) -> bool:

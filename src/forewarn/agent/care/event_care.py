@@ -28,7 +28,7 @@ class EventCare:
     """Prepares for one event, approves it, and recovers from it."""
 
     def __init__(self, id_: str, context: AgentContext, *, listed: bool = True) -> None:
-        """Take an event; until it is known to be listed, only programs that run already are waited for."""
+        """Take an event; while it may not be listed, only programs that run already are waited for."""
         self._listed = listed
         self._id = id_
         self._context = context
@@ -52,6 +52,10 @@ class EventCare:
         if not self._listed:
             self._listed = True
             self.changed()
+
+    def missing(self) -> None:
+        """Take note that a document does not list the event, which may go on all the same."""
+        self._listed = False
 
     def left(self) -> None:
         """Take note that the event is over for this machine."""
@@ -121,7 +125,7 @@ class EventCare:
         """Run a handler when its lock is free, as often as it asks for that in its time."""
         ends: float | None = None
         while self._tracked.left is None:
-            async with self._context.handler_locks[handler.name]:
+            async with self._context.turns[handler.name].turn(lambda: self._context.urgency(self._id)):
                 seconds = handler.timeout if ends is None else ends - self._context.monotonic()
                 ends = ends or self._context.monotonic() + handler.timeout - self._passed(handler)
                 outcome = await self._work.attempt(handler, Side.PREPARE, seconds)

@@ -11,6 +11,7 @@ from forewarn.agent.care.agent_context import AgentContext
 from forewarn.agent.care.attempts import GONE, Attempts
 from forewarn.agent.care.comparison import held_by_another
 from forewarn.agent.care.launch import resumable
+from forewarn.agent.care.turns import whenever
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side
 from forewarn.agent.journal.entries import Ending, Owed
 from forewarn.agent.journal.tracked_events import TrackedEvent
@@ -72,7 +73,7 @@ class Recovery:
         """Undo what a handler has prepared, unless that is not for it to do; returns when to try again."""
         if self._is_spared(name):
             return None
-        async with self._context.handler_locks[name]:
+        async with self._context.turns[name].turn(whenever):
             # The event that held the lock before may need what this would undo.
             if self._is_spared(name) or (handler := self._context.config.handler(name)) is None:
                 return None
@@ -109,7 +110,7 @@ class Recovery:
         """End programs of a former agent that are not waited for any more."""
         for (side, name), attempt in self._tracked.attempts.items():
             if side is Side.PREPARE and not attempt.settled:
-                async with self._context.handler_locks[name]:
+                async with self._context.turns[name].turn(whenever):
                     handler = self._context.config.handler(name)
                     found = handler and await resumable(self._context, self._tracked, handler, side)
                     if found:

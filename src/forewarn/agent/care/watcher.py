@@ -1,13 +1,13 @@
 """The agent's loop: compare each document with the journal, and take care of each event beside the watch."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Protocol
 
 from forewarn.agent.care import comparison
 from forewarn.agent.care.agent_context import REFUSED_SECONDS, AgentContext, EventEndpoint, OnEndpointTrouble
-from forewarn.agent.care.comparison import SeenIncarnation
+from forewarn.agent.care.comparison import Doubt, SeenDocuments
 from forewarn.agent.care.event_care import EventCare
 from forewarn.agent.care.launch import file_stem
 from forewarn.agent.journal.entries import Changed, Left, TakenUp, key
@@ -34,7 +34,8 @@ class EventWatcher:
         self._cares: dict[str, EventCare] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._document: Document | None = None
-        self._seen: SeenIncarnation | None = None
+        self._seen: SeenDocuments | None = None
+        self._missed: set[str] = set()  # what the present document may leave out wrongly
         self._again: asyncio.TimerHandle | None = None
         self._fault: str | None = None  # why the present document could not be followed
         self.trouble: str | None = None  # why the endpoint does not answer
@@ -74,7 +75,13 @@ class EventWatcher:
             self._troubled(None)
         self._context.metrics.count("documents")
         self._document = document
-        self._seen = comparison.seen(self._seen, document, now=self._context.monotonic())
+        self._seen = comparison.seen(
+            self._seen,
+            document,
+            self._context.journal.tracked_events,
+            machine=self._context.machine,
+            now=self._context.monotonic(),
+        )
         self._compare()
 
     def _compare(self) -> None:
@@ -98,7 +105,9 @@ class EventWatcher:
             self._context.journal.tracked_events,
             self._document,
             machine=self._context.machine,
-            doubted_for=self._seen.doubted_for(self._context.monotonic()),
+            seen=self._seen,
+            doubt=self._doubt(),
+            now=self._context.monotonic(),
         )
         for event in difference.take_up:
             self._take_up(event)
@@ -107,8 +116,16 @@ class EventWatcher:
         for id_, why in difference.leave.items():
             self._leave(id_, why)
         for id_ in self._in_order():
-            self._care_for(id_)
+            self._care_for(id_, listed=id_ not in difference.doubted)
+        self._miss(difference.doubted)
         self._look_again(difference.look_again_in)
+
+    def _doubt(self) -> Doubt:
+        return Doubt(
+            settle=self._context.config.agent.settle / self._context.speed,
+            booted=self._context.booted(),
+            answers=self.trouble is None,
+        )
 
     def _take_up(self, event: Event) -> None:
         self._context.journal.write(TakenUp(event=event, at=self._context.now()))
@@ -144,14 +161,32 @@ class EventWatcher:
         if care := self._cares.get(id_):
             care.left()
 
+    def _miss(self, doubted: Mapping[str, float]) -> None:
+        """Have nothing more begun for events that may be over; each is logged once."""
+        for id_, seconds in doubted.items():
+            self._cares[id_].missing()
+            if id_ not in self._missed:
+                event = self._context.tracked(id_).event
+                self._context.log.info(
+                    f"{event.type} is missing from the document: it counts as over if another leaves it out "
+                    f"too, or in {seconds:.0f} s",
+                    event=id_,
+                    type=str(event.type),
+                )
+        self._missed = set(doubted)
+
     def _in_order(self) -> list[str]:
-        """Return all events, first those whose handlers were at work under a former agent: they go first."""
+        """Return all events by urgency, but first those whose handlers were at work under a former agent."""
         tracked_events = self._context.journal.tracked_events
-        return sorted(tracked_events, key=lambda id_: not tracked_events[id_].at_work())
+        return sorted(
+            tracked_events,
+            key=lambda id_: (not tracked_events[id_].at_work(), self._context.urgency(id_)),
+        )
 
     def _care_for(self, id_: str, *, listed: bool = True) -> None:
         if known := self._cares.get(id_):
-            known.listed()
+            if listed:
+                known.listed()
             return
         care = self._cares[id_] = EventCare(id_, self._context, listed=listed)
         task = self._tasks[id_] = asyncio.create_task(care.run(), name=f"event {id_}")

@@ -29,6 +29,8 @@ AUTO = "auto"
 LONGEST_TIMEOUT = timedelta(days=1)
 SHORTEST_TIMEOUT = timedelta(seconds=1)
 LONGEST_NOTICE = timedelta(days=366)
+# A machine that does no work for longer, after every event, is not what anybody wants.
+LONGEST_SETTLE = timedelta(minutes=10)
 MOST_PORTS = 65535
 
 # What stands in these fields never reaches a log.
@@ -47,6 +49,8 @@ class AgentSettings:
     journal: Path = Path("agent.journal")
     approve: ApprovePolicy = ApprovePolicy.WHEN_READY
     approver: Approver = Approver.SELF
+    approve_unknown: bool = False  # events of a type that nobody knows
+    settle: float = 5.0  # seconds for which an event is missing before it is taken for over
     listen: tuple[str, int] | None = None
     log: LogForm = LogForm.TEXT
 
@@ -161,6 +165,8 @@ _AGENT: Readers = {
     "journal": _journal,
     "approve": fields.choice(list(ApprovePolicy)),
     "approver": fields.choice(list(Approver)),
+    "approve_unknown": fields.flag,
+    "settle": _seconds(timedelta(), LONGEST_SETTLE),
     "listen": fields.optional(address),
     "log": fields.choice(list(LogForm)),
 }

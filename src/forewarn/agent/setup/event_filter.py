@@ -41,7 +41,8 @@ class EventFilter:
         return Now()
 
     def _mismatch(self, event: Event) -> str | None:
-        if self.types is not None and event.type not in self.types:
+        # A type that nobody knows may be any of them, or worse.
+        if self.types is not None and event.type_is_known and event.type not in self.types:
             return f"not for {event.type}"
         if self.sources is not None and event.source not in self.sources:
             return f"not for events of source {event.source or 'unknown'}"

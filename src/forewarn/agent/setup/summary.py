@@ -68,8 +68,14 @@ def surroundings(agent: AgentSettings) -> list[str]:
     listens = f"{agent.listen[0]}:{agent.listen[1]}" if agent.listen else "none"
     return [
         f"Endpoint: {where}. Machine: {who}. Journal: {agent.journal}.",
-        f"Metrics and probes: {listens}.",
+        f"Metrics and probes: {listens}. An event that is missing is over after {agent.settle:g} s.",
+        f"A type of event that is not known here: every handler prepares, and it is {_unknown(agent)}.",
     ]
+
+
+def _unknown(agent: AgentSettings) -> str:
+    allowed = agent.approve_unknown and agent.approve is not ApprovePolicy.NEVER
+    return "approved as others are" if allowed else "not approved"
 
 
 def problems(config: Config) -> list[str]:

@@ -80,12 +80,18 @@ def process_started(pid: int) -> str | None:
     return _started_on_linux(pid) if sys.platform == "linux" else _started_by_ps(pid)
 
 
+def up_seconds() -> float | None:
+    """Return how many seconds ago this machine was started, its sleep included. None if that is not known."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return None if clock is None else time.clock_gettime(clock)
+
+
 def process_age(pid: int) -> float | None:
     """Return how many seconds ago a process was started. None if it is gone."""
     if sys.platform == "linux":
         ticks = _start_ticks(pid)
-        up = time.clock_gettime(time.CLOCK_BOOTTIME)
-        return None if ticks is None else up - ticks / os.sysconf("SC_CLK_TCK")
+        up = up_seconds()
+        return None if ticks is None or up is None else up - ticks / os.sysconf("SC_CLK_TCK")
     elapsed = _asked_of_ps(pid, "etime")
     return None if elapsed is None else _seconds_of_etime(elapsed)
 

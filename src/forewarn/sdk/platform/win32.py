@@ -69,6 +69,13 @@ def process_started(pid: int) -> str | None:
     return None if made is None else str(made)
 
 
+def up_seconds() -> float | None:
+    """Return how many seconds ago this machine was started, its sleep included. None if that is not known."""
+    kernel: Any = import_module("ctypes").windll.kernel32
+    kernel.GetTickCount64.restype = import_module("ctypes").c_ulonglong
+    return float(kernel.GetTickCount64()) / 1000.0
+
+
 def process_age(pid: int) -> float | None:
     """Return how many seconds ago a process was started. None if it is gone."""
     made = _created(pid)
