@@ -18,6 +18,7 @@ from sqlalchemy import Connection, inspect, text
 
 from forewarn.core.errors import Conflict, Invalid, Unavailable
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.opening.database import create_engines, parse_database
 from forewarn.store.opening.lock import hold
@@ -118,9 +119,29 @@ def test_a_store_of_the_first_schema_keeps_what_it_has(url: str) -> None:
     opened.close()
 
 
+def test_hosts_that_were_removed_before_are_known_by_their_names(url: str) -> None:
+    engines = create_engines(parse_database(url))
+    with engines.writing.begin() as connection:
+        command.upgrade(alembic_config(connection), "0014")
+        connection.execute(text("INSERT INTO meta (id, number, lineage) VALUES (1, 3, 'L')"))
+        for number, kind, host in ((1, "host-added", "old"), (2, "host-removed", "old"), (3, "x", "other")):
+            connection.execute(
+                text(
+                    "INSERT INTO records (number, at, kind, host, by, reason) "
+                    f"VALUES ({number}, 0, '{kind}', '{host}', '', '')"
+                )
+            )
+    engines.dispose()
+    opened = open_store(url, new_id=never)
+    with opened.read() as snapshot:
+        assert snapshot.names_among(["old", "other"], project=ProjectName("a")).hosts == {"old"}
+        assert snapshot.since(0).removed_groups == ()
+    opened.close()
+
+
 def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:
     run(url, f"UPDATE {VERSION_TABLE} SET version_num = '0042'")
-    with pytest.raises(Conflict, match=r"newer forewarn \(schema 0042, this one knows up to 0014\): upgrade"):
+    with pytest.raises(Conflict, match=r"newer forewarn \(schema 0042, this one knows up to 0015\): upgrade"):
         open_store(url, new_id=never)
 
 
@@ -142,7 +163,7 @@ def test_somebody_elses_database_is_left_alone(url: str) -> None:
 
 
 def test_the_newest_schema_is_known() -> None:
-    assert revisions()[-1] == "0014"
+    assert revisions()[-1] == "0015"
 
 
 def test_files_of_migrations_are_named_by_their_revisions() -> None:

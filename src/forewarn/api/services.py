@@ -123,12 +123,16 @@ class Services(CallerUseCases):
     def __init__(self, parts: ApiParts, scope: Scope, *, run: RunUseCase | None = None) -> None:
         super().__init__(parts.shared, scope)
         self._parts = parts
-        self.run = run or parts.run
+        self._run = run or parts.run
         self.pushing = parts.pushing
         self.probes = parts.probes
         self.guest_counters = parts.guest_counters
         self.refused = parts.refused
         self.clock: ClockReading = parts.timekeeper
+
+    async def run(self, job: Callable[[], T], /) -> T:
+        """Return the job's answer once its effect can be seen; its errors come in the caller's words."""
+        return await self._run(job if self.scope.caller is None else lambda: self.in_its_words(job))
 
     def scoped(self, caller: access.Caller) -> "Services":
         """Return the services of a caller."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
 
@@ -21,8 +21,11 @@ from forewarn.cli import terminal
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.flags import in_flags
 from forewarn.client.calls import OperatorClient
-from forewarn.client.replies import AnswerNotUnderstood, Reply, RequestRefused, ServerUnreachable
+from forewarn.client.replies import NOT_FOUND, AnswerNotUnderstood, Reply, RequestRefused, ServerUnreachable
 from forewarn.core.errors import ForewarnError, Invalid
+
+if TYPE_CHECKING:
+    from forewarn.wire.answers.token_answers import CallerAnswer
 
 V = TypeVar("V")
 
@@ -97,6 +100,17 @@ class Session:
         """Write a command that a person could type next, to the same server."""
         server = f" --server {self.server}" if self.server else ""
         return f"{as_typed()}{server} {words}"
+
+    def caller(self) -> "CallerAnswer | None":
+        """Ask the server who is asking, so that nobody is told to do what they may not; None: not known."""
+        from forewarn.wire.answers.token_answers import CallerAnswer
+
+        try:
+            return self.client.get("/v1/caller", CallerAnswer).value
+        except RequestRefused as refusal:
+            if refusal.status != NOT_FOUND:  # the server is older than the question
+                raise
+            return None
 
     def now(self) -> datetime:
         """Ask the server for its time."""

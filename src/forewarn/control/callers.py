@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from forewarn.control import naming
 from forewarn.control.answering_once import AnsweringOnce
+from forewarn.control.disclosing import disclosed_refusal
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.fleet.fleet_views import FleetViews
 from forewarn.control.following.followed_records import FollowedRecords
@@ -23,7 +25,10 @@ from forewarn.control.tokens import Tokens
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.use_case import Context
 from forewarn.control.views import Views
+from forewarn.core.errors import Conflict, Refused
 from forewarn.core.words import ProjectName
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,15 @@ class CallerUseCases:
         self.records = FollowedRecords(context, scope, recent=shared.recent)
         self.webhooks = Webhooks(context, scope, terms=shared.webhooks)
         self.rehearsals = Rehearsals(context, scope, open_ones=shared.rehearsals)
+
+    def in_its_words(self, job: Callable[[], T]) -> T:
+        """Do something for the caller; it is refused in words that the caller may read."""
+        try:
+            return job()
+        except (Conflict, Refused) as error:
+            with self._shared.context.store.scoped(self.scope).read() as snapshot:
+                said = disclosed_refusal(snapshot, error, scope=self.scope)
+        raise said
 
     def narrowed(self, project: ProjectName | None) -> "CallerUseCases":
         """Return the same for one project alone; NotFound if the scope does not have it."""

@@ -1,13 +1,14 @@
 """How a use case loads and saves: what its scope sees, or everything."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from forewarn.control.disclosing import V, disclosed
 from forewarn.control.ports.clock import ServiceClock
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedTransaction, Store
+from forewarn.control.ports.store import ScopedSnapshot, ScopedTransaction, Store
 from forewarn.core.draft import Draft
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.model.slice import Slice
@@ -58,6 +59,10 @@ class ScopedUseCase(UseCase):
         super().__init__(context)
         self._scope = scope
         self._store = context.store.scoped(scope)
+
+    def _disclosed(self, snapshot: ScopedSnapshot, values: Iterable[V]) -> Sequence[V]:
+        """Return what was found as the caller may see it."""
+        return disclosed(snapshot, values, scope=self._scope)
 
 
 class FleetUseCase(UseCase):

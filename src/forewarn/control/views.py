@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
+from forewarn.control.disclosing import check_sees_hosts
 from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
@@ -100,6 +101,8 @@ class Views(ScopedUseCase):
     ) -> tuple[Sequence[MachineView], str | None]:
         """List machines: all, or those of a group, on a host, or both; NotFound if there is no such."""
         with self._store.read() as snapshot:
+            if host is not None:
+                check_sees_hosts(snapshot, scope=self._scope)
             page, more = snapshot.machines(after=after, limit=limit, group=group, host=host)
             if not page:
                 naming.check_group(snapshot, group)
@@ -127,22 +130,24 @@ class Views(ScopedUseCase):
     def project(self, name: str) -> Project:
         """Show one project."""
         with self._store.read() as snapshot:
-            for project in snapshot.projects():
-                if project.name == name:
-                    return project
-            raise naming.unknown_project(snapshot, name)
+            project = snapshot.project(ProjectName(name))
+            if project is None:
+                raise naming.unknown_project(snapshot, name)
+            return project
 
     def orders(
         self, *, state: OrderState | None, after: str | None, limit: int
     ) -> tuple[Sequence[Order], str | None]:
         """List orders, newest first."""
         with self._store.read() as snapshot:
-            return snapshot.orders(state=state, after=after, limit=limit)
+            page, more = snapshot.orders(state=state, after=after, limit=limit)
+            return self._disclosed(snapshot, page), more
 
     def order(self, order: OrderId) -> OrderView:
         """Show one order."""
         with self._store.read() as snapshot:
-            known = naming.existing(snapshot.order(order), "order", order)
+            found = naming.existing(snapshot.order(order), "order", order)
+            (known,) = self._disclosed(snapshot, [found])
             events = self._noted(snapshot, known, snapshot.events_of_order(known.id))
         summed = notice.summary((each.event, each.notices) for each in events)
         return OrderView(order=known, events=events, notice=summed)
@@ -154,12 +159,13 @@ class Views(ScopedUseCase):
         with self._store.read() as snapshot:
             page, more = snapshot.events(after=after, limit=limit, past=past, begins=begins)
             owners = snapshot.projects_of_events([event.id for event in page])
-        return [OwnedEvent(event=event, project=owners.get(event.id)) for event in page], more
+            shown = self._disclosed(snapshot, page)
+        return [OwnedEvent(event=event, project=owners.get(event.id)) for event in shown], more
 
     def coming(self) -> Sequence[ComingEvent]:
         """List all events that are announced, and when each was deferred."""
         with self._store.read() as snapshot:
-            events = snapshot.listed_events()
+            events = self._disclosed(snapshot, snapshot.listed_events())
             deferrals = snapshot.deferrals([event.id for event in events])
         return [ComingEvent(event=event, deferrals=tuple(deferrals.get(event.id, ()))) for event in events]
 
@@ -175,7 +181,7 @@ class Views(ScopedUseCase):
             found = snapshot.history(wanted)
             if not found:
                 naming.check_filter(snapshot, wanted)
-            return found
+            return self._disclosed(snapshot, found)
 
     def check_machine(self, name: MachineName) -> None:
         """Refuse a machine that neither is nor was."""
@@ -195,11 +201,12 @@ class Views(ScopedUseCase):
                 notices=notice.by_machine(event, sent[event.id]),
                 impact=notice.impact(order, event) if order else None,
             )
-            for event in events
+            for event in self._disclosed(snapshot, events)
         ]
 
     def _seen(self, snapshot: ScopedSnapshot, page: Sequence[Machine]) -> Sequence[MachineView]:
         ids = [machine.id for machine in page]
+        page = self._disclosed(snapshot, page)
         groups = snapshot.around(groups=sorted({machine.group for machine in page})).groups
         saved, fresh = snapshot.last_seen(ids), self._activity.fresh(ids)
         return [

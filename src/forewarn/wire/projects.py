@@ -1,4 +1,4 @@
-"""What a project declares beside its name: windows, blackout days, whether it is for rehearsals."""
+"""What a project declares beside its name: windows, blackout days, what it is for, what its people see."""
 
 import re
 from collections.abc import Mapping
@@ -103,6 +103,7 @@ PROJECT: Fields = {
         write=lambda days: [day.isoformat() for day in sorted(days)],
     ).about("Days without maintenance: a day, or the first and last as 2026-12-24/2027-01-01."),
     "rehearsal": fields.flag.about("Whether scenarios may be played on its machines."),
+    "sees_hosts": fields.flag.about("Whether its people see the names of hosts and operators."),
 }
 
 
@@ -113,10 +114,11 @@ def make_project(
     windows: tuple[Window, ...] = (),
     blackout: frozenset[date] = frozenset(),
     rehearsal: bool = False,
+    sees_hosts: bool = False,
 ) -> Project:
     """Make a project of what it declares."""
     calendar = Calendar(windows=windows, blackout=blackout, zone=time_zone)
-    return Project(name=ProjectName(name), calendar=calendar, rehearsal=rehearsal)
+    return Project(name=ProjectName(name), calendar=calendar, rehearsal=rehearsal, sees_hosts=sees_hosts)
 
 
 def read_project(name: str, declared: Mapping[str, object], where: str) -> Project:
@@ -132,5 +134,6 @@ def write_project(project: Project) -> dict[str, object]:
         "windows": calendar.windows,
         "blackout": calendar.blackout,
         "rehearsal": project.rehearsal,
+        "sees_hosts": project.sees_hosts,
     }
     return {name: PROJECT[name].write(value) for name, value in declared.items() if value}

@@ -1,6 +1,8 @@
 """Projects on the command line: lists of one, a tenant's own webhooks, and what revoking leaves behind."""
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli import terminal
 from forewarn.cli.main import app
-from forewarn.core.words import Action
+from forewarn.core.words import Action, Work
 from tests.harness import Service
 from tests.served import app_of, serving
 from tests.stores import sqlite_url
@@ -114,3 +116,60 @@ def test_a_list_of_names_says_whose_they_are_unless_there_is_no_room_and_all_are
 )
 def test_a_filter_that_finds_nothing_says_no_more_than_that(words: tuple[str, ...], said: str) -> None:
     assert run(*words).stdout == f"{said}\n"
+
+
+# What a tenant is told to do next, it may do
+
+
+def hinted(output: str) -> list[list[str]]:
+    """Return the commands that are printed as what can be done next."""
+    found = re.findall(r"^ +[A-Z][a-z ]+: +(?:\S*/)?forewarn (.+)$", output, re.MULTILINE)
+    return [shlex.split(each) for each in found]
+
+
+def as_user_of_a(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREWARN_TOKEN", A_USER)
+
+
+def test_who_approves_an_event_of_a_host_can_follow_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.advance(hours=1)
+    placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    mine = next(each.id for each in placed.events if each.group == "a-web")
+    as_user_of_a(monkeypatch)
+    (command,) = hinted(run("event", "approve", mine).output)
+    followed = run(*command).output
+    assert "maintenance freeze on a host" in followed
+    assert not re.search("host-1|b-0|b-web", followed)
+
+
+def test_a_tenant_watches_its_own_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    as_user_of_a(monkeypatch)
+    shown = run("watch", "--once").output
+    assert "a-0" in shown
+    assert not re.search(r"host-\d|b-0|olga", shown)
+
+
+@pytest.mark.parametrize(("external", "ways"), [(True, []), (False, ["retry", "abandon"])])
+def test_only_who_may_do_something_about_a_failed_order_is_told_how(
+    service: Service, monkeypatch: pytest.MonkeyPatch, external: bool, ways: list[str]
+) -> None:
+    service.advance(hours=1)
+    service.driver.failing |= {"a-0", "b-0"}
+    if external:
+        placed = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    else:
+        placed = service.order("a-0", Action.RESTART)
+    service.advance(minutes=20)
+    as_user_of_a(monkeypatch)
+    shown = run("order", "show", placed.order.id).output
+    assert "told to fail" in shown
+    assert [words[1] for words in hinted(shown)] == ways
+
+
+def test_a_token_says_whose_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    as_user_of_a(monkeypatch)
+    caller = json.loads(run("token", "show", "--json").output)["caller"]
+    assert caller == {"name": "anna", "role": "user", "project": "a", "rights": ["see", "use"]}
+    assert "anna" in run("token", "show").output

@@ -1,4 +1,4 @@
-"""Tokens: who may do what. For operators."""
+"""Tokens: who may do what. For operators; whoever has one may ask what it is."""
 
 from datetime import timedelta
 
@@ -8,11 +8,11 @@ from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import PageQuery, TokenInPath
 from forewarn.api.request_fields import NAME, PROJECT, one_of, seconds
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import CallerName, Service
+from forewarn.api.services import CallerName, KnownCaller, Service
 from forewarn.core.access import LONGEST_LIFE, Grant, Right, Role
 from forewarn.core.words import ProjectName
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
+from forewarn.wire.answers.token_answers import CallerAnswer, NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
 router = ApiRouter("tokens")
 
@@ -34,6 +34,12 @@ async def list_tokens(page: PageQuery, service: Service) -> Page[TokenAnswer]:
     """List tokens, the oldest first, revoked ones too; their secrets are kept nowhere."""
     found, after = await service.run(lambda: service.fleet.tokens.list(after=page.after, limit=page.limit))
     return Page(kind=TokenAnswer, items=[TokenAnswer.like(token) for token in found], next=after)
+
+
+@router.call("GET /v1/caller", "Show who you are", right=Right.SEE)
+async def show_caller(caller: KnownCaller) -> CallerAnswer:
+    """Show whom the token of this call belongs to, and what it allows."""
+    return CallerAnswer.of(caller)
 
 
 @router.call("POST /v1/tokens", "Make a token", status=201, errors=(409, 413))

@@ -162,7 +162,8 @@ def _show_approved(session: Session, event: EventAnswer) -> None:
         terminal.echo(f"Event {short} is approved and has started.")
     else:
         terminal.echo(f"Event {short} is approved; it starts when the rest of its stage may.")
-    order = terminal.short(event.order)
+    # Who has no part in the order of a host finds it by its whole id alone.
+    order = event.order if event.source is Source.PLATFORM else terminal.short(event.order)
     terminal.echo(f"  Follow it:  {session.command(f'order show {order}')}")
 
 

@@ -11,7 +11,9 @@ from forewarn.cli.options.shared_options import OrderArgument, Reason
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_still_degraded, show_waiting
 from forewarn.client.replies import Body
-from forewarn.core.words import EXTERNAL, Action, OrderState
+from forewarn.core.access import Right
+from forewarn.core.disclosure import A_HOST
+from forewarn.core.words import EXTERNAL, Action, OrderState, Source
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,
@@ -71,7 +73,9 @@ def retry(session: Session, id_: OrderArgument) -> None:
     """Carry out the failed steps once more."""
     order = _do(session, id_, "retry", "its failed steps are to be done once more")
     if not session.json and order.driver == EXTERNAL and order.state is OrderState.STARTED:
-        _show_done_outside(session, order)
+        caller = session.caller()
+        if caller is None or Right.RUN in caller.rights:
+            _show_done_outside(session, order)
 
 
 @app.command()
@@ -120,7 +124,7 @@ def _show_list(session: Session, orders: Sequence[OrderAnswer], *, state: str | 
             "ORDER": lambda order: terminal.short(order.id),
             "ACTION": _action,
             "PROJECT": lambda order: order.project,
-            "ON": lambda order: order.machine or order.host,
+            "ON": lambda order: order.machine or order.host or A_HOST,
             "STATE": _state,
             "ORDERED": lambda order: formatting.countdown(order.created_at, now),
             "BY": lambda order: order.by,
@@ -151,7 +155,7 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
     terminal.details(
         [
             ("order", order.id),
-            ("action", f"{_action(order)} on {order.machine or order.host}"),
+            ("action", f"{_action(order)} on {order.machine or order.host or A_HOST}"),
             ("state", _state(order)),
             ("by", order.by),
             ("reason", order.reason),
@@ -175,10 +179,20 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
         terminal.echo()
         STEPS.print(order.steps)
     if order.state is OrderState.FAILED and order.ended_at is None:
-        short = terminal.short(order.id)
-        again = f"gate order {short} -- COMMAND" if order.driver == EXTERNAL else f"order retry {short}"
-        terminal.echo(f"\n  Try again:   {session.command(again)}")
-        terminal.echo(f"  Abandon it:  {session.command(f'order abandon {short}')}")
+        _show_ways_on(session, order)
+
+
+def _show_ways_on(session: Session, order: OrderAnswer) -> None:
+    """Print what can be done about a failed order by who asks; the platform's are its operators' business."""
+    caller, short = session.caller(), terminal.short(order.id)
+    rights = tuple(Right) if caller is None else caller.rights
+    is_operator = Right.RUN in rights
+    if not is_operator and (order.source is not Source.USER or Right.USE not in rights):
+        return
+    outside = is_operator and order.driver == EXTERNAL
+    again = f"gate order {short} -- COMMAND" if outside else f"order retry {short}"
+    terminal.echo(f"\n  Try again:   {session.command(again)}")
+    terminal.echo(f"  Abandon it:  {session.command(f'order abandon {short}')}")
 
 
 def _show_done_outside(session: Session, order: OrderAnswer) -> None:

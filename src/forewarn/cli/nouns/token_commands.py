@@ -13,7 +13,7 @@ from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.options.shared_options import name_argument, seconds_or_none
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
 from forewarn.client.replies import RequestRefused, given, reply_of, reply_of_page
-from forewarn.wire.answers.token_answers import NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
+from forewarn.wire.answers.token_answers import CallerAnswer, NewTokenAnswer, RevokedTokenAnswer, TokenAnswer
 
 app = Noun()
 
@@ -71,6 +71,13 @@ def list_(session: Session, database: Database = None) -> None:
     else:
         reply = reply_of_page(_on_store(lambda store: store.list_all(database)), TokenAnswer, url=database)
     session.print_reply(reply, lambda page: LIST.print(page.items))
+
+
+@app.command()
+def show(session: Session) -> None:
+    """Show whom your token belongs to, and what it allows."""
+    reply = session.client.get("/v1/caller", CallerAnswer)
+    session.print_reply(reply, terminal.details_of)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.ports.records import Following, RecordFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.use_case import Context, ScopedUseCase
+from forewarn.core.words import ProjectName
 
 
 class FollowedRecords(ScopedUseCase):
@@ -15,7 +16,14 @@ class FollowedRecords(ScopedUseCase):
 
     def __init__(self, context: Context, scope: Scope, *, recent: RecentRecords) -> None:
         super().__init__(context, scope)
+        self._context = context
         self._recent = recent
+
+    def disclosed_to(self, project: ProjectName | None) -> "FollowedRecords":
+        """Return the same as the people of a project see them; None: as they are."""
+        if project is None:
+            return self
+        return FollowedRecords(self._context, Scope(caller=project), recent=self._recent)
 
     @property
     def closed(self) -> bool:
@@ -40,9 +48,14 @@ class FollowedRecords(ScopedUseCase):
     def page(self, number: int, wanted: RecordFilter, *, limit: int) -> Following:
         """Read what follows a number from the store."""
         with self._store.read() as snapshot:
-            return snapshot.following(number, wanted, limit=limit)
+            found = snapshot.following(number, wanted, limit=limit)
+            return replace(found, records=tuple(self._disclosed(snapshot, found.records)))
 
     def recent(self, number: int, wanted: RecordFilter) -> Following | None:
         """Return what follows a number from memory; None if only the store knows."""
         project = self._scope.project
-        return self._recent.after(number, wanted if project is None else replace(wanted, project=project))
+        return self._recent.after(
+            number,
+            wanted if project is None else replace(wanted, project=project),
+            disclosed=self._scope.caller is not None,
+        )

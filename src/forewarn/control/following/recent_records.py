@@ -6,18 +6,30 @@ and holds up no other.
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from itertools import takewhile
+from typing import NamedTuple
 
+from forewarn.control.disclosing import disclosure_to
 from forewarn.control.ports.records import Following, RecordFilter
-from forewarn.control.ports.store import Store
+from forewarn.control.ports.store import Snapshot, Store
 from forewarn.control.signal import Signal
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
+from forewarn.core.words import Kind, ProjectName
 
+# What is kept was disclosed as it was allowed before.
+_MAY_CHANGE_WHAT_IS_SEEN = frozenset({Kind.PROJECT_ADDED, Kind.PROJECT_CHANGED, Kind.PROJECT_REMOVED})
 # Enough that a reader that keeps up never needs the store; a few hundred kilobytes.
 KEPT = 1000
+
+
+class KeptRecord(NamedTuple):
+    """A record, as it is and as the people of its project see it."""
+
+    whole: Record
+    disclosed: Record
 
 
 class RecentRecords:
@@ -28,7 +40,7 @@ class RecentRecords:
         self._most = kept
         self._more = Signal()
         self._lock = threading.Lock()
-        self._kept: deque[Record] = deque()
+        self._kept: deque[KeptRecord] = deque()
         self._first: int | None = None  # all records after it are kept; None: nothing is known
         self._last = 0
         self.closed = False  # whether followers should go
@@ -53,15 +65,19 @@ class RecentRecords:
             self._forget()
         self._more.send()
 
-    def after(self, number: int, wanted: RecordFilter) -> Following | None:
-        """Return what follows a number; None if only the store knows."""
+    def after(self, number: int, wanted: RecordFilter, *, disclosed: bool = False) -> Following | None:
+        """Return what follows a number, as the people of a project see it or whole; None: ask the store."""
         with self._lock:
             # Which machines an event named is known to the store alone.
             if self._first is None or number < self._first or wanted.machine is not None:
                 return None
-            newer = list(takewhile(lambda record: record.number > number, reversed(self._kept)))
+            newer = list(takewhile(lambda kept: kept.whole.number > number, reversed(self._kept)))
             reached = max(number, self._last)
-        chosen = tuple(record for record in reversed(newer) if _is_wanted(record, wanted))
+        chosen = tuple(
+            kept.disclosed if disclosed else kept.whole
+            for kept in reversed(newer)
+            if _is_wanted(kept.whole, wanted)
+        )
         return Following(records=chosen, number=reached, more=False)
 
     def _load(self) -> None:
@@ -71,11 +87,15 @@ class RecentRecords:
                 self._start_at(newest)
                 return
             found = snapshot.following(self._last, RecordFilter(), limit=self._most + 1)
+            if any(record.kind in _MAY_CHANGE_WHAT_IS_SEEN for record in found.records):
+                self._start_at(found.number)
+                return
+            kept = _kept(snapshot, found.records)
         with self._lock:
-            self._kept.extend(found.records)
+            self._kept.extend(kept)
             self._last = found.number
             while len(self._kept) > self._most:
-                self._first = self._kept.popleft().number
+                self._first = self._kept.popleft().whole.number
 
     def _start_at(self, number: int) -> None:
         with self._lock:
@@ -86,6 +106,19 @@ class RecentRecords:
         with self._lock:
             self._kept.clear()
             self._first = None
+
+
+def _kept(snapshot: Snapshot, records: Sequence[Record]) -> list[KeptRecord]:
+    """Add to records what the people of their projects see of them: one look-up for each project."""
+    whose: dict[ProjectName, list[Record]] = {}
+    for record in records:
+        if record.project is not None:
+            whose.setdefault(record.project, []).append(record)
+    told = {project: disclosure_to(snapshot, project, mine) for project, mine in whose.items()}
+    return [
+        KeptRecord(record, record if record.project is None else told[record.project].shown(record))
+        for record in records
+    ]
 
 
 def _is_wanted(record: Record, wanted: RecordFilter) -> bool:

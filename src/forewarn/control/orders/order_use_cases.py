@@ -1,13 +1,12 @@
 """What people order for machines, and what they say about orders and events."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from forewarn.control import naming
 from forewarn.control.ports.driver import ExternalReports
 from forewarn.control.ports.scope import Scope
-from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.control.ports.store import ScopedSnapshot, ScopedTransaction
 from forewarn.control.use_case import Context, ScopedUseCase
 from forewarn.core.access import check_change, check_terms
 from forewarn.core.catalogue import ACTIONS
@@ -61,46 +60,47 @@ class OrderUseCases(ScopedUseCase):
                 order = requests.on_machine(
                     draft, machine.id, action, request, scheduled=scheduled, policy=self._policy
                 )
-        return Placed(order=order, events=draft.events_of(order.id))
+            return self._placed(tx, order, draft.events_of(order.id))
 
     def cancel_order(self, order: OrderId, *, by: str) -> Placed:
         """Cancel an order that has not started."""
-        with self._on_order(order) as draft:
-            ended = interventions.cancel(draft, order, by=by)
-        return Placed(order=ended)
+        return self._on_order(order, lambda draft: interventions.cancel(draft, order, by=by), announced=False)
 
     def retry_order(self, order: OrderId, *, by: str) -> Placed:
         """Carry out the failed steps of an order once more."""
-        with self._on_order(order) as draft:
-            again = interventions.retry(draft, order, by=by, policy=self._policy)
-        return Placed(order=again, events=draft.events_of(order))
+        return self._on_order(
+            order, lambda draft: interventions.retry(draft, order, by=by, policy=self._policy)
+        )
 
     def abandon_order(self, order: OrderId, *, by: str) -> Placed:
         """Abandon an order that failed."""
-        with self._on_order(order) as draft:
-            ended = interventions.abandon(draft, order, by=by)
-        return Placed(order=ended)
+        return self._on_order(
+            order, lambda draft: interventions.abandon(draft, order, by=by), announced=False
+        )
 
     # Reports of external work
 
     def complete_order(self, order: OrderId, *, by: str) -> Placed:
         """Take a report that the work is done."""
-        with self._on_order(order) as draft:
-            after = reports.report_done(draft, order, by=by, policy=self._policy)
-        return Placed(order=after, events=draft.events_of(order))
+        return self._on_order(
+            order, lambda draft: reports.report_done(draft, order, by=by, policy=self._policy)
+        )
 
     def fail_order(self, order: OrderId, *, by: str, why: str) -> Placed:
         """Take a report that the work failed."""
-        with self._on_order(order) as draft:
-            after = reports.report_failed(draft, order, by=by, why=why, policy=self._policy)
-        return Placed(order=after, events=draft.events_of(order))
+        return self._on_order(
+            order, lambda draft: reports.report_failed(draft, order, by=by, why=why, policy=self._policy)
+        )
 
     def heartbeat(self, order: OrderId) -> Placed:
         """Take a report that the work goes on."""
-        with self._on_order(order) as draft:
+
+        def heard(draft: Draft) -> Order:
             after = reports.heartbeat(draft, order, policy=self._policy)
             self._external.heard(order)
-        return Placed(order=after, events=draft.events_of(order))
+            return after
+
+        return self._on_order(order, heard)
 
     # Events
 
@@ -111,7 +111,7 @@ class OrderUseCases(ScopedUseCase):
             with self._saving(tx, tx.around(orders=[known.order])) as draft:
                 approval = Approval(by=by, kind=ApprovedBy.PERSON, at=draft.now)
                 lifecycle.approve(draft, draft.events[known.id], approval, policy=self._policy)
-        return draft.events[known.id]
+            return self._disclosed(tx, [draft.events[known.id]])[0]
 
     def cancel_event(self, event: EventId, *, by: str) -> Event:
         """Cancel the order of an event, with all its events."""
@@ -122,14 +122,21 @@ class OrderUseCases(ScopedUseCase):
             check_change(tx.order(known.order), project=self._scope.caller)
             with self._saving(tx, tx.around(orders=[known.order])) as draft:
                 interventions.cancel(draft, known.order, by=by)
-        return draft.events[known.id]
+            return self._disclosed(tx, [draft.events[known.id]])[0]
 
-    @contextmanager
-    def _on_order(self, order: OrderId) -> Iterator[Draft]:
+    def _on_order(
+        self, order: OrderId, decide: Callable[[Draft], Order], *, announced: bool = True
+    ) -> Placed:
+        """Do what was asked of an order, and show it, with the events that announce it if there are any."""
         with self._store.write() as tx:
             check_change(naming.existing(tx.order(order), "order", order), project=self._scope.caller)
             with self._saving(tx, tx.around(orders=[order])) as draft:
-                yield draft
+                after = decide(draft)
+            return self._placed(tx, after, draft.events_of(order) if announced else ())
+
+    def _placed(self, tx: ScopedTransaction, order: Order, events: Sequence[Event]) -> Placed:
+        (shown,) = self._disclosed(tx, [order])
+        return Placed(order=shown, events=tuple(self._disclosed(tx, events)))
 
 
 def _listed_event(tx: ScopedSnapshot, event: EventId) -> Event:

@@ -1,9 +1,10 @@
 """How the declared fleet is read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from forewarn.core.disclosure import Names
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
@@ -50,6 +51,14 @@ class FleetQueries(Protocol):
 
     def projects(self) -> Sequence[Project]:
         """List all projects by name."""
+        ...
+
+    def project(self, name: ProjectName) -> Project | None:
+        """Find a project that is declared."""
+        ...
+
+    def names_among(self, words: Collection[str], *, project: ProjectName) -> Names:
+        """Return which of some words are names, as a project would tell them apart."""
         ...
 
     def page_of_projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:

@@ -14,7 +14,10 @@ class OrderQueries(Protocol):
     """Reads orders and events of a scope."""
 
     def order(self, order: OrderId) -> Order | None:
-        """Find an order, open or over; ids in any case."""
+        """Find an order, open or over; ids in any case.
+
+        A project finds its own, and those of hosts that its machines have had events of.
+        """
         ...
 
     def orders(

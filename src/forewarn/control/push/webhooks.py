@@ -100,7 +100,7 @@ class Webhooks(ScopedUseCase):
     def webhook(self, id_: WebhookId) -> WebhookView:
         """Show one webhook."""
         with self._store.read() as snapshot:
-            return _view(snapshot, existing(snapshot.webhook(id_), "webhook", id_))
+            return self._view(snapshot, existing(snapshot.webhook(id_), "webhook", id_))
 
     def webhooks(
         self, *, project: ProjectName | None = None, after: str | None = None, limit: int = MOST_WEBHOOKS
@@ -110,7 +110,11 @@ class Webhooks(ScopedUseCase):
             if project is not None:
                 check_project(snapshot, project, scope=self._scope)
             page, more = snapshot.webhooks(project=project, after=after, limit=limit)
-            return [_view(snapshot, webhook) for webhook in page], more
+            return [self._view(snapshot, webhook) for webhook in page], more
+
+    def _view(self, snapshot: ScopedSnapshot, webhook: Webhook) -> WebhookView:
+        behind = snapshot.count_following(webhook.delivered, wanted_by(webhook))
+        return WebhookView(webhook=self._disclosed(snapshot, [webhook])[0], behind=behind)
 
     def _checked_target(self, url: str) -> str:
         checked = _checked_url(url)
@@ -127,11 +131,6 @@ class Webhooks(ScopedUseCase):
             raise Conflict(f"the project has {MOST_OF_A_PROJECT} webhooks already: remove one first")
         if tx.count_webhooks() >= MOST_WEBHOOKS:
             raise Conflict(f"there are {MOST_WEBHOOKS} webhooks already: remove one first")
-
-
-def _view(snapshot: ScopedSnapshot, webhook: Webhook) -> WebhookView:
-    behind = snapshot.count_following(webhook.delivered, wanted_by(webhook))
-    return WebhookView(webhook=webhook, behind=behind)
 
 
 def named(webhook: Webhook) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from forewarn.control.disclosing import disclosure_to
 from forewarn.control.naming import check_project, some
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
@@ -106,11 +107,17 @@ class Rehearsals(ScopedUseCase):
             raise NotFound(f"nothing is rehearsed in project {project} now")
         return RehearsalView(
             rehearsal=known.rehearsal,
-            by=known.by,
+            by=self._who(known.by),
             begun_at=known.begun_at,
             now=self._clock.now(),
             accounts=self._open.accounts(project),
         )
+
+    def _who(self, name: str) -> str:
+        if self._scope.caller is None:
+            return name
+        with self._store.read() as snapshot:
+            return disclosure_to(snapshot, self._scope.caller, [name]).person(name)
 
 
 def _check(wanted: Rehearsal) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, NotFound
-from forewarn.core.model.hold import Hold
+from forewarn.core.model.hold import FLEET_REACH, Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.project import Project
 from forewarn.core.model.waiting import Waiting
@@ -43,7 +43,7 @@ def reach(hold: Hold) -> str:
     """Write where a hold reaches."""
     if hold.host is not None:
         return f"host {hold.host}"
-    return f"project {hold.project}" if hold.project is not None else "the whole fleet"
+    return f"project {hold.project}" if hold.project is not None else FLEET_REACH
 
 
 def reaching(

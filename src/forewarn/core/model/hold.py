@@ -5,6 +5,9 @@ from datetime import datetime
 
 from forewarn.core.words import HostName, ProjectName
 
+# In words, where a hold of neither a project nor a host reaches.
+FLEET_REACH = "the whole fleet"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:

@@ -13,3 +13,4 @@ class Project:
     name: ProjectName
     calendar: Calendar = ALWAYS  # when maintenance may disturb it
     rehearsal: bool = False  # whether scenarios may be played on its machines
+    sees_hosts: bool = False  # whether its people see the names of hosts and operators

@@ -60,6 +60,7 @@ class WebhookSender:
     def __init__(self, webhook: Webhook, context: PushContext) -> None:
         self._webhook = webhook
         self._context = context
+        self._records = context.records.disclosed_to(webhook.owner)
         self._reached = webhook.delivered  # nothing that is wanted up to it is left to send
         self._sent = self._saved = webhook.delivered
         self._saved_at = monotonic()
@@ -100,7 +101,7 @@ class WebhookSender:
 
     async def _send_on(self) -> bool:
         """Send what there is; return whether there may be more."""
-        records, wanted, reached = self._context.records, wanted_by(self._webhook), self._reached
+        records, wanted, reached = self._records, wanted_by(self._webhook), self._reached
         found = records.recent(reached, wanted)
         if found is None:
             found = await self._context.run(lambda: records.page(reached, wanted, limit=PAGE))

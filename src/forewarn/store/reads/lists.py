@@ -53,6 +53,10 @@ class Lists(Reader):
         """List all projects by name."""
         return self._list(PROJECTS.read, self._mine(PROJECTS.select(), _P.name).order_by(_P.name))
 
+    def project(self, name: ProjectName) -> Project | None:
+        """Find a project that is declared."""
+        return self._find(PROJECTS.read, self._mine(PROJECTS.select(), _P.name).where(_P.name == name))
+
     def page_of_projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
         """List projects by name, and give the cursor of the next page."""
         query = self._mine(PROJECTS.select(), _P.name)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.event import Event
@@ -58,7 +58,10 @@ class Lookups(Reader):
     def order(self, order: OrderId) -> Order | None:
         """Find an order, open or over; ids in any case."""
         query = ORDERS.select().where(_O.id == order.upper())
-        return self._find(ORDERS.read, self._mine(query, _O.project))
+        if self._project is not None:
+            told = self._mine(select(_E.order_id).where(_E.order_id == order.upper()), EVENT_PROJECT)
+            query = query.where(or_(_O.project == self._project, _O.id.in_(told)))
+        return self._find(ORDERS.read, query)
 
     def event(self, event: EventId) -> Event | None:
         """Find an event, listed or over; ids in any case."""
@@ -67,9 +70,12 @@ class Lookups(Reader):
 
     def events_of_order(self, order: OrderId) -> Sequence[Event]:
         """List all events of an order, over ones too, by creation."""
-        # By the order's project: the record that tells an ended event's own may have been removed.
-        project = select(_O.project).where(_O.id == _E.order_id).scalar_subquery()
-        query = self._mine(EVENTS.select().where(_E.order_id == order.upper()), project)
+        query = EVENTS.select().where(_E.order_id == order.upper())
+        if self._project is not None:
+            # By the order's project first: the record that tells an ended event's own may have been removed.
+            project = select(_O.project).where(_O.id == _E.order_id).scalar_subquery()
+            mine = self._mine(select(_E.id).where(_E.order_id == order.upper()), EVENT_PROJECT)
+            query = query.where(or_(project == self._project, _E.id.in_(mine)))
         return self._list(EVENTS.read, query.order_by(_E.number, _E.id))
 
     def scheduled_user_orders(self, project: ProjectName) -> int:

@@ -5,6 +5,7 @@ from forewarn.store.reads.due_reads import DueReads
 from forewarn.store.reads.feed_reads import FeedReads
 from forewarn.store.reads.lists import Lists
 from forewarn.store.reads.lookups import Lookups
+from forewarn.store.reads.name_reads import NameReads
 from forewarn.store.reads.record_reads import RecordReads
 from forewarn.store.reads.rollout_reads import RolloutReads
 from forewarn.store.reads.slice_reads import SliceReads
@@ -13,7 +14,7 @@ from forewarn.store.reads.unscoped_reads import UnscopedReads
 from forewarn.store.reads.webhook_reads import WebhookReads
 
 
-class ProjectSnapshot(SliceReads, Lookups, Lists, RecordReads, WebhookReads):
+class ProjectSnapshot(SliceReads, Lookups, Lists, NameReads, RecordReads, WebhookReads):
     """What can be read for a project in one transaction: nothing that is not here can be reached for one."""
 
 

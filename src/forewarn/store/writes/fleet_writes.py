@@ -10,6 +10,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupName
 from forewarn.store import tables
+from forewarn.store.reads.name_reads import REMOVED_HOSTS
 from forewarn.store.reads.reader import among, chunks
 from forewarn.store.rows.mapping import Columns
 from forewarn.store.rows.stored import GROUPS, HOLDS, HOSTS, MACHINES, PROJECTS
@@ -59,6 +60,7 @@ class FleetWrites(Writer):
             "machines", [machine.lower() for machine in changes.removed_machines], number=number
         )
         self._leave_tombstones("groups", changes.removed_groups, number=number)
+        self._leave_tombstones(REMOVED_HOSTS, changes.removed_hosts, number=number)
 
     def _moved(self, changes: Changes) -> set[str]:
         """Return the hosts that a machine leaves or is bound for."""

@@ -105,6 +105,7 @@ class ProjectAnswer(ApiAnswer):
     windows: tuple[WindowAnswer, ...]
     blackout: tuple[date, ...]
     rehearsal: bool
+    sees_hosts: bool = False  # not sent by the first version
 
     @classmethod
     def of(cls, project: Project) -> Self:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from forewarn.core.access import Role
+from forewarn.core.access import Caller, Right, Role, may
 from forewarn.wire.answers.answer import ApiAnswer
 
 
@@ -21,6 +21,23 @@ class TokenAnswer(ApiAnswer):
     created_by: str
     expires_at: datetime | None
     revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerAnswer(ApiAnswer):
+    """Whom a token belongs to, and what that allows."""
+
+    NOUN: ClassVar = "caller"
+
+    name: str
+    role: Role
+    project: str | None
+    rights: tuple[Right, ...]
+
+    @classmethod
+    def of(cls, caller: Caller) -> Self:
+        """Show a caller."""
+        return cls.like(caller, rights=tuple(right for right in Right if may(caller, right)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

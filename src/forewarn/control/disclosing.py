@@ -1,0 +1,56 @@
+"""Showing callers what they may see of what they find: the one place where their scope decides it."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.core import disclosure
+from forewarn.core.disclosure import Disclosure
+from forewarn.core.errors import ForewarnError, Refused
+from forewarn.core.model.event import Event
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.record import Record
+from forewarn.core.model.webhook import Webhook
+from forewarn.core.words import ProjectName
+
+V = TypeVar("V", Machine, Order, Event, Record, Webhook)
+
+
+def disclosed(snapshot: ScopedSnapshot, values: Iterable[V], *, scope: Scope) -> Sequence[V]:
+    """Return values as a caller sees them; operators see all that there is, whatever they ask for."""
+    found = tuple(values)
+    if scope.caller is None or not found:
+        return found
+    told = disclosure_to(snapshot, scope.caller, found)
+    return [told.shown(value) for value in found]
+
+
+def disclosure_to(snapshot: ScopedSnapshot, project: ProjectName, values: Iterable[object]) -> Disclosure:
+    """Return what the people of a project see of some values; of a text, too."""
+    known = snapshot.project(project)
+    return Disclosure(
+        project=project,
+        names=snapshot.names_among(disclosure.words(values), project=project),
+        sees_hosts=known is not None and known.sees_hosts,
+    )
+
+
+def disclosed_refusal(snapshot: ScopedSnapshot, error: ForewarnError, *, scope: Scope) -> ForewarnError:
+    """Return a refusal in words that the caller may read."""
+    if scope.caller is None:
+        return error
+    said = str(error)
+    return type(error)(disclosure_to(snapshot, scope.caller, [said]).text(said))
+
+
+def check_sees_hosts(snapshot: ScopedSnapshot, *, scope: Scope) -> None:
+    """Refuse to tell what is on a host, or whether there is such a host, to who may not see hosts."""
+    project = scope.caller
+    if project is None or disclosure_to(snapshot, project, ()).sees_hosts:
+        return
+    raise Refused(
+        f"the people of project {project} do not see hosts; an operator may allow it "
+        f"([projects.{project}] sees-hosts = true in the fleet file)"
+    )

@@ -1,0 +1,223 @@
+"""What the people of a project are shown: not which host, not which operator, and nothing of others.
+
+Reasons are texts that may name a host or an operator. So a text is looked through for words that are such
+names; what a project's own people have said is shown as they said it, or an answer would tell which words
+are names. Operators allow a project to see both with `sees-hosts`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TypeVar
+
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.hold import FLEET_REACH
+from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.record import Record
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.webhook import Webhook
+from forewarn.core.words import ApprovedBy, Kind, ProjectName
+
+V = TypeVar("V", Machine, Order, Event, Record, Webhook)
+
+# What stands in the place of the names.
+OPERATOR = "operator"
+A_HOST = "a host"
+A_MACHINE = "another machine"
+ANOTHER_GUEST = "another project's guest"
+# What a project sees of that for which an order waits and which is not its own.
+OF_OTHERS = Waiting(what="the platform", reason="waits for something that is not of your project")
+
+_WORD = re.compile(r"[A-Za-z0-9._-]+")
+# A name as sentences have it: `host kvm-1`, `"kvm-1"`.
+_NAMED = re.compile(rf"(?:\b[Hh]ost )?(?P<quote>[\"']?)(?P<word>{_WORD.pattern})(?P=quote)")
+# What only the people of a project say, if they say it; of a project's webhooks, its addresses.
+_SAID = frozenset({Kind.ORDER_PLACED, Kind.REHEARSAL_BEGUN, Kind.REHEARSAL_FAULTS, Kind.REHEARSAL_ENDED})
+_OF_WEBHOOKS = frozenset(
+    {Kind.WEBHOOK_ADDED, Kind.WEBHOOK_REMOVED, Kind.WEBHOOK_FAILING, Kind.WEBHOOK_RECOVERED}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Which of some words are names; all but the first three are of things of one project."""
+
+    hosts: frozenset[str] = frozenset()  # those that were removed too
+    others: frozenset[str] = frozenset()  # people of no project, or of another one
+    strangers: frozenset[str] = frozenset()  # machines of other projects
+    people: frozenset[str] = frozenset()
+    machines: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    events: frozenset[str] = frozenset()  # listed ones, by their ids
+
+
+def words(values: Iterable[object]) -> frozenset[str]:
+    """Return all words of some values that may be names."""
+    return frozenset(chain.from_iterable(map(_words_of, values)))
+
+
+def words_in(text: str) -> Iterator[str]:
+    """Give the words of a text that may be names: with a full stop, a name may be the part before it."""
+    for word in _WORD.findall(text):
+        yield from _candidates(word)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disclosure:
+    """What the people of a project are shown of values that they may find."""
+
+    project: ProjectName
+    names: Names
+    sees_hosts: bool = False
+
+    def shown(self, value: V) -> V:
+        """Return a value as the project's people see it."""
+        if isinstance(value, Machine):
+            return value if self.sees_hosts else replace(value, host=None, bound_for=None)
+        if isinstance(value, Order):
+            return self._order(value)
+        if isinstance(value, Event):
+            return self._event(value)
+        if isinstance(value, Record):
+            return self._record(value)
+        return replace(value, by=self.person(value.by))
+
+    def person(self, name: str) -> str:
+        """Return the name of one of the project's people; of anybody else, that it is an operator."""
+        if self.sees_hosts or not name or name in self.names.people:
+            return name
+        return OPERATOR
+
+    def text(self, said: str) -> str:
+        """Return a text without the names of hosts and operators."""
+        return said if self.sees_hosts else _NAMED.sub(self._put, said)
+
+    def _put(self, found: re.Match[str]) -> str:
+        word, names = found["word"], self.names
+        for candidate in _candidates(word):
+            if candidate in names.machines or candidate in names.people:
+                return found[0]
+            rest = word.removeprefix(candidate) if word.endswith((".", "-", "_")) else ""
+            if candidate in names.hosts:
+                return f"{A_HOST}{rest}"
+            if candidate in names.others:
+                return f"{OPERATOR}{rest}"
+            # Machines often have the names of common things: only where it is marked as a name.
+            if found["quote"] and candidate in names.strangers:
+                return A_MACHINE
+        return found[0]
+
+    def _order(self, order: Order) -> Order:
+        own = order.project == self.project
+        order = order if own else self._share(order)
+        if self.sees_hosts:
+            return order
+        said_by_own = order.by in self.names.people
+        terms = order.terms
+        return replace(
+            order,
+            host=None,
+            by=self.person(order.by),
+            reason=order.reason if said_by_own else self.text(order.reason),
+            why=self.text(order.why),
+            terms=replace(terms, emergency=self.text(terms.emergency), paused=self.text(terms.paused)),
+            waiting=tuple(
+                replace(each, what=self.text(each.what), reason=self.text(each.reason))
+                for each in order.waiting
+            ),
+            stages=tuple(_with_steps(stage, map(self._step, stage.steps)) for stage in order.stages),
+        )
+
+    def _share(self, order: Order) -> Order:
+        """Return what of a host's order concerns the project; its stages keep their places."""
+        stages = tuple(
+            _with_steps(stage, (step for step in stage.steps if step.group in self.names.groups))
+            for stage in order.stages
+        )
+        reached = {FLEET_REACH, f"host {order.host}", f"project {self.project}"}  # by holds
+        own = {step.name for stage in stages for step in stage.steps} | self.names.events | reached
+        waiting = (
+            each if each.what in own or each.group in self.names.groups else OF_OTHERS
+            for each in order.waiting
+        )
+        return replace(
+            order,
+            stages=stages,
+            waiting=tuple(dict.fromkeys(waiting)),
+            terms=replace(order.terms, rollout=None),
+        )
+
+    def _step(self, step: Step) -> Step:
+        return replace(step, target=None, why=self.text(step.why))
+
+    def _event(self, event: Event) -> Event:
+        if self.sees_hosts:
+            return event
+        return replace(
+            event,
+            description=self.text(event.description),
+            why=self.text(event.why),
+            approvals=tuple(map(self._approval, event.approvals)),
+        )
+
+    def _approval(self, approval: Approval) -> Approval:
+        person = approval.kind is ApprovedBy.PERSON
+        return replace(approval, by=self.person(approval.by)) if person else approval
+
+    def _record(self, record: Record) -> Record:
+        # A stage is deferred as a whole, also by the guest of somebody else.
+        if record.kind == Kind.EVENT_DEFERRED and record.by not in self.names.machines:
+            record = replace(record, by=ANOTHER_GUEST)
+        if self.sees_hosts:
+            return record
+        return replace(record, host=None, by=self._author(record), reason=self._reason(record))
+
+    def _author(self, record: Record) -> str:
+        by_guest = record.kind == Kind.EVENT_DEFERRED or (
+            record.kind == Kind.EVENT_APPROVED and not record.reason.startswith(ApprovedBy.PERSON)
+        )
+        return record.by if by_guest else self.person(record.by)
+
+    def _reason(self, record: Record) -> str:
+        said_by_own = record.kind in _SAID and record.by in self.names.people
+        return record.reason if said_by_own or record.kind in _OF_WEBHOOKS else self.text(record.reason)
+
+
+def _with_steps(stage: Stage, steps: Iterable[Step]) -> Stage:
+    return replace(stage, steps=tuple(steps))
+
+
+def _candidates(word: str) -> Iterator[str]:
+    """Give what may be a name in a word: all of it, without a full stop, and a host without its domain."""
+    yield word
+    bare = word.rstrip("._-")
+    if bare != word:
+        yield bare
+    label, dot, _ = bare.partition(".")
+    if dot:
+        yield label
+
+
+def _words_of(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield from words_in(value)
+        case Order():
+            texts = (value.by, value.reason, value.why, value.terms.emergency, value.terms.paused)
+            yield from chain.from_iterable(map(words_in, texts))
+            for each in value.waiting:
+                yield from (each.what, *words_in(each.what), *words_in(each.reason))
+                yield from [each.group] if each.group else []
+            for step in value.steps:
+                yield from (step.group, *words_in(step.why))
+        case Event():
+            yield from chain.from_iterable(map(words_in, (value.description, value.why)))
+            yield from (approval.by for approval in value.approvals)
+        case Record():
+            yield from (value.by, *words_in(value.reason))
+        case Webhook():
+            yield value.by
+        case _:  # a machine has no texts of others
+            return

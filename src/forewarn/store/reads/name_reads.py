@@ -1,0 +1,70 @@
+"""Which words are names: of hosts, people, machines, groups and events."""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    Text,
+    bindparam,
+    literal_column,
+    select,
+    union_all,
+)
+
+from forewarn.core.disclosure import Names
+from forewarn.core.words import ProjectName
+from forewarn.store import tables
+from forewarn.store.reads.reader import Reader, chunks
+from forewarn.store.rows.stored import name_key
+
+_H, _T, _M, _G, _E = (
+    tables.hosts.c,
+    tables.tokens.c,
+    tables.machines.c,
+    tables.groups.c,
+    tables.events.c,
+)
+_GONE = tables.tombstones.c
+_WORDS: BindParameter[Any] = bindparam("words", expanding=True)
+_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
+_PROJECT: BindParameter[Any] = bindparam("project", type_=Text)
+# What is left behind by a host that is removed: old reasons name it.
+REMOVED_HOSTS = "hosts"
+
+
+def _of(kind: str, name: ColumnElement[Any], *where: ColumnElement[bool]) -> Select[Any]:
+    return select(literal_column(f"'{kind}'"), name).where(*where)
+
+
+_NAMES = union_all(
+    _of("hosts", _H.name, _H.name.in_(_WORDS)),
+    _of("hosts", _GONE.key, _GONE.kind == literal_column(f"'{REMOVED_HOSTS}'"), _GONE.key.in_(_WORDS)),
+    _of("people", _T.name, _T.project == _PROJECT, _T.name.in_(_WORDS)),
+    _of("others", _T.name, _T.project.is_distinct_from(_PROJECT), _T.name.in_(_WORDS)),
+    _of("machines", _M.name, _M.project == _PROJECT, _M.key.in_(_KEYS)),
+    _of("strangers", _M.name, _M.project != _PROJECT, _M.key.in_(_KEYS)),
+    _of("groups", _G.name, _G.project == _PROJECT, _G.name.in_(_WORDS)),
+    _of(
+        "events",
+        _E.id,
+        tables.LISTED_EVENT,
+        _E.id.in_(_WORDS),
+        select(_G.project).where(_G.name == _E.group_name).scalar_subquery() == _PROJECT,
+    ),
+)
+
+
+class NameReads(Reader):
+    """What words mean."""
+
+    def names_among(self, words: Collection[str], *, project: ProjectName) -> Names:
+        """Return which of some words are names, as a project would tell them apart."""
+        found: dict[str, set[str]] = {}
+        for chunk in chunks(sorted(words)):
+            keys = sorted({name_key(word) for word in chunk})
+            for kind, name in self._all(_NAMES, {"words": chunk, "keys": keys, "project": project}):
+                found.setdefault(kind, set()).add(name)
+        return Names(**{kind: frozenset(names) for kind, names in found.items()})
