@@ -5,23 +5,33 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from rich.text import Text
 
 from forewarn.cli.following.change_stream import LinkState
 from forewarn.cli.following.fleet_copy import FleetCopy, ServiceTime, WatchedMachine, WatchFilter
 from forewarn.cli.following.watch_view import ScreenSize, WatchView
+from forewarn.cli.table_drawing import clip
 from forewarn.client.calls import OperatorClient
 from forewarn.clock import monotonic
+from forewarn.core.model.order import Order
+from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
+    Action,
     ApprovalRule,
     EventStatus,
     EventType,
     GroupKind,
+    HostName,
     HostState,
     MachineState,
+    OrderId,
+    OrderState,
     Source,
+    Work,
 )
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import GroupAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -34,7 +44,26 @@ def machine(
     )
 
 
-def event(number: int, *names: str, started: bool = False) -> EventAnswer:
+def order(id_: str, host: str, state: OrderState) -> OrderAnswer:
+    made = Order(
+        id=OrderId(id_),
+        number=1,
+        action=Action.MAINTENANCE,
+        work=Work.REBOOT,
+        source=Source.PLATFORM,
+        project=None,
+        machine=None,
+        machine_name=None,
+        host=HostName(host),
+        by="operator",
+        created_at=NOW,
+        state=state,
+        waiting=(Waiting(what="it", reason="waits"),),
+    )
+    return OrderAnswer.of(made)
+
+
+def event(number: int, *names: str, started: bool = False, order: str = "") -> EventAnswer:
     return EventAnswer(
         id=f"{number:08X}-0000-4000-8000-000000000000",
         type=EventType.REBOOT,
@@ -52,7 +81,7 @@ def event(number: int, *names: str, started: bool = False) -> EventAnswer:
         deferred=None,
         group="g0",
         update_domain=0,
-        order="",
+        order=order,
         announced_at=NOW,
         started_at=NOW if started else None,
         ended_at=None,
@@ -125,7 +154,7 @@ def test_what_is_not_as_it_should_be_is_named_first_however_large_the_fleet() ->
 def test_machines_stand_by_name_where_there_is_room() -> None:
     shown = copy(1, 12, events=[event(1, "g0-0"), event(2, "g0-1", started=True)])
     shown.machines["default", "db"] = machine("db", None, 0, state=MachineState.STOPPED)
-    lines = drawn(shown)
+    lines = drawn(shown, 110)
     assert "  UD 0  ▲ g0-0  ● g0-5  ● g0-10" in lines
     assert "  ○ db" in lines
     assert lines[3].startswith("00000002")
@@ -147,3 +176,38 @@ def test_a_view_draws_machines_again_only_when_something_has_changed() -> None:
     assert [line.plain for line in view.frame(size, link=LinkState.LIVE)][3:] == before[3:]
     shown.version += 1
     assert "  UD 0  ◐ g0-0" in [line.plain for line in view.frame(size, link=LinkState.LIVE)]
+
+
+def test_hosts_say_how_they_are_what_they_carry_and_what_they_wait_for() -> None:
+    shown = copy(1, 3, events=[event(1, "g0-0", order="A")])
+    shown.hosts = {f"host-{number}": HostState.OK for number in (10, 2, 1)} | {"host-3": HostState.CORDONED}
+    shown.orders = [order("A", "host-1", OrderState.ANNOUNCED)]
+    freeze(shown, "g0-1")
+    lines = drawn(shown)
+    first = next(place for place, line in enumerate(lines) if line.startswith("host-"))
+    assert [line.split("  ")[0] for line in lines[first : first + 4]] == [
+        "host-1",
+        "host-3",
+        "host-2",
+        "host-10",
+    ]
+    assert lines[first] == "host-1   ok        3 machines, 1 frozen  reboot announced, in 1 m: it: waits"
+    assert lines[first + 1] == "host-3   cordoned  0 machines"
+
+
+def test_a_line_that_is_too_long_ends_between_two_words_and_no_time_is_cut() -> None:
+    line = Text("web-0 waits until 2026-01-05 12:00:00 UTC for web-1")
+    for width in range(12, len(line.plain)):
+        clipped = clip(line, width).plain
+        assert len(clipped) <= width
+        assert clipped.endswith(" …")
+        assert line.plain.startswith(clipped.removesuffix(" …"))
+        assert set(clipped.removesuffix(" …").split()) <= set(line.plain.split())
+        assert ("2026-01-05" in clipped) is ("12:00:00 UTC" in clipped)
+    assert clip(line, len(line.plain)) == line
+
+
+def test_an_event_names_a_machine_also_where_there_is_little_room() -> None:
+    shown = copy(1, 3, events=[event(1, "a-machine-with-a-name", "b-machine-with-a-name")])
+    assert any(line.endswith("  a-machine-with-a-name and 1 more") for line in drawn(shown, 105))
+    assert any(line.endswith("  a-machine-with-a-name, b-machine-with-a-name") for line in drawn(shown, 130))

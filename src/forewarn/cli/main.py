@@ -37,7 +37,7 @@ COMMANDS = {
     "watch": _verb(
         "watch",
         "watch",
-        "Watch machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it.",
+        "Watch hosts, machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it.",
     ),
     "rehearse": _verb(
         "rehearse",

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
-from forewarn.cli.table_layout import GAP, count_cells, table_width, wrap
+from forewarn.cli.table_layout import GAP, count_cells, last_break, table_width, wrap
 
 # Between the name of a fact and the fact; and where the fact begins if it has lines of its own.
 FACT_GAP = 2
 INDENT = "  "
+CLIPPED = " …"
 
 Fact = tuple[str, Text]
 
@@ -38,6 +39,18 @@ def fact_lines(facts: Sequence[Fact], width: int) -> list[Text]:
     names = max((count_cells(name) for name, _ in facts), default=0)
     room = width - names - FACT_GAP
     return [line for fact in facts for line in _fact(fact, names, room=room, width=width)]
+
+
+def clip(line: Text, width: int) -> Text:
+    """Shorten a line that is too wide between two words, and say so; a single word is cut."""
+    if line.cell_len <= width:
+        return line
+    place = last_break(line.plain, width - len(CLIPPED))
+    if place == 0:
+        shortened = line.copy()
+        shortened.truncate(width, overflow="ellipsis")
+        return shortened
+    return line[:place].append(CLIPPED)
 
 
 def _fact(fact: Fact, names: int, *, room: int, width: int) -> Iterable[Text]:

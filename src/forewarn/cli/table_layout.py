@@ -71,6 +71,17 @@ def wrap(text: str, width: int) -> list[str]:
     return [part for line in text.split("\n") for part in _broken(line, width)]
 
 
+def last_break(text: str, width: int) -> int:
+    """Return where a text that is too wide can be cut: after the last word that fits, never in a time."""
+    place = len(text)
+    while place > 0 and (count_cells(text[:place]) > width or text[place : place + 1] not in ("", " ")):
+        place = text.rfind(" ", 0, place)
+    for moment in _MOMENT.finditer(text):
+        if moment.start() < place < moment.end():
+            return max(moment.start() - 1, 0)
+    return max(place, 0)
+
+
 def count_cells(text: str) -> int:
     """Return how many cells of a terminal a text takes."""
     from rich.cells import cell_len

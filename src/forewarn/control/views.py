@@ -136,11 +136,11 @@ class Views(ScopedUseCase):
             return project
 
     def orders(
-        self, *, state: OrderState | None, after: str | None, limit: int
+        self, *, state: OrderState | None, after: str | None, limit: int, only_open: bool = False
     ) -> tuple[Sequence[Order], str | None]:
         """List orders, newest first."""
         with self._store.read() as snapshot:
-            page, more = snapshot.orders(state=state, after=after, limit=limit)
+            page, more = snapshot.orders(state=state, after=after, limit=limit, only_open=only_open)
             return self._disclosed(snapshot, page), more
 
     def order(self, order: OrderId) -> OrderView:

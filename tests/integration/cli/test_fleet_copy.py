@@ -1,6 +1,7 @@
 """What `forewarn watch` asks a server for: the part that is watched, and no more."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -9,7 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchFilter
 from forewarn.client.calls import OperatorClient
-from forewarn.core.words import Action
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import Action, Work
 from forewarn.wire.answers.record_answers import RecordAnswer
 from tests.harness import Service, fleet
 from tests.served import app_of, sample, serving
@@ -97,3 +99,34 @@ def test_what_is_gone_while_it_is_watched_leaves_nothing(service: Service, clien
     service.apply(fleet())
     copy.load()
     assert (copy.machines, copy.events) == ({}, [])
+
+
+def test_a_reason_that_has_ended_is_read_again_though_nothing_was_recorded(
+    service: Service, client: OperatorClient
+) -> None:
+    service.roll("host-1", "host-2", gap=timedelta(hours=1))
+    service.advance(minutes=30)
+    service.fleet.hosts.hold(OrderRequest(by="test", reason="a freeze"), project=None, host=None)
+    copy = FleetCopy(client, WatchFilter())
+    copy.load()
+    assert "waits for the gap after wave 1" in reasons(copy)
+    before = len(service.history())
+    service.advance(hours=1)
+    assert len(service.history()) == before
+    copy.rest()
+    assert "waits for the gap after wave 1" not in reasons(copy)
+
+
+def reasons(copy: FleetCopy) -> str:
+    return "; ".join(wait.reason for rollout in copy.rollouts or () for wait in rollout.waiting)
+
+
+def test_the_orders_on_hosts_that_are_not_over_are_known(service: Service, client: OperatorClient) -> None:
+    service.order("db", Action.FREEZE)
+    open_ = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).order
+    copy = FleetCopy(client, WatchFilter())
+    copy.load()
+    assert [order.id for order in copy.orders] == [open_.id]
+    service.advance(hours=1)
+    copy.load()
+    assert copy.orders == []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import ListQuery, OrderInPath
-from forewarn.api.request_fields import LINE, one_of
+from forewarn.api.request_fields import FLAG_IN_QUERY, LINE, one_of
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
@@ -30,6 +30,7 @@ class OrdersQuery(ListQuery):
     """Which orders."""
 
     state: OrderState | None = maybe(one_of(OrderState), "Only orders in this state.")
+    open: bool = given(FLAG_IN_QUERY, "Only those that are not over.", default=False)
 
 
 @declared
@@ -44,7 +45,7 @@ async def list_orders(query: OrdersQuery, service: Service) -> Page[OrderAnswer]
     """List orders, newest first, open or over."""
     found, after = await service.run(
         lambda: service.narrowed(query.project).views.orders(
-            state=query.state, after=query.after, limit=query.limit
+            state=query.state, after=query.after, limit=query.limit, only_open=query.open
         )
     )
     return Page(kind=OrderAnswer, items=[OrderAnswer.of(order) for order in found], next=after)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from forewarn.cli.following.ended_reasons import EndedReasons
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import FORBIDDEN, NOT_FOUND, Reply, RequestRefused
 from forewarn.clock import monotonic
@@ -12,6 +13,7 @@ from forewarn.core.words import HostState, MachineState
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostAnswer, MachineAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.record_answers import RecordAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.answers.service_answers import ClockAnswer, HoldAnswer
@@ -100,6 +102,8 @@ class FleetCopy:
     hosts: dict[str, HostState] | None = None
     holds: list[HoldAnswer] | None = None
     rollouts: list[RolloutAnswer] | None = None
+    orders: list[OrderAnswer] = field(default_factory=list)  # those on hosts that are not over
+    _reasons: EndedReasons = field(default_factory=EndedReasons)
 
     def load(self) -> None:
         """Read everything."""
@@ -111,7 +115,7 @@ class FleetCopy:
         self._load_events()
         self._load_hosts()
         self._load_holds()
-        self._load_rollouts()
+        self._load_what_waits()
 
     def check(self) -> None:
         """Ask for what is watched; RequestRefused if there is no such thing."""
@@ -132,17 +136,20 @@ class FleetCopy:
             self._load_hosts()
         if "hold" in families:
             self._load_holds()
-        if families & {"rollout", "order"}:
-            self._load_rollouts()
+        if families & {"rollout", "order", "event", "step", "hold"}:
+            self._load_what_waits()
+        else:
+            self._read_ended_reasons()
 
     def read_time(self) -> None:
         """Read what time it is."""
         self.time = ServiceTime.read(self.client)
 
     def rest(self) -> None:
-        """Mind the time while nothing happens."""
+        """Mind the time while nothing happens: what has ended by it is read again."""
         if self.time.old:
             self.read_time()
+        self._read_ended_reasons()
 
     def concerns(self, record: RecordAnswer) -> bool:
         """Return whether a record is about what is watched."""
@@ -210,8 +217,17 @@ class FleetCopy:
     def _load_holds(self) -> None:
         self.holds = self._if_allowed(lambda: self.client.page(HoldAnswer))
 
-    def _load_rollouts(self) -> None:
+    def _load_what_waits(self) -> None:
         self.rollouts = self._if_allowed(lambda: self.client.all(RolloutAnswer, open=True))
+        # Who may not see hosts is not shown what is done to them.
+        every = [] if self.hosts is None else self._left(OrderAnswer, open="true")
+        self.orders = [order for order in every if order.machine is None]
+
+    def _read_ended_reasons(self) -> None:
+        ends = (each.waiting_until for each in (*self.orders, *(self.rollouts or ())))
+        if self._reasons.any(ends, now=self.time.at_present()):
+            self.version += 1
+            self._load_what_waits()
 
     def _left(self, kind: type[A], **filters: str | None) -> list[A]:
         """Read a list of what is watched; nothing, if that is gone by now."""

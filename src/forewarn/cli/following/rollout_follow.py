@@ -9,6 +9,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.change_stream import ChangeStream, LinkState, OutageNotes, Refresher
+from forewarn.cli.following.ended_reasons import EndedReasons
 from forewarn.cli.following.fleet_copy import ServiceTime
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
@@ -55,6 +56,7 @@ class _FollowedRollout:
     def __init__(self, client: OperatorClient, id_: str) -> None:
         self._client = client
         self._id = id_
+        self._reasons = EndedReasons()
         self.read()
 
     @property
@@ -77,9 +79,11 @@ class _FollowedRollout:
         self.events = [event for event in every if event.order in orders]
 
     def rest(self) -> None:
-        """Mind the time while nothing happens."""
+        """Mind the time while nothing happens: what has ended by it is read again."""
         if self.time.old:
             self.time = ServiceTime.read(self._client)
+        if self._reasons.any([self.rollout.waiting_until], now=self.now):
+            self.read()
 
     def facts(self) -> list[str]:
         """Write the present state, a line for each part of it; a line that changes is printed again."""
@@ -139,30 +143,30 @@ def _draw(followed: _FollowedRollout, current: Refresher) -> None:
     from rich.live import Live
     from rich.text import Text
 
+    from forewarn.cli.table_drawing import clip
+
     screen = Console(highlight=False)
     with Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
-            lines = _drawn(followed, current)
-            for line in lines:
-                line.truncate(screen.width, overflow="ellipsis")
+            lines = [clip(line, screen.width) for line in _drawn(followed, current, screen.width)]
             live.update(Text("\n", no_wrap=True, end="").join(lines), refresh=True)
             if not followed.moving:
                 return
             current.wait(REDRAWN_EVERY)
 
 
-def _drawn(followed: _FollowedRollout, current: Refresher) -> "list[Text]":
+def _drawn(followed: _FollowedRollout, current: Refresher, width: int) -> "list[Text]":
     from rich.text import Text
 
     from forewarn.cli.following.watch_lines import event_lines, rollout_line
 
     rollout = followed.rollout
-    lines = [rollout_line(rollout, brief=True)]
+    lines = [rollout_line(rollout)]
     if current.link is LinkState.LOST:
         lines.append(Text(f"reconnecting: {current.trouble}", style="red"))
     lines += _waves(rollout)
     if followed.events:
-        lines += [Text(), *event_lines(followed.events, followed.now)]
+        lines += [Text(), *event_lines(followed.events, followed.now, width=width)]
     waiting = reasons(rollout) if followed.moving else []
     if waiting:
         lines += [Text(), Text("Waiting:"), *(Text(f"  {reason}", style="dim") for reason in waiting)]

@@ -1,5 +1,6 @@
 """What goes on, a line for each thing: holds, rollouts, events with countdowns."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -14,6 +15,9 @@ from forewarn.wire.answers.service_answers import HoldAnswer
 
 GAP = "  "
 BAR = 10
+# Of an event's machines; `event show` has them all.
+MOST_NAMES = 5
+_PARTS = re.compile(r"\d+|\D+")
 
 
 def hold_line(hold: HoldAnswer, now: datetime) -> Text:
@@ -23,38 +27,65 @@ def hold_line(hold: HoldAnswer, now: datetime) -> Text:
     return Text.assemble(("HELD", "bold yellow"), said)
 
 
-def rollout_line(rollout: RolloutAnswer, *, brief: bool = False) -> Text:
-    """Draw a rollout in one line: how far it is and, if not brief, what it does now or waits for."""
+def rollout_line(rollout: RolloutAnswer) -> Text:
+    """Draw how far a rollout is."""
     waves = rollout.waves
     done = sum(wave.state is WaveState.DONE for wave in waves)
     filled = round(BAR * done / len(waves)) if waves else BAR
     state = formatting.rollout_state(rollout)
-    line = Text.assemble(
+    return Text.assemble(
         f"rollout {terminal.short(rollout.id)} {rollout.action}{GAP}",
         (state, terminal.STYLES.get(state, "")),
         f"{GAP}{'█' * filled}{'░' * (BAR - filled)} {done} of {len(waves)} waves",
     )
-    if brief:
-        return line
-    current = [wave for wave in waves if wave.state not in (WaveState.PLANNED, WaveState.DONE)]
-    for wave in current:
-        line.append(f"{GAP}{few(wave.hosts)} {wave.state}")
-    if state in ("paused", "aborting") and rollout.why:
-        line.append(f"{GAP}{rollout.why}")
+
+
+def rollout_lines(rollout: RolloutAnswer, width: int) -> list[Text]:
+    """Draw how far a rollout is and what it does now or waits for, beside that or below it."""
+    line = rollout_line(rollout)
+    if not (doing := _doing(rollout)):
+        return [line]
+    beside = Text.assemble(line, GAP, doing)
+    return [beside] if beside.cell_len <= width else [line, Text(f"{GAP}{doing}")]
+
+
+def _doing(rollout: RolloutAnswer) -> str:
+    current = [wave for wave in rollout.waves if wave.state not in (WaveState.PLANNED, WaveState.DONE)]
+    doing = [f"{few(wave.hosts)} {wave.state}" for wave in current]
+    if formatting.rollout_state(rollout) in ("paused", "aborting") and rollout.why:
+        doing.append(rollout.why)
     elif rollout.waiting and not current:
         first = rollout.waiting[0]
-        line.append(f"{GAP}{first.what}: {terminal.shorten_ids(first.reason)}")
-    return line
+        doing.append(f"{first.what}: {terminal.shorten_ids(first.reason)}")
+    return GAP.join(doing)
 
 
-def event_lines(events: Sequence[EventAnswer], now: datetime) -> list[Text]:
+def event_lines(
+    events: Sequence[EventAnswer],
+    now: datetime,
+    *,
+    width: int = terminal.UNBOUNDED,
+    none: str = "No events: nothing is announced.",
+) -> list[Text]:
     """Draw events, a line each: those that have started, then by when they may."""
     if not events:
-        return [Text("No events: nothing is announced.", style="dim")]
+        return [Text(none, style="dim")]
     ordered = sorted(events, key=lambda event: (event.status is not EventStatus.STARTED, event.not_before))
-    rows = [_event(event, now) for event in ordered]
-    widths = [max(row[place].cell_len for row in rows) for place in range(len(rows[0]))]
-    return [_row(row, widths) for row in rows]
+    least = max(len(few(event.resources, 1)) for event in ordered)
+    cells = [_event(event, now) for event in ordered]
+    heads = rows(cells)
+    if _longest(heads) + len(GAP) + least > width:
+        heads = rows([each[:-1] for each in cells])  # the group stands below, with its machines
+    longest = _longest(heads)
+    room = width - longest - len(GAP)
+    return [
+        Text.assemble(head, " " * (longest - head.cell_len), GAP, _named(event.resources, room))
+        for head, event in zip(heads, ordered, strict=True)
+    ]
+
+
+def _longest(lines: Sequence[Text]) -> int:
+    return max(line.cell_len for line in lines)
 
 
 def _event(event: EventAnswer, now: datetime) -> list[Text]:
@@ -67,16 +98,33 @@ def _event(event: EventAnswer, now: datetime) -> list[Text]:
         Text(status, style="green" if approved else terminal.STYLES.get(status, "")),
         Text(formatting.starts(event, now), style="bold"),
         Text(where),
-        Text(few(event.resources, most=5)),
     ]
 
 
-def _row(cells: list[Text], widths: list[int]) -> Text:
+def _named(names: Sequence[str], room: int) -> str:
+    """Name as many as there is room for."""
+    fitting = (said for most in range(MOST_NAMES, 0, -1) if len(said := few(names, most)) <= room)
+    return next(fitting, few(names, 1))
+
+
+def rows(cells: Sequence[Sequence[Text]]) -> list[Text]:
+    """Draw rows, a line each, whose cells stand below one another."""
+    widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
+    return [_row(row, widths) for row in cells]
+
+
+def _row(cells: Sequence[Text], widths: Sequence[int]) -> Text:
     line = Text()
     for cell, width in zip(cells, widths, strict=True):
         line.append_text(cell).append(" " * (width - cell.cell_len) + GAP)
     line.rstrip()
     return line
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort `web-2` before `web-10`."""
+    parts = _PARTS.findall(name.casefold())
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
 
 
 def few(names: Sequence[str], most: int = 3) -> str:

@@ -1,6 +1,5 @@
 """Machines by group and update domain: by name where there is room, and counted where there is not."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from rich.text import Text
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.fleet_copy import FleetCopy, WatchedMachine
-from forewarn.cli.following.watch_lines import GAP, few
+from forewarn.cli.following.watch_lines import GAP, few, natural
 from forewarn.core.words import EventStatus
 
 DrawnGroup = tuple[list[Text], Text]  # a group in full, and as one line
@@ -17,7 +16,6 @@ DrawnGroup = tuple[list[Text], Text]  # a group in full, and as one line
 MARKS = {"running": "●", "frozen": "◐", "restarting": "↻", "moving": "→", "stopped": "○"}
 ANNOUNCED = "▲"  # in front of a machine that runs, and is named in an event that has not started
 LEGEND = f"{ANNOUNCED} named in an event   " + "   ".join(f"{mark} {state}" for state, mark in MARKS.items())
-_PARTS = re.compile(r"\d+|\D+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +42,7 @@ def groups_of(copy: FleetCopy, width: int) -> list[DrawnGroup]:
 def _groups(copy: FleetCopy) -> list[GroupMachines]:
     """Group machines by group and update domain; groups with something going on first."""
     found: dict[str | None, dict[int | None, list[WatchedMachine]]] = {}
-    for machine in sorted(copy.machines.values(), key=lambda each: _natural(each.name)):
+    for machine in sorted(copy.machines.values(), key=lambda each: natural(each.name)):
         domain = None if machine.group is None else machine.update_domain
         found.setdefault(machine.group, {}).setdefault(domain, []).append(machine)
     named = {name for event in copy.events for name in event.resources}
@@ -64,12 +62,6 @@ def _busy(block: GroupMachines, named: set[str]) -> bool:
 def _about(copy: FleetCopy, group: str | None) -> str:
     known = copy.groups.get(group or "")
     return "" if known is None else f"{known.kind}{'' if known.enabled else ', not enabled'}"
-
-
-def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort `web-2` before `web-10`."""
-    parts = _PARTS.findall(name.casefold())
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
 
 
 def _drawn(group: GroupMachines, announced: set[str], width: int) -> DrawnGroup:

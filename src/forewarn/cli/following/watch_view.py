@@ -1,7 +1,8 @@
 """The live view of a fleet, drawn to fit a terminal of any size.
 
-What goes on comes first: holds, rollouts, events. The machines follow by group and update domain, by name
-where there is room and counted where there is not; machines that do not run are named all the same.
+What goes on comes first: holds, rollouts, events. Hosts follow, those to which something is done before the
+others, then machines by group and update domain, by name where there is room and counted where there is not;
+machines that do not run are named all the same.
 """
 
 from collections import Counter
@@ -13,13 +14,13 @@ from rich.text import Text
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.change_stream import LinkState
 from forewarn.cli.following.fleet_copy import FleetCopy
-from forewarn.cli.following.watch_lines import GAP, event_lines, hold_line, rollout_line
+from forewarn.cli.following.watch_hosts import Carried, count_carried, host_lines
+from forewarn.cli.following.watch_lines import GAP, event_lines, hold_line, rollout_lines
 from forewarn.cli.following.watch_machines import LEGEND, DrawnGroup, groups_of
+from forewarn.cli.table_drawing import clip
 
 # Holds and rollouts are few; where they are not, the view must leave room for the rest.
 MOST_HOLDS, MOST_ROLLOUTS = 3, 4
-# Below this a terminal shows what goes on, and no machines.
-LEAST_FOR_MACHINES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,58 +32,78 @@ class ScreenSize:
 
 
 class WatchView:
-    """Draws a copy of the fleet; machines are drawn anew only when something has changed."""
+    """Draws a copy of the fleet; machines are drawn and counted anew only when something has changed."""
 
     def __init__(self, copy: FleetCopy) -> None:
         self._copy = copy
         self._drawn_for: tuple[int, int] | None = None
         self._machines: list[DrawnGroup] = []
+        self._carried: Carried = {}
 
     def frame(self, size: ScreenSize, *, link: LinkState, trouble: str = "") -> list[Text]:
         """Draw everything, a line each."""
         copy = self._copy
         now = copy.time.at_present()
+        rollouts = [line for each in copy.rollouts or () for line in rollout_lines(each, size.width)]
         top = [
             _header(copy, link, size.width),
             _summary(copy) if link is not LinkState.LOST else Text(trouble, style="red"),
             *_shortened([hold_line(each, now) for each in copy.holds or ()], MOST_HOLDS, "holds"),
-            *_shortened([rollout_line(each) for each in copy.rollouts or ()], MOST_ROLLOUTS, "rollouts"),
+            *_shortened(rollouts, MOST_ROLLOUTS, "lines of rollouts"),
             Text(),
         ]
-        events, machines = event_lines(copy.events, now), self._drawn_groups(size.width)
+        none = "No events: nothing is announced." if copy.watched.all else "No events of what is watched."
+        events = event_lines(copy.events, now, width=size.width, none=none)
+        machines = self._drawn_groups(size.width)
+        hosts = host_lines(copy, self._carried, now)
         if size.height is None:
-            drawn = [
-                *top,
-                *events,
-                Text(),
-                *(line for full, _ in machines for line in full),
-                Text(),
-                _legend(),
-            ]
+            groups = [line for full, _ in machines for line in full]
+            drawn = [*top, *_sections(events, hosts, groups), Text(), _legend()]
         else:
-            drawn = _fitted(top, events, machines, size.height)
-        for line in drawn:
-            line.truncate(size.width, overflow="ellipsis")
-        return drawn
+            drawn = _fitted(top, events, hosts, machines, size.height)
+        return [clip(line, size.width) for line in drawn]
 
     def _drawn_groups(self, width: int) -> "list[DrawnGroup]":
         if self._drawn_for != (self._copy.version, width):
             self._machines = groups_of(self._copy, width)
+            self._carried = count_carried(self._copy)
             self._drawn_for = (self._copy.version, width)
         return self._machines
 
 
-def _fitted(top: list[Text], events: list[Text], machines: list[DrawnGroup], height: int) -> list[Text]:
-    room = height - len(top) - 1  # a line between events and machines
-    for_machines = sum(len(full) for full, _ in machines)
-    least = min(for_machines, len(machines) + 1, max(room // 2, LEAST_FOR_MACHINES))
-    shown = _shortened(events, max(room - least, 2), "events")
-    left = room - len(shown)
-    groups = _groups(machines, left)
-    drawn = [*top, *shown, Text(), *groups]
+def _fitted(
+    top: list[Text], events: list[Text], hosts: list[Text], machines: list[DrawnGroup], height: int
+) -> list[Text]:
+    groups = sum(len(full) for full, _ in machines)
+    room = height - len(top) - (2 if hosts else 1)  # a line between two parts
+    shares = _shares(room, [len(events), len(hosts), groups])
+    shown = _sections(
+        _shortened(events, shares[0], "events"),
+        _shortened(hosts, shares[1], "hosts"),
+        _groups(machines, shares[2]),
+    )
+    drawn = [*top, *shown]
     if len(drawn) < height - 1:
         drawn += [Text(), _legend()]
     return drawn[:height]
+
+
+def _sections(*parts: list[Text]) -> list[Text]:
+    """Put a blank line between two parts that have something to show."""
+    drawn: list[Text] = []
+    for part in parts:
+        drawn += [Text(), *part] if drawn and part else part
+    return drawn
+
+
+def _shares(room: int, wanted: list[int]) -> list[int]:
+    """Divide the room evenly, and what one does not need among the others."""
+    shares = [0] * len(wanted)
+    by_need = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    for done, place in enumerate(by_need):
+        shares[place] = min(wanted[place], max(room, 0) // (len(wanted) - done))
+        room -= shares[place]
+    return shares
 
 
 def _groups(machines: list[DrawnGroup], room: int) -> list[Text]:

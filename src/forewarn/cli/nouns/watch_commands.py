@@ -32,7 +32,7 @@ Once = Annotated[bool, typer.Option("--once", help="Print what is now, and end."
 
 @with_session
 def watch(session: Session, group: Group = None, host: Host = None, once: Once = False) -> None:
-    """Watch machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it."""
+    """Watch hosts, machines, events with countdowns, holds and rollouts as they change; Ctrl-C ends it."""
     watched = WatchFilter(project=session.project, group=group, host=host)
     with session.client.kept_open() as client:
         copy = FleetCopy(client, watched)
@@ -110,5 +110,6 @@ def _as_json(copy: FleetCopy) -> dict[str, Any]:
         "events": copy.events,
         "holds": copy.holds,
         "rollouts": copy.rollouts,
+        "orders": copy.orders,
     }
     return {"now": copy.time.at_present().isoformat(), **ANSWERS.write(shown)}

@@ -21,9 +21,9 @@ class OrderQueries(Protocol):
         ...
 
     def orders(
-        self, *, state: OrderState | None, after: str | None, limit: int
+        self, *, state: OrderState | None, after: str | None, limit: int, only_open: bool = False
     ) -> tuple[Sequence[Order], str | None]:
-        """List orders, newest first, open or over."""
+        """List orders, newest first: open ones alone, or those that are over too."""
         ...
 
     def scheduled_user_orders(self, project: ProjectName) -> int:

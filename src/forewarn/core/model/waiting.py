@@ -1,5 +1,6 @@
 """Reasons as data."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,3 +19,8 @@ class Waiting:
 
     def __str__(self) -> str:
         return f"{self.what}: {self.reason}"
+
+
+def first_end(waiting: Iterable[Waiting]) -> datetime | None:
+    """Return when the first of some reasons no longer holds, if that is known of any."""
+    return min((wait.until for wait in waiting if wait.until is not None), default=None)

@@ -135,12 +135,12 @@ def _announced_later(
     at = degrade_announced_at(order, groups_of(draft, affected), policy)
     if at <= draft.now:
         return ()
-    return (Waiting(what=f"host {order.host}", reason=f"guests are told at {format_time(at)}"),)
+    return (Waiting(what=f"host {order.host}", reason=f"guests are told at {format_time(at)}", until=at),)
 
 
 def _not_approved(draft: Draft, announced: tuple[Event, ...]) -> tuple[Waiting, ...]:
     return tuple(
-        Waiting(what=event.id, reason=f"{_awaits(event)}; may start at {format_time(at)}")
+        Waiting(what=event.id, reason=f"{_awaits(event)}; may start at {format_time(at)}", until=at)
         for event in announced
         if (at := events.may_start_at(draft, event)) > draft.now
     )

@@ -162,5 +162,5 @@ def reasons(rollout: Rollout, *, now: datetime) -> tuple[Waiting, ...]:
     gap: tuple[Waiting, ...] = ()
     if resting is not None and resting > now:
         reason = f"wave {begun + 1} waits for the gap after wave {begun}, until {format_time(resting)}"
-        gap = tuple(Waiting(what=host, reason=reason) for host in rollout.planned[0].hosts)
+        gap = tuple(Waiting(what=host, reason=reason, until=resting) for host in rollout.planned[0].hosts)
     return (*kept, *gap, *turns)

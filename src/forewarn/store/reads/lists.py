@@ -63,12 +63,14 @@ class Lists(Reader):
         return self._page(PROJECTS.read, query, (_P.name,), after=after, limit=limit)
 
     def orders(
-        self, *, state: OrderState | None, after: str | None, limit: int
+        self, *, state: OrderState | None, after: str | None, limit: int, only_open: bool = False
     ) -> tuple[Sequence[Order], str | None]:
-        """List orders, newest first, open or over."""
+        """List orders, newest first: open ones alone, or those that are over too."""
         query = self._mine(ORDERS.select(), _O.project)
         if state is not None:
             query = query.where(_O.state == state.value)
+        if only_open:
+            query = query.where(tables.OPEN_ORDER)
         return self._page(ORDERS.read, query, (_O.number, _O.id), after=after, limit=limit, newest=True)
 
     def events(

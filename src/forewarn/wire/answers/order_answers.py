@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.waiting import first_end
 from forewarn.core.words import Action, OrderState, Source, StageState, StepState, Work
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import EventAnswer, NotedEventAnswer, NoticeAnswer
@@ -79,6 +80,7 @@ class OrderAnswer(ApiAnswer):
     ended_at: datetime | None
     why: str | None
     waiting: tuple[WaitingAnswer, ...]
+    waiting_until: datetime | None  # when the first of these reasons ends, if that is known
     stages: tuple[StageAnswer, ...]
     steps: tuple[StepAnswer, ...]
 
@@ -90,6 +92,7 @@ class OrderAnswer(ApiAnswer):
             order.terms,
             machine=order.machine_name,
             waiting=tuple(map(WaitingAnswer.like, order.waiting)),
+            waiting_until=first_end(order.waiting),
             stages=tuple(map(StageAnswer.of, order.stages)),
             steps=tuple(map(StepAnswer.of, order.steps)),
             **more,

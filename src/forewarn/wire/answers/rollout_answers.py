@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from forewarn.core.guests import notice
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
-from forewarn.core.model.waiting import Waiting
+from forewarn.core.model.waiting import Waiting, first_end
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.core.words import Work
 from forewarn.wire.answers.answer import ApiAnswer
@@ -68,6 +68,7 @@ class RolloutAnswer(ApiAnswer):
     version: int
     waves: tuple[WaveAnswer, ...]
     waiting: tuple[WaitingAnswer, ...]
+    waiting_until: datetime | None  # when the first of these reasons ends, if that is known
     given_up: tuple[str, ...]
     notice: NoticeAnswer
     warnings: tuple[str, ...]
@@ -93,13 +94,15 @@ class RolloutAnswer(ApiAnswer):
         after = (None,) * (len(rollout.planned) - len(expected))
         times = (*before, *expected, *after)
         given = notice.total(wave.notice for wave in rollout.waves if wave.notice is not None)
+        reasons = tuple(waiting)
         return cls.like(
             rollout,
             rollout.terms,
             action=rollout.work,
             given_up=rollout.abandoned,
             waves=tuple(map(WaveAnswer.of, rollout.waves, times)),
-            waiting=tuple(map(WaitingAnswer.like, waiting)),
+            waiting=tuple(map(WaitingAnswer.like, reasons)),
+            waiting_until=first_end(reasons),
             notice=NoticeAnswer.like(given),
             warnings=tuple(warnings),
             ends_at=expected[-1].end_at if expected and not after else None,

@@ -1,0 +1,92 @@
+"""Hosts, a line each: how one is, what it carries, and what is done to it or waits."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from rich.text import Text
+
+from forewarn.cli import formatting, terminal
+from forewarn.cli.following.fleet_copy import FleetCopy
+from forewarn.cli.following.watch_lines import natural, rows
+from forewarn.core.words import Action, EventStatus, HostState, MachineState, OrderState
+from forewarn.wire.answers.order_answers import OrderAnswer
+from forewarn.wire.guid import is_guid
+
+Carried = Mapping[str | None, Counter[MachineState]]  # by the name of the host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedHost:
+    """What is shown of a host."""
+
+    name: str
+    state: HostState
+    carries: Counter[MachineState]
+    doing: str
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is done to it, waits, or is wrong."""
+        return bool(self.doing) or self.state is not HostState.OK
+
+
+def count_carried(copy: FleetCopy) -> Carried:
+    """Count the machines of each host by their state."""
+    carried: dict[str | None, Counter[MachineState]] = {}
+    for machine in copy.machines.values():
+        carried.setdefault(machine.host, Counter())[machine.state] += 1
+    return carried
+
+
+def host_lines(copy: FleetCopy, carried: Carried, now: datetime) -> list[Text]:
+    """Draw the hosts of what is watched, those with something going on first."""
+    hosts = sorted(_hosts(copy, carried, now), key=lambda host: (not host.busy, natural(host.name)))
+    return rows([_cells(host) for host in hosts])
+
+
+def _hosts(copy: FleetCopy, carried: Carried, now: datetime) -> Iterable[WatchedHost]:
+    for name, state in (copy.hosts or {}).items():
+        if copy.watched.all or name in carried or name == copy.watched.host:
+            doing = _doing(copy, name, now)
+            yield WatchedHost(name=name, state=state, carries=carried.get(name, Counter()), doing=doing)
+
+
+def _cells(host: WatchedHost) -> list[Text]:
+    return [
+        Text(host.name, style="bold" if host.busy else ""),
+        Text(host.state, style=terminal.STYLES.get(host.state, "")),
+        Text(_carried(host.carries)),
+        Text(host.doing),
+    ]
+
+
+def _carried(carries: Counter[MachineState]) -> str:
+    others = [f"{count} {state}" for state, count in carries.items() if state is not MachineState.RUNNING]
+    return ", ".join([formatting.counted(carries.total(), "machine"), *others])
+
+
+def _doing(copy: FleetCopy, host: str, now: datetime) -> str:
+    """Write what is done to a host, or what keeps it: its own orders say more than the turn of its wave."""
+    orders = [order for order in copy.orders or () if order.host == host]
+    if orders:
+        return "; ".join(_order(copy, order, now) for order in orders)
+    waiting = (each for rollout in copy.rollouts or () for each in rollout.waiting)
+    return "; ".join(
+        dict.fromkeys(terminal.shorten_ids(each.reason) for each in waiting if each.what == host)
+    )
+
+
+def _order(copy: FleetCopy, order: OrderAnswer, now: datetime) -> str:
+    what = order.work if order.action is Action.MAINTENANCE else order.action
+    said = f"{what} {order.state}"
+    if order.state is OrderState.ANNOUNCED:
+        pending = (
+            each for each in copy.events if each.order == order.id and each.status is EventStatus.SCHEDULED
+        )
+        first = min((event.not_before for event in pending), default=None)
+        said += "" if first is None else f", {formatting.countdown(first, now)}"
+    # That an event awaits its approval is said of the event.
+    reasons = [f"{each.what}: {each.reason}" for each in order.waiting if not is_guid(each.what)]
+    return ": ".join([said, *([terminal.shorten_ids("; ".join(dict.fromkeys(reasons)))] if reasons else [])])
