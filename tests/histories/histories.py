@@ -237,9 +237,10 @@ class Histories:
         driver: DriverName = SIMULATED,
         deadline: int | None = None,
         emergency: int | None = None,
+        **more: Any,
     ) -> None:
         at = None if deadline is None else self.service.clock.now() + timedelta(seconds=deadline)
-        terms = OrderTerms(deadline=at)
+        terms = OrderTerms(deadline=at, **more)
         if emergency is not None:
             terms = replace(terms, emergency="fire", notice=timedelta(seconds=emergency))
         request = OrderRequest(by="test", driver=driver, terms=terms)
@@ -445,6 +446,22 @@ class Histories:
             self.hold(host)
             self.advance(1920)
             self.release()
+
+    @act(5)
+    def is_done_in_one_go(self) -> None:
+        """A whole host is maintained, to which machines of other update domains come before or after."""
+        host, owner, domain = self.place()
+        self.tidies_up()
+        free = sorted(set(NAMES) - set(self.named()))
+        others = self.random.sample(free, min(2, len(free)))
+        terms = self.pick([{"together": "its board is swapped"}, {"whole": True}])
+        if "whole" in terms:
+            self.maintain(host, driver=self.pick([SIMULATED, EXTERNAL]), **terms)
+        for index, name in enumerate(others):
+            self.put(name, host, owner or "web", (domain + index) % 3)
+        if "together" in terms:
+            self.maintain(host, **terms)
+        self.approve_all()
 
     @act(8)
     def is_disturbed(self) -> None:

@@ -1,6 +1,6 @@
 """The mutants, by the rule that each breaks."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,6 +13,7 @@ from forewarn.control.ports.store import Snapshot
 from forewarn.core.draft import Draft
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, Stage, Step
 from forewarn.core.model.waiting import Waiting
@@ -21,6 +22,7 @@ from forewarn.core.policy import Notice, Policy
 from forewarn.core.words import (
     ApprovalRule,
     EventId,
+    GroupName,
     HostName,
     HostState,
     Kind,
@@ -43,6 +45,7 @@ EVENTS, LIFECYCLE, STAGES = "unit/test_events.py", "unit/test_lifecycle.py", "un
 REASONS, DRAFT, ROLLOUT = "unit/test_reasons.py", "unit/test_draft.py", "unit/test_rollout.py"
 OPERATING, ORDERS = "integration/service/test_operating.py", "integration/service/test_orders.py"
 OUTAGES = "integration/service/test_outages.py"
+WHOLE = "unit/test_whole_hosts.py"
 
 
 # Rule 1: notice
@@ -137,12 +140,40 @@ def a_latecomer_of_any_update_domain_joins(real: Real, stage: Stage, step: Step)
     return True
 
 
+@mutant("core.admission.announcing:divided", WHOLE, rule="4")
+def a_whole_host_may_carry_any_update_domains(real: Real, *_: Any) -> tuple[Waiting, ...]:
+    return ()
+
+
+@mutant("core.orders.events:_record_together", WHOLE, rule="4")
+def what_is_done_together_leaves_no_record(real: Real, *_: Any) -> None:
+    return None
+
+
+@mutant("core.admission.announcing:other_domains", WHOLE, rule="4")
+def what_is_done_together_waits_for_nobody(
+    real: Real, footprint: Footprint, listed: Mapping[GroupName, Collection[int]]
+) -> tuple[Waiting, ...]:
+    return () if footprint.at_once else real(footprint, listed)
+
+
 @mutant("core.rollouts.waves:WaveBuilder.fits", ROLLOUT, rule="4")
 def a_wave_takes_any_host(real: Real, *_: Any) -> bool:
     return True
 
 
 # Rule 5: stages start whole
+
+
+@mutant("core.orders.reasons:_untold", WHOLE, rule="5")
+def a_whole_host_is_worked_on_whoever_was_told(real: Real, *_: Any) -> tuple[Waiting, ...]:
+    return ()
+
+
+@mutant("core.orders.stages:replan", WHOLE, rule="5")
+def a_whole_host_is_done_again_for_who_comes_late(real: Real, draft: Draft, order: Order) -> Order:
+    planned = real(draft, replace(order, terms=replace(order.terms, whole=False)))
+    return replace(planned, terms=order.terms)
 
 
 @mutant("core.orders.lifecycle:_start", LIFECYCLE, rule="5")

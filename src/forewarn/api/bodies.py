@@ -26,6 +26,17 @@ EXPECTED = (
     "How long the work of a stage is expected to take: so much must fit into the windows of projects.",
 )
 
+WHOLE = (
+    flag,
+    "Do a host in one go, all its machines announced and awaited together; "
+    "409 if it carries two update domains of a group.",
+)
+TOGETHER = (
+    line(least=1),
+    "Why a host is done in one go though it carries two update domains of a group; "
+    "recorded as a broken promise to those groups.",
+)
+
 
 @declared
 class OrderBody(Body):
@@ -66,6 +77,8 @@ class MaintenanceBody(HostOrderBody):
     action: Work = given(WORK)
     deadline: datetime | None = maybe(*DEADLINE)
     expected_seconds: float | None = maybe(*EXPECTED)
+    whole: bool = given(*WHOLE, default=False)
+    together: str | None = maybe(*TOGETHER)
 
 
 @declared

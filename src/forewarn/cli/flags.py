@@ -7,6 +7,7 @@ _FIELD = re.compile(r"([a-z_]+)(\[\d+\])?: ")
 _SAME_NAME = (
     *("action", "deadline", "driver", "emergency", "host", "hosts_at_once", "kind", "limit"),
     *("name", "overlap", "project", "reason", "require_poll", "role", "secret", "since", "state"),
+    *("together", "whole"),
 )
 FLAGS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},

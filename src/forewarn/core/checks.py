@@ -58,6 +58,7 @@ def violations(change: Change) -> list[str]:
         update_domains_are_not_announced_together,
         stages_start_whole,
         stages_have_one_domain_of_a_group,
+        whole_hosts_are_done_in_one_go,
         machines_are_free_when_their_stage_starts,
         machines_have_one_step_at_a_time,
         machines_move_to_sound_hosts,
@@ -130,14 +131,19 @@ def resources_are_of_one_group_and_domain(change: Change) -> Iterator[str]:
 
 
 def update_domains_are_not_announced_together(change: Change) -> Iterator[str]:
-    """Rule 4: platform work that can wait is not announced beside another update domain."""
+    """Rule 4: platform work that can wait is not announced beside another update domain.
+
+    Those of one host may be, where an operator said `together`; that is recorded as a broken promise.
+    """
     by_group = _by_group(change.after)
+    broken = {record.event for record in change.records if record.kind == Kind.PROMISE_BROKEN}
     for event in change.after.events.values():
-        waits = ACTIONS[change.after.orders[event.order].action].can_wait
-        if event.id in change.before.events or not waits:
+        order = change.after.orders[event.order]
+        if event.id in change.before.events or not ACTIONS[order.action].can_wait:
             continue
         for other in by_group[event.group]:
-            if other.update_domain != event.update_domain and other.number < event.number:
+            exempt = order.terms.together and other.order == event.order and event.id in broken
+            if other.update_domain != event.update_domain and other.number < event.number and not exempt:
                 yield f"{event.id} was announced beside {other.id} of domain {other.update_domain}"
 
 
@@ -152,10 +158,10 @@ def stages_start_whole(change: Change) -> Iterator[str]:
 
 
 def stages_have_one_domain_of_a_group(change: Change) -> Iterator[str]:
-    """Rule 4: no stage that guests know of disturbs two update domains of one group."""
+    """Rule 4: no stage that guests know of disturbs two update domains of one group, `together` aside."""
     for order in change.after.orders.values():
         for stage in order.stages:
-            if stage.state is StageState.QUEUED:
+            if stage.state is StageState.QUEUED or order.terms.together:
                 continue
             domains: dict[GroupName, int] = {}
             for step in stage.steps:
@@ -163,6 +169,24 @@ def stages_have_one_domain_of_a_group(change: Change) -> Iterator[str]:
                     continue
                 if domains.setdefault(step.group, step.update_domain) != step.update_domain:
                     yield f"a stage of {order.id} disturbs two update domains of {step.group}"
+
+
+def whole_hosts_are_done_in_one_go(change: Change) -> Iterator[str]:
+    """Rule 5: work on a whole host begins once, and every machine that the host carries then was told."""
+    for order in change.after.orders.values():
+        known = change.before.orders.get(order.id)
+        if not (order.terms.whole or order.terms.together):
+            continue
+        begun = [stage for stage in order.stages if stage.started_at is not None]
+        if len(begun) > 1:
+            yield f"{order.id} on the whole of {order.host} began twice"
+        if not begun or (known and any(stage.started_at is not None for stage in known.stages)):
+            continue
+        told = {step.machine for step in begun[0].steps if step.state is not StepState.MOOT}
+        for machine in change.after.machines.values():
+            carried = machine.host == order.host and machine.state is not MachineState.STOPPED
+            if carried and machine.id not in told:
+                yield f"{order.id} began on the whole of {order.host}, and {machine.name} was not told"
 
 
 def machines_are_free_when_their_stage_starts(change: Change) -> Iterator[str]:

@@ -4,6 +4,7 @@ A draft holds no policy. It answers with the newest version of each thing, numbe
 the end gives as one value what is to be saved.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -140,9 +141,12 @@ class Draft:
         """Have the engine look at every open order, also those that are not loaded here."""
         self._wake_all = True
 
-    def listed_domains(self, group: GroupName) -> tuple[int, ...]:
-        """The update domains of which the group has an event listed, lowest first."""
-        return tuple(sorted(domain for domain, count in self._listed.get(group, {}).items() if count > 0))
+    def listed_domains(self, group: GroupName, *, but_of: OrderId | None = None) -> tuple[int, ...]:
+        """The update domains of which the group has an event listed, lowest first; but those of one order."""
+        own = () if but_of is None else self.events_of(but_of)
+        mine = Counter(event.update_domain for event in own if event.group == group)
+        listed = self._listed.get(group, {})
+        return tuple(sorted(domain for domain, count in listed.items() if count > mine[domain]))
 
     def budgets(self, groups: Iterable[GroupName]) -> dict[GroupName, Budget]:
         """Return the budgets of those groups that have one, counting what this draft has announced."""

@@ -36,12 +36,12 @@ def approve_everything(program: Program) -> bool:
     return bool(listed)
 
 
-def test_the_command_runs_once_for_each_stage_when_its_guests_are_ready(
+def test_one_by_one_the_command_runs_for_each_part_when_its_guests_are_ready(
     program: Program, tmp_path: Path
 ) -> None:
     with program:
-        write = "echo $FOREWARN_MACHINES >> ran"
-        gated = gate(program, tmp_path, "host", "host-1", "--action", "freeze", "--", "sh", "-c", write)
+        run_it = ("--one-by-one", "--", "sh", "-c", "echo $FOREWARN_MACHINES >> ran")
+        gated = gate(program, tmp_path, "host", "host-1", "--action", "freeze", *run_it)
         until(lambda: approve_everything(program), what="the first stage to be announced")
         until(lambda: (tmp_path / "ran").exists(), what="the command to be run")
         until(lambda: not _running(program), what="the command's end to be reported")

@@ -59,7 +59,7 @@ def test_a_host_is_gated_as_printed(tmp_path: Path) -> None:
         script = "\n".join(blocks(ROOT / "docs/how-to/gate-a-host.md"))
         script = script.replace("http://127.0.0.1:8170", program.operators)
         said = typed(f"{shell_function()}\n{script}", tmp_path, FOREWARN_SERVER=program.operators)
-        assert "rebooting host-1: " in (tmp_path / "playbook.log").read_text()
+        assert "rebooting host-2: " in (tmp_path / "playbook.log").read_text()
         assert '"driver":"external"' in said
         assert "holidays" in said
 

@@ -3,7 +3,18 @@
 from datetime import datetime
 from typing import Literal
 
-from forewarn.api.bodies import DAY, DEADLINE, DRIVER, EXPECTED, HEARTBEAT, WORK, OrderBody, check_heartbeat
+from forewarn.api.bodies import (
+    DAY,
+    DEADLINE,
+    DRIVER,
+    EXPECTED,
+    HEARTBEAT,
+    TOGETHER,
+    WHOLE,
+    WORK,
+    OrderBody,
+    check_heartbeat,
+)
 from forewarn.api.declared import Body, Query, declared, given, maybe
 from forewarn.api.queries import PageQuery, RolloutInPath
 from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LARGEST, LINE, seconds, several, whole
@@ -52,6 +63,8 @@ class RolloutBody(OrderBody):
     require_poll: bool = given(
         flag, "A machine that polled before is healthy when it has polled again.", default=False
     )
+    whole: bool = given(*WHOLE, default=False)
+    together: str | None = maybe(*TOGETHER)
     overlap: bool = given(
         flag,
         "Begin even if another rollout has some of the hosts still to do: each waits for the other there.",

@@ -1,8 +1,8 @@
 """`forewarn gate`: your own runbook does the work; forewarn gives notice first and says when to begin.
 
-It announces, shows who has approved and who is awaited, waits until the stage may start, runs the command,
+It announces, shows who has approved and who is awaited, waits until the work may begin, runs the command,
 and completes or fails the order by the command's exit code. An order whose work failed, or whose gate has
-gone, is taken up again by its id.
+gone, is taken up again by its id; so is a rollout.
 """
 
 import shutil
@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import formatting, terminal
-from forewarn.cli.gate.gate_run import Gate, under_way
+from forewarn.cli.gate.gate_run import Gate
+from forewarn.cli.gate.gated_order import is_done_here, is_undivided, under_way
 from forewarn.cli.gate.interrupts import Interrupts
 from forewarn.cli.id_lookup import path_by_id, path_of
 from forewarn.cli.options.shared_options import (
@@ -22,6 +23,7 @@ from forewarn.cli.options.shared_options import (
     MachineArgument,
     OrderArgument,
     Takes,
+    Together,
     seconds_or_none,
 )
 from forewarn.cli.session import Noun, Session
@@ -55,6 +57,13 @@ Emergency = Annotated[
     str | None,
     typer.Option("--emergency", metavar="REASON", help="Shorten the notice; recorded as a broken promise."),
 ]
+OneByOne = Annotated[
+    bool,
+    typer.Option(
+        "--one-by-one",
+        help="Run the command for each part of a host, with FOREWARN_MACHINES: for one that treats machines.",
+    ),
+]
 
 
 @app.command()
@@ -69,15 +78,18 @@ def host(
     deadline: Deadline = None,
     takes: Takes = None,
     heartbeat: Heartbeat = None,
+    one_by_one: OneByOne = False,
+    together: Together = None,
 ) -> None:
-    """Gate work on a host and all it carries."""
+    """Gate work on a host: the command runs once, for all machines on it."""
     _check(command, wait=wait)
     body = {"action": action, **_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
     body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
+    body |= parts(one_by_one=one_by_one, together=together)
     with Interrupts() as interrupts:
         path = f"{path_of('host', name)}/maintenance"
         placed = session.client.post(path, OrderWithEventsAnswer, body).value
-        _run(session, interrupts, placed.order, command)
+        _run(session, interrupts, placed.order, command, one_by_one=one_by_one)
 
 
 @app.command()
@@ -103,24 +115,41 @@ def machine(
 
 @app.command()
 def order(
-    session: Session, id_: OrderArgument, command: Command = None, wait: Wait = False, yes: Yes = False
+    session: Session,
+    id_: OrderArgument,
+    command: Command = None,
+    wait: Wait = False,
+    yes: Yes = False,
+    one_by_one: OneByOne = False,
 ) -> None:
     """Take up an order again: its work failed, or its gate has gone."""
     _check(command, wait=wait)
     path = path_by_id(session.client, OrderAnswer, id_)
     found: OrderAnswer = session.client.get(path, NotedOrderWithEventsAnswer).value.order
-    if found.driver != EXTERNAL:
+    if not is_done_here(found):
         raise RequestRefused(
             f"order {found.id} is done by the server itself: there is nothing to run for it here"
         )
     if found.ended_at is not None:
         raise RequestRefused(f"order {found.id} is over ({found.state}): order the work anew")
+    if len(found.stages) > 1 and not is_undivided(found) and not one_by_one:
+        raise RequestRefused(
+            f"order {found.id} is done in {len(found.stages)} parts: say --one-by-one for a command that "
+            f"treats machines; for one that treats {found.host} whole, cancel it, then `gate host` --together"
+        )
     if found.state is not OrderState.FAILED and (running := under_way(found)):
         _ask(found, running, yes=yes)
     with Interrupts() as interrupts:
         if found.state is OrderState.FAILED:
             found = session.client.post(f"{path}/retry", OrderWithEventsAnswer).value.order
-        _run(session, interrupts, found, command)
+        _run(session, interrupts, found, command, one_by_one=one_by_one)
+
+
+def parts(*, one_by_one: bool, together: str | None) -> dict[str, Any]:
+    """Return what is asked of the parts of a host: that there are none, unless they are done one by one."""
+    if one_by_one and together is not None:
+        raise typer.BadParameter("say --one-by-one or --together, not both")
+    return {"whole": True if not one_by_one else None, "together": together}
 
 
 def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
@@ -128,9 +157,16 @@ def _terms(reason: str, heartbeat: str | None) -> dict[str, Any]:
     return {"driver": EXTERNAL, "reason": reason, "heartbeat_seconds": silence}
 
 
-def _run(session: Session, interrupts: Interrupts, order: OrderAnswer, command: list[str] | None) -> None:
+def _run(
+    session: Session,
+    interrupts: Interrupts,
+    order: OrderAnswer,
+    command: list[str] | None,
+    *,
+    one_by_one: bool,
+) -> None:
     terminal.echo(f"Order {order.id}:")
-    Gate(session, interrupts, order, command).run()
+    Gate(session, interrupts, order, command, one_by_one=one_by_one).run()
 
 
 def _ask(order: OrderAnswer, machines: list[str], *, yes: bool) -> None:

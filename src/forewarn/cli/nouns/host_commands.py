@@ -8,7 +8,15 @@ import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.id_lookup import path_of
-from forewarn.cli.options.shared_options import Deadline, HostArgument, Reason, Takes, seconds_or_none
+from forewarn.cli.options.shared_options import (
+    Deadline,
+    HostArgument,
+    Reason,
+    Takes,
+    Together,
+    Whole,
+    seconds_or_none,
+)
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_host
 from forewarn.client.replies import PAGE
@@ -52,6 +60,8 @@ def maintenance(
     notice: Notice = None,
     deadline: Deadline = None,
     takes: Takes = None,
+    whole: Whole = False,
+    together: Together = None,
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
     terms = {
@@ -60,6 +70,8 @@ def maintenance(
         "notice_seconds": seconds_or_none(notice, hint="--notice"),
         "deadline": deadline,
         "expected_seconds": seconds_or_none(takes, hint="--takes"),
+        "whole": whole or None,
+        "together": together,
     }
     _order(session, name, "maintenance", reason, **terms)
 

@@ -9,7 +9,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import full_id, path_by_id
 from forewarn.cli.options.shared_options import OrderArgument, Reason
 from forewarn.cli.session import Noun, Session
-from forewarn.cli.views.order_view import show_still_degraded, show_waiting
+from forewarn.cli.views.order_view import show_broken_promises, show_still_degraded, show_waiting
 from forewarn.client.replies import Body
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST
@@ -161,6 +161,7 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
             ("reason", order.reason),
             *([("done by", "somebody outside, who reports")] if order.driver == EXTERNAL else []),
             *([("emergency", order.emergency)] if order.emergency else []),
+            *([("together", order.together)] if order.together else []),
             *([("rollout", order.rollout)] if order.rollout else []),
             ("ordered", order.created_at),
             ("ended", order.ended_at),
@@ -169,6 +170,7 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
             ("notice", formatting.notice(order.notice)),
         ]
     )
+    show_broken_promises(session, order)
     if order.waiting:
         terminal.echo("\nWaiting:")
         show_waiting(order.waiting)

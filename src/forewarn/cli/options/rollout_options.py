@@ -7,7 +7,16 @@ import typer
 
 from forewarn.cli.options.body_options import with_body
 from forewarn.cli.options.completion import names
-from forewarn.cli.options.shared_options import Deadline, Heartbeat, Reason, Takes, seconds, seconds_or_none
+from forewarn.cli.options.shared_options import (
+    Deadline,
+    Heartbeat,
+    Reason,
+    Takes,
+    Together,
+    Whole,
+    seconds,
+    seconds_or_none,
+)
 from forewarn.core.words import SIMULATED, DriverName, MaintenanceWord
 
 Hosts = Annotated[
@@ -52,6 +61,8 @@ def _body(
     driver: Driver = SIMULATED,
     overlap: Overlap = False,
     heartbeat: Heartbeat = None,
+    whole: Whole = False,
+    together: Together = None,
     reason: Reason = None,
 ) -> dict[str, Any]:
     """Make what is sent of what was typed; what was not is the server's to say."""
@@ -71,6 +82,8 @@ def _body(
         "require_poll": require_poll or None,
         "driver": driver if driver != SIMULATED else None,
         "overlap": overlap or None,
+        "whole": whole or None,
+        "together": together,
         "reason": reason or None,
     }
 

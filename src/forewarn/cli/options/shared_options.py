@@ -20,6 +20,18 @@ Takes = Annotated[
         "--takes", metavar="DURATION", help="How long a host is expected to take, where windows bind it."
     ),
 ]
+Together = Annotated[
+    str | None,
+    typer.Option(
+        "--together",
+        metavar="REASON",
+        help="Do a host in one go though it carries two update domains of a group; a broken promise.",
+    ),
+]
+Whole = Annotated[
+    bool,
+    typer.Option("--whole", help="Do a host in one go; refused if it carries two update domains of a group."),
+]
 Heartbeat = Annotated[
     str | None,
     typer.Option(

@@ -52,7 +52,7 @@ def show_order_on_host(session: Session, answer: OrderWithEventsAnswer) -> None:
             terminal.fold(_announcement(event, now), indent="  ", hanging="    ")
     else:
         show_waiting(order.waiting)
-    _show_broken_promises(session, order)
+    show_broken_promises(session, order)
     if order.ended_at is None:
         _next(session, event=events[0] if len(events) == 1 else None, follow=order)
 
@@ -73,9 +73,9 @@ def show_still_degraded(session: Session, order: OrderAnswer) -> None:
         terminal.echo(f"  It is sound after all:  {session.command('host restore ' + host.name)}")
 
 
-def _show_broken_promises(session: Session, order: OrderAnswer) -> None:
-    """Print which promises an emergency breaks; the history has them too."""
-    if order.emergency is None:
+def show_broken_promises(session: Session, order: OrderAnswer) -> None:
+    """Print which promises an order breaks; the history has them too."""
+    if order.emergency is None and order.together is None:
         return
     broken = session.client.get(
         "/v1/history", RecordsAnswer, order=order.id, kind=[Kind.PROMISE_BROKEN.value]

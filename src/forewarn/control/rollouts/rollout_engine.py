@@ -12,7 +12,8 @@ from forewarn.core.draft import Draft
 from forewarn.core.guests import notice
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.order import Order, OrderTerms, Step
-from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, Wave, WaveState
+from forewarn.core.model.survey import HostSurvey
 from forewarn.core.orders import interventions, lifecycle, requests
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.policy import Policy
@@ -58,7 +59,7 @@ class RolloutEngine(FleetUseCase):
             return self.pause(tx, mine, by="", why=wrong, now=now)
         if not planning.is_ready(mine, now=now):
             return self.save(tx, planning.rest(mine, orders_, quiet, now=now, policy=self._policy), now)
-        survey = tx.survey(mine.left)
+        survey = surveyed(tx, mine.left, mine.terms)
         mine, chosen = planning.next_wave(mine, survey, now=now, policy=self._policy)
         if not chosen and mine.blocked:
             no_way = planning.dead_end(mine, survey, now=now, policy=self._policy)
@@ -147,7 +148,12 @@ class RolloutEngine(FleetUseCase):
     ) -> dict[HostName, OrderId]:
         asked = mine.terms
         terms = OrderTerms(
-            rollout=mine.id, heartbeat=asked.heartbeat, expected=asked.expected, deadline=asked.deadline
+            rollout=mine.id,
+            heartbeat=asked.heartbeat,
+            expected=asked.expected,
+            deadline=asked.deadline,
+            whole=asked.whole,
+            together=asked.together,
         )
         request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
         placed: dict[HostName, OrderId] = {}
@@ -158,6 +164,12 @@ class RolloutEngine(FleetUseCase):
 
     def _order(self, draft: Draft, host: HostName, mine: Rollout, request: OrderRequest) -> Order:
         return requests.on_host(draft, host, Action.MAINTENANCE, request, work=mine.work, policy=self._policy)
+
+
+def surveyed(snapshot: Snapshot, hosts: Sequence[HostName], terms: RolloutTerms) -> HostSurvey:
+    """Load what decides about hosts, as a rollout on such terms disturbs them."""
+    survey = snapshot.survey(hosts)
+    return survey.with_domains_at_once() if terms.together else survey
 
 
 def with_notice(

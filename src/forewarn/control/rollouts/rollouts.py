@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from forewarn.control import naming
 from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.store import Snapshot, Transaction
-from forewarn.control.rollouts.rollout_engine import RolloutEngine, with_notice
+from forewarn.control.rollouts.rollout_engine import RolloutEngine, surveyed, with_notice
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK
@@ -132,7 +132,7 @@ class Rollouts(FleetUseCase):
             mine = with_notice(snapshot, naming.existing(snapshot.rollout(id_), "rollout", id_))
             # When a paused one goes on is not known.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
-                survey = snapshot.survey(mine.left)
+                survey = surveyed(snapshot, mine.left, mine.terms)
                 mine, times = forecast.forecast(mine, survey, now=now, policy=self._policy)
         return replace(self._shown(mine, now), expected=times)
 
@@ -156,7 +156,7 @@ class Rollouts(FleetUseCase):
 
     def _check_possible(self, tx: Transaction, mine: Rollout, now: datetime) -> None:
         """Refuse to go on with what could not be begun now: the fleet may have changed meanwhile."""
-        no_way = planning.impossible(mine, tx.survey(mine.left), now=now, policy=self._policy)
+        no_way = planning.impossible(mine, surveyed(tx, mine.left, mine.terms), now=now, policy=self._policy)
         if no_way:
             raise Conflict(f"rollout {mine.id} cannot go on: {no_way}")
 
@@ -170,7 +170,7 @@ class Rollouts(FleetUseCase):
             raise Invalid(f"hosts_at_once: expected at least 1, got {request.hosts_at_once}")
         check_deadline(request.terms.deadline, now=now)
         hosts = _wanted_hosts(snapshot, request)
-        survey = snapshot.survey(hosts)
+        survey = surveyed(snapshot, hosts, request.terms)
         for host in hosts:
             if host not in survey.hosts:
                 raise naming.unknown_host(snapshot, host)

@@ -4,16 +4,20 @@ Rule 4 keeps update domains apart, windows say when a project may be disturbed, 
 of a group may be. What keeps work from starting as well as from being announced, a hold, is in `holds`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.core.admission import budgets
 from forewarn.core.admission.timing import Timing
+from forewarn.core.errors import Conflict
 from forewarn.core.model.budget import Budget
 from forewarn.core.model.footprint import Footprint
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import GroupName
+
+# Hosts that a refusal names; the others are counted.
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +29,32 @@ class Proposal:
     listed: Mapping[GroupName, Collection[int]]  # the update domains with an event
     budgets: Mapping[GroupName, Budget]
     timing: Timing
+    whole: bool = False  # it is done to the host in one go, or not at all
 
 
 def why_not(proposal: Proposal, *, now: datetime) -> tuple[Waiting, ...]:
     """Return all that keeps work from being announced; nothing if it may be."""
     return (
+        *divided(proposal),
         *other_domains(proposal.footprint, proposal.listed),
         *proposal.timing.why_not_announce(proposal.host, now=now),
         *budgets.lacking(proposal.host, proposal.footprint, proposal.budgets),
+    )
+
+
+def divided(proposal: Proposal) -> tuple[Waiting, ...]:
+    """Return the groups that keep a host from being done in one go: it carries several of their domains."""
+    if not proposal.whole or proposal.footprint.at_once:
+        return ()
+    return tuple(
+        Waiting(
+            what=group,
+            reason=f"{proposal.host} carries its update domains {_listing(domains)}, which are not disturbed "
+            "together: move machines away, or order it anew in parts or together",
+            group=group,
+            stuck=True,
+        )
+        for group, domains in proposal.footprint.divided.items()
     )
 
 
@@ -40,14 +62,44 @@ def other_domains(footprint: Footprint, listed: Mapping[GroupName, Collection[in
     """Return the groups with another update domain listed (rule 4): guests drain at the announcement."""
     found = []
     for group in footprint.counts:
-        mine = footprint.first_domain(group)
-        if others := set(listed.get(group, ())) - {mine}:
-            reason = f"update domain {mine} waits for domain {min(others)}"
+        mine = footprint.first_domains(group)
+        # Of several that are disturbed together, each is another one to whatever is listed.
+        if others := set(listed.get(group, ())) - (mine if len(mine) == 1 else set()):
+            waits = "update domain {} waits" if len(mine) == 1 else "update domains {} wait"
+            reason = f"{waits.format(_listing(sorted(mine)))} for domain {min(others)}"
             found.append(Waiting(what=group, reason=reason, group=group))
     return tuple(found)
 
 
 def check(proposal: Proposal, *, what: str, now: datetime) -> None:
-    """Refuse what could only wait for ever: windows that never open, a group that can never spare so many."""
+    """Refuse what could only wait for ever: windows that never open, a group that can never spare so many.
+
+    Refuse also a host that is to be done in one go and cannot be, before anybody is told of it.
+    """
+    check_undivided([proposal])
     proposal.timing.check(what, now=now)
     budgets.check(proposal.host, proposal.footprint, proposal.budgets)
+
+
+def check_undivided(proposals: Iterable[Proposal]) -> None:
+    """Refuse hosts that are to be done in one go and carry several update domains of a group."""
+    found = [_carried(proposal) for proposal in proposals if divided(proposal)]
+    if not found:
+        return
+    more = f" (and {len(found) - MOST_NAMED} more hosts)" if len(found) > MOST_NAMED else ""
+    raise Conflict(
+        f"{'; '.join(found[:MOST_NAMED])}{more}: in one go they would be disturbed together. Do it in parts, "
+        'for a command that treats machines (--one-by-one; over the API without "whole"), or say why they '
+        'may be disturbed together all the same (--together REASON; "together")'
+    )
+
+
+def _carried(proposal: Proposal) -> str:
+    groups = proposal.footprint.divided.items()
+    domains = ", ".join(f"{_listing(domains)} of group {group}" for group, domains in groups)
+    return f"{proposal.host} carries update domains {domains}"
+
+
+def _listing(domains: Sequence[int]) -> str:
+    *most, last = map(str, domains)
+    return f"{', '.join(most)} and {last}" if most else last

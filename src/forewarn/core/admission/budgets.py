@@ -15,7 +15,7 @@ WAYS_OUT = "redeploy some of them to other hosts, add machines to the group, or 
 def lacking(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> tuple[Waiting, ...]:
     """Return the groups that cannot spare what work disturbs of them now, or (`stuck`) can never."""
     return tuple(
-        _lack(budget, group, host, footprint.together(group))
+        _lack(budget, group, host, footprint)
         for group in footprint.counts
         if (budget := budgets.get(group))
         and footprint.together(group) - footprint.unwell.get(group, 0) > budget.spare
@@ -25,20 +25,23 @@ def lacking(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]
 def check(host: str, footprint: Footprint, budgets: Mapping[GroupName, Budget]) -> None:
     """Refuse work on a host that disturbs more of a group together than it can ever spare."""
     for group in footprint.counts:
-        budget, together = budgets.get(group), footprint.together(group)
-        if budget is not None and together > budget.at_best:
-            raise Invalid(f"group {group}: {_crowding(budget, host, together)}: this can never be met")
+        budget = budgets.get(group)
+        if budget is not None and footprint.together(group) > budget.at_best:
+            raise Invalid(
+                f"group {group}: {_crowding(budget, group, host, footprint)}: this can never be met"
+            )
 
 
-def _lack(budget: Budget, group: GroupName, host: str, together: int) -> Waiting:
-    stuck = together > budget.at_best
-    reason = f"{_crowding(budget, host, together)}: {WAYS_OUT}" if stuck else _missing(budget)
+def _lack(budget: Budget, group: GroupName, host: str, footprint: Footprint) -> Waiting:
+    stuck = footprint.together(group) > budget.at_best
+    reason = f"{_crowding(budget, group, host, footprint)}: {WAYS_OUT}" if stuck else _missing(budget)
     return Waiting(what=group, reason=reason, group=group, stuck=stuck)
 
 
-def _crowding(budget: Budget, host: str, together: int) -> str:
+def _crowding(budget: Budget, group: GroupName, host: str, footprint: Footprint) -> str:
     needs = f"needs {budget.needs} healthy of {budget.members}"
-    return f"{needs}, but {host} carries {together} of one update domain"
+    which = "that are done together" if footprint.at_once else "of one update domain"
+    return f"{needs}, but {host} carries {footprint.together(group)} {which}"
 
 
 def _missing(budget: Budget) -> str:

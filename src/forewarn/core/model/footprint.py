@@ -14,16 +14,25 @@ class Footprint:
     projects: frozenset[ProjectName] = frozenset()
     # How many of them do not count as healthy before it, where that is known: they cost a budget nothing.
     unwell: Mapping[GroupName, int] = field(default_factory=dict)
+    at_once: bool = False  # all update domains of a group are disturbed together, which breaks rule 4
 
     @property
     def stages(self) -> int:
         """How many stages an order on the host has."""
+        if self.at_once:
+            return min(len(self.counts), 1)
         return max((len(counts) for counts in self.counts.values()), default=0)
 
-    def first_domain(self, group: GroupName) -> int:
-        """Return the update domain of a group that is disturbed first: the lowest."""
-        return min(self.counts[group])
+    @property
+    def divided(self) -> Mapping[GroupName, tuple[int, ...]]:
+        """The groups of which several update domains are there, and which."""
+        return {group: tuple(sorted(counts)) for group, counts in self.counts.items() if len(counts) > 1}
+
+    def first_domains(self, group: GroupName) -> frozenset[int]:
+        """Return the update domains of a group that are disturbed first: the lowest, or all at once."""
+        return frozenset(self.counts[group]) if self.at_once else frozenset({min(self.counts[group])})
 
     def together(self, group: GroupName) -> int:
         """Return how many machines of a group are disturbed together: its domains go one after another."""
-        return max(self.counts[group].values())
+        counts = self.counts[group].values()
+        return sum(counts) if self.at_once else max(counts)

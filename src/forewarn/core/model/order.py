@@ -60,6 +60,13 @@ class OrderTerms:
     deadline: datetime | None = None  # from then on windows give way, and guests cannot defer it further
     rollout: str | None = None  # the rollout that the order is part of
     rehearsal: str = ""  # the scenario that it is part of, which only guests that agreed to it may meet
+    whole: bool = False  # the host's machines are done in one go; refused where that breaks rule 4
+    together: str = ""  # why they are done in one go though that breaks rule 4; only an operator may say so
+
+    @property
+    def undivided(self) -> bool:
+        """Whether all machines of the host are announced, awaited and worked on together."""
+        return self.whole or bool(self.together)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

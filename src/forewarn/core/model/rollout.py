@@ -58,6 +58,8 @@ class RolloutTerms:
     expected: timedelta | None = None  # how long a stage of a host is expected to take
     health: timedelta = timedelta(minutes=30)  # how long after its work a machine may take to be well
     require_poll: bool = False  # a machine that polled before is healthy when it polls again
+    whole: bool = False  # each host is done in one go; refused where that breaks rule 4
+    together: str = ""  # why each host is done in one go though that breaks rule 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

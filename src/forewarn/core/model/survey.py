@@ -1,7 +1,7 @@
 """What of the fleet a rollout is decided by: its hosts, and whom work on each disturbs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from forewarn.core.model.budget import Budget
@@ -28,6 +28,11 @@ class HostSurvey:
     sizes: Mapping[GroupName, int] = field(default_factory=dict)  # how many members groups have
     holds: tuple[Hold, ...] = ()
     projects: Mapping[ProjectName, Project] = field(default_factory=dict)
+
+    def with_domains_at_once(self) -> "HostSurvey":
+        """Return the same hosts, each done in one go whatever update domains it carries."""
+        at_once = {host: replace(footprint, at_once=True) for host, footprint in self.footprints.items()}
+        return replace(self, footprints=at_once)
 
     def footprint(self, host: HostName) -> Footprint:
         """Return whom work on a host disturbs."""

@@ -34,6 +34,7 @@ def leave_fleet(
             _leave(draft, order, machine.id, why=why)
     draft.record(Kind.MACHINE_REMOVED, machine, by=by, reason=why)
     del draft.machines[machine.id]
+    wake_whole_host(draft, machine.host)
     if draft.groups[machine.group].kind is GroupKind.STANDALONE:
         del draft.groups[machine.group]
 
@@ -78,6 +79,12 @@ def touching(draft: Draft, machine: MachineId) -> Sequence[Order]:
         for order in draft.orders.values()
         if order.open and (order.machine == machine or any(step.machine == machine for step in order.steps))
     ]
+
+
+def wake_whole_host(draft: Draft, host: HostName | None) -> None:
+    """Have what is done to a whole host looked at: it may have waited for a machine that has left."""
+    if host is not None:
+        draft.wake(order for order in orders_on(draft, host) if order.terms.undivided)
 
 
 def orders_on(draft: Draft, host: HostName) -> Sequence[Order]:

@@ -32,7 +32,22 @@ def announce(
     shares: dict[tuple[GroupName, int], list[Step]] = defaultdict(list)
     for step in steps:
         shares[step.group, step.update_domain].append(step)
-    return tuple(_announce_to(draft, order, index, shares[share], notice) for share in sorted(shares))
+    announced = tuple(_announce_to(draft, order, index, shares[share], notice) for share in sorted(shares))
+    if order.terms.together:
+        _record_together(draft, order, announced)
+    return announced
+
+
+def _record_together(draft: Draft, order: Order, announced: Sequence[Event]) -> None:
+    """Record rule 4 as broken for the groups of which several update domains are announced together."""
+    listed = draft.events_of(order.id)
+    for event in announced:
+        domains = sorted({other.update_domain for other in listed if other.group == event.group})
+        if len(domains) > 1:
+            *most, last = domains
+            which = f"{', '.join(map(str, most))} and {last}"
+            why = f"{order.terms.together}: update domains {which} of {event.group} are disturbed together"
+            draft.record(Kind.PROMISE_BROKEN, event, by=order.by, reason=why)
 
 
 def _announce_to(draft: Draft, order: Order, index: int, share: Sequence[Step], notice: Notice) -> Event:

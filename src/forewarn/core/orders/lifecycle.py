@@ -89,7 +89,10 @@ def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
     # A failed host takes all its update domains down together; everything else goes stage by stage.
     turn = queued if order.action is Action.FAIL else queued[:1]
     for index in turn:
-        waiting = reasons.not_to_announce(draft, order, order.stages[index].steps, policy)
+        waiting = (
+            *reasons.divided(draft, order, policy),
+            *reasons.not_to_announce(draft, order, order.stages[index].steps, policy),
+        )
         if waiting:
             return replace(order, waiting=waiting)
         order = _announce(draft, order, index, policy)
@@ -156,7 +159,9 @@ def _joining(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[St
     late: tuple[Step, ...] = ()
     for step in sorted(_latecomers(order, index), key=lambda each: each.update_domain):
         alone = all(other.update_domain == step.update_domain for other in late if other.group == step.group)
-        if alone and not reasons.not_to_announce(draft, order, (*late, step), policy):
+        if (alone or order.terms.together) and not reasons.not_to_announce(
+            draft, order, (*late, step), policy
+        ):
             late += (step,)
     return late
 
@@ -164,6 +169,8 @@ def _joining(draft: Draft, order: Order, index: int, policy: Policy) -> tuple[St
 def _latecomers(order: Order, index: int) -> tuple[Step, ...]:
     """The machines that came after a stage was announced and could join it."""
     queued = (step for stage in order.stages[index + 1 :] for step in stage.steps)
+    if order.terms.together:
+        return tuple(queued)
     return tuple(step for step in queued if stages.fits(order.stages[index], step))
 
 

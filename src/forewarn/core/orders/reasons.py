@@ -18,7 +18,7 @@ from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import events, steps
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
-from forewarn.core.words import Action, ApprovalRule, GroupName, StepState
+from forewarn.core.words import Action, ApprovalRule, GroupName, MachineState, StepState
 
 
 def not_to_announce(
@@ -36,25 +36,38 @@ def not_to_announce(
 def proposal(draft: Draft, order: Order, affected: tuple[Step, ...], policy: Policy) -> Proposal:
     """Return a stage as work that is to be announced, without the rules that its order is exempt from."""
     budgets = draft.budgets({step.group for step in affected}) if is_planned(order) else {}
-    footprint = _footprint(draft, affected, budgets)
+    footprint = _footprint(draft, order, affected, budgets)
     patient = footprint.counts if ACTIONS[order.action].can_wait else ()
+    # Domains that are done together wait for those of other orders, not for each other.
+    own = order.id if order.terms.together else None
     return Proposal(
         host=f"{order.host}",
         footprint=footprint,
-        listed={group: draft.listed_domains(group) for group in patient},
+        listed={group: draft.listed_domains(group, but_of=own) for group in patient},
         budgets=budgets,
         timing=timing(draft, order, affected, policy),
+        whole=order.terms.whole,
     )
 
 
-def _footprint(draft: Draft, affected: Iterable[Step], budgets: Mapping[GroupName, Budget]) -> Footprint:
+def divided(draft: Draft, order: Order, policy: Policy) -> tuple[Waiting, ...]:
+    """Return the groups that keep a host from being done in one go: machines may have come since."""
+    if not order.terms.whole or len(order.stages) == 1:
+        return ()
+    return announcing.divided(proposal(draft, order, order.steps, policy))
+
+
+def _footprint(
+    draft: Draft, order: Order, affected: Iterable[Step], budgets: Mapping[GroupName, Budget]
+) -> Footprint:
     counts: dict[GroupName, Counter[int]] = {}
     unwell: Counter[GroupName] = Counter()
     for step in sorted(affected, key=lambda each: each.group):
         counts.setdefault(step.group, Counter())[step.update_domain] += 1
         unwell[step.group] += step.group in budgets and step.machine in budgets[step.group].unwell
     projects = frozenset(draft.groups[group].project for group in counts)
-    return Footprint(counts=counts, projects=projects, unwell=unwell)
+    at_once = bool(order.terms.together)
+    return Footprint(counts=counts, projects=projects, unwell=unwell, at_once=at_once)
 
 
 def not_to_start(
@@ -63,6 +76,7 @@ def not_to_start(
     """Return what keeps an announced stage from starting."""
     return (
         *_held(draft, order, stage.steps),
+        *_untold(draft, order, stage),
         *_not_approved(draft, announced),
         *timing(draft, order, stage.steps, policy).why_not_start(f"{order.host}", now=draft.now),
         *_busy(draft, order, stage.steps),
@@ -136,6 +150,22 @@ def _announced_later(
     if at <= draft.now:
         return ()
     return (Waiting(what=f"host {order.host}", reason=f"guests are told at {format_time(at)}", until=at),)
+
+
+def _untold(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
+    """Return the machines beside those of the stage, where work is done to the whole host.
+
+    One that is leaving is waited for; one of another update domain came after the announcement.
+    """
+    if order.host is None or not order.terms.undivided:
+        return ()
+    told = {step.machine for step in stage.steps if step.state is not StepState.MOOT}
+    others = (machine for machine in draft.machines_on(order.host) if machine.id not in told)
+    return tuple(
+        Waiting(what=machine.name, reason=f"is on {order.host} too, and has not been told of this work")
+        for machine in others
+        if machine.state is not MachineState.STOPPED
+    )
 
 
 def _not_approved(draft: Draft, announced: tuple[Event, ...]) -> tuple[Waiting, ...]:

@@ -68,6 +68,7 @@ def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "")
     host = draft.machines[machine].host
     if host != before.host:
         departures.leave_host(draft, before, why=f"moved to {host}" if host else "evicted", keep=order)
+        departures.wake_whole_host(draft, before.host)
     draft.wake(departures.touching(draft, machine))
 
 

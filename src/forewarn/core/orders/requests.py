@@ -11,7 +11,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.orders import departures, lifecycle, reasons, stages
 from forewarn.core.orders.interventions import cancel
-from forewarn.core.policy import Policy, is_planned
+from forewarn.core.policy import Policy
 from forewarn.core.rehearsal import consent
 from forewarn.core.words import (
     SIMULATED,
@@ -77,7 +77,7 @@ def on_host(
         consent.check_host(target, draft.machines_on(host), draft.projects)
     _check_host(draft, target, action)
     order = _place(draft, request, action, work=work or ACTIONS[action].work, host=host)
-    if is_planned(order):
+    if action is Action.MAINTENANCE:
         _check_possible(draft, order, host, policy)
     _clear_the_way(draft, order, host)
     _change_host(draft, target, action, by=request.by)

@@ -17,8 +17,17 @@ def replan(draft: Draft, order: Order) -> Order:
     """Cut anew what an order has not announced yet; machines may have come and gone meanwhile."""
     fixed = tuple(stage for stage in order.stages if stage.state is not StageState.QUEUED)
     handled = {step.machine for stage in fixed for step in stage.steps if step.state is not StepState.MOOT}
-    left = [machine for machine in _concerned(draft, order) if machine.id not in handled]
-    return replace(order, stages=fixed + cut(left))
+    # What is done to the whole host is done once: machines that come while it is at work are not told of it.
+    begun = order.terms.undivided and any(stage.state is not StageState.ANNOUNCED for stage in fixed)
+    concerned = () if begun else _concerned(draft, order)
+    left = [machine for machine in concerned if machine.id not in handled]
+    return replace(order, stages=fixed + (in_one(left) if order.terms.together else cut(left)))
+
+
+def in_one(machines: Iterable[Machine]) -> tuple[Stage, ...]:
+    """Put all machines into one stage, whatever their update domains are."""
+    steps = tuple(map(step_of, machines))
+    return (Stage(state=StageState.QUEUED, steps=steps),) if steps else ()
 
 
 def cut(machines: Iterable[Machine]) -> tuple[Stage, ...]:

@@ -39,6 +39,7 @@ class Candidates:
 
     def check(self, *, now: datetime) -> None:
         """Refuse hosts that could only wait for ever."""
+        announcing.check_undivided(map(self._proposal, self._rollout.hosts))
         for host in self._rollout.hosts:
             announcing.check(self._proposal(host), what=host, now=now)
 
@@ -73,6 +74,7 @@ class Candidates:
             listed=self._survey.listed,
             budgets=self._survey.budgets,
             timing=self.timing(host),
+            whole=self._rollout.terms.whole,
         )
 
 

@@ -139,7 +139,7 @@ def _conflicts(wave: Wave, after: Wave, survey: HostSurvey) -> tuple[Waiting, ..
     for host in wave.hosts:
         footprint = survey.footprint(host)
         for group in footprint.counts:
-            announced.setdefault(group, {footprint.first_domain(group)})
+            announced.setdefault(group, set(footprint.first_domains(group)))
     waiting = (announcing.other_domains(survey.footprint(host), announced) for host in after.hosts)
     return tuple(dict.fromkeys(wait for some in waiting for wait in some))
 

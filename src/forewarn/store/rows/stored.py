@@ -13,7 +13,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms, Step
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
-from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.rollout import Rollout, RolloutTerms
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
 from forewarn.store import tables
@@ -31,10 +31,14 @@ _SHAPES = {
     Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}),
     GroupPolicy: Shape(optional=("notice", "terminate_notice", "degrade_notice"), empty=GroupPolicy()),
     OrderTerms: Shape(
-        optional=("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),
+        optional=(
+            *("notice", "heartbeat", "deadline", "expected", "paused", "rollout", "rehearsal"),
+            *("whole", "together"),
+        ),
         empty=OrderTerms(),
     ),
     FleetDefaults: Shape(optional=("driver",), empty=NO_DEFAULTS),
+    RolloutTerms: Shape(optional=("whole", "together")),
     Waiting: Shape(optional=("stuck", "until")),
     Deferral: Shape(optional=("since", "asked")),
 }

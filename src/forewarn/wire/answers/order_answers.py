@@ -71,6 +71,8 @@ class OrderAnswer(ApiAnswer):
     reason: str | None
     driver: str
     emergency: str | None
+    whole: bool
+    together: str | None
     heartbeat_seconds: float | None
     deadline: datetime | None
     expected_seconds: float | None

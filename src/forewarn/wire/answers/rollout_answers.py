@@ -65,6 +65,8 @@ class RolloutAnswer(ApiAnswer):
     expected_seconds: float | None
     health_seconds: float
     require_poll: bool
+    whole: bool
+    together: str | None
     version: int
     waves: tuple[WaveAnswer, ...]
     waiting: tuple[WaitingAnswer, ...]

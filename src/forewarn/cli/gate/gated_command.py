@@ -1,0 +1,93 @@
+"""A command that does the work of an order: it runs, and the server hears from it meanwhile."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from signal import SIGINT
+
+from forewarn.cli import terminal
+from forewarn.cli.gate.gated_order import GatedOrder
+from forewarn.cli.gate.interrupts import Interrupts
+from forewarn.client.replies import RequestRefused, ServerUnreachable
+from forewarn.client.retrying import new_key
+
+# Well within the limit after which silence is a failure.
+BEATS_IN_LIMIT = 4
+# What a command may take to tidy up.
+ENDING_SECONDS = 10.0
+# What the last heartbeat may take.
+LAST_BEAT_SECONDS = 1.0
+
+
+class NotBegun(Exception):
+    """The command cannot be run."""
+
+
+class GatedCommand:
+    """A running command, and the machines that it works on; without an order's machines it sends no word."""
+
+    def __init__(
+        self, order: GatedOrder, command: Sequence[str], machines: Sequence[str], **more: str | None
+    ) -> None:
+        """Begin; NotBegun if the command cannot be run."""
+        self.order = order
+        self.name = command[0]
+        self.machines = machines
+        self._stop = threading.Event()
+        self._beats = threading.Thread(target=self._send_heartbeats, daemon=True)
+        self._process = _begun(command, _environment(order, machines, more))
+        if machines:
+            self._beats.start()
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code, once it has ended."""
+        return self._process.poll()
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code."""
+        return self._process.wait()
+
+    def close(self) -> None:
+        """Send no more heartbeats."""
+        self._stop.set()
+        if self.machines:
+            self._beats.join(LAST_BEAT_SECONDS)
+
+    def end(self, interrupts: Interrupts) -> None:
+        """End it because this program is interrupted: first kindly, then not."""
+        terminal.try_print_error(f"Ending {self.name}…")
+        harder = [self._process.terminate, self._process.kill]
+        # Ctrl-C at a terminal has reached the command too; to many a second signal means: drop everything.
+        if interrupts.came == SIGINT and sys.stdin.isatty():
+            harder.insert(0, lambda: None)
+        for signal_end in harder:
+            signal_end()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(ENDING_SECONDS)
+                return
+
+    def _send_heartbeats(self) -> None:
+        """Send heartbeats while the work goes on; a lost one does no harm while the next one comes."""
+        while True:
+            with suppress(RequestRefused, ServerUnreachable):
+                self.order.post("heartbeat", key=new_key())
+            if self._stop.wait(self.order.silence / BEATS_IN_LIMIT):
+                return
+
+
+def _begun(command: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(command, env=environment)  # noqa: S603 - their runbook
+    except OSError as error:
+        raise NotBegun(f"{command[0]} cannot be run: {error.strerror}") from None
+
+
+def _environment(
+    order: GatedOrder, machines: Sequence[str], more: Mapping[str, str | None]
+) -> dict[str, str]:
+    said = {"FOREWARN_ORDER": order.id, "FOREWARN_MACHINES": ",".join(machines), "FOREWARN_HOST": order.host}
+    return {**os.environ, **{name: value for name, value in {**said, **more}.items() if value is not None}}

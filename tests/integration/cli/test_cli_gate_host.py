@@ -1,0 +1,125 @@
+"""Gating a host: its command runs once, for all machines that the host carries, or the gate refuses."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+from typer.testing import CliRunner, Result
+
+from forewarn.cli.main import app as main
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import EXTERNAL, Action, HostName, Kind, Work
+from tests.harness import Service, fleet, group, machine
+from tests.served import app_of, serving
+from tests.stores import sqlite_url
+
+# The guests of an emergency are not waited for.
+AT_ONCE = ("--action", "reboot", "--emergency", "coolant leak")
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """Two update domains of web on host-1, one on host-2, nothing on host-3."""
+    service = Service(sqlite_url(tmp_path))
+    service.apply(
+        fleet(
+            group("web"),
+            machine("web-0", "host-1", group="web", domain=0),
+            machine("web-1", "host-1", group="web", domain=1),
+            machine("db", "host-1"),
+            machine("web-2", "host-2", group="web", domain=2),
+            machine("web-3", "host-2", group="web", domain=2),
+            hosts=3,
+        )
+    )
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Path:
+    """The file to which the command writes a line for each time that it runs."""
+    path = tmp_path / "ran"
+    path.touch()
+    return path
+
+
+def gate(service: Service, ran: Path, *words: str, code: int = 0, app: ASGIApp | None = None) -> Result:
+    """Gate with a command that writes down for whom it runs."""
+    note = f'echo "$FOREWARN_HOST $FOREWARN_MACHINES" >> {ran}; exit {code}'
+    with serving(app or app_of(service)) as url:
+        return CliRunner().invoke(main, ["--server", url, "gate", *words, "--", "sh", "-c", note])
+
+
+def test_the_command_runs_once_for_all_machines_of_the_host(service: Service, ran: Path) -> None:
+    gated = gate(service, ran, "host", "host-2", *AT_ONCE)
+    assert gated.exit_code == 0, gated.output
+    assert ran.read_text() == "host-2 web-2,web-3\n"
+
+
+def test_a_host_with_two_update_domains_of_a_group_is_refused_with_the_choices(
+    service: Service, ran: Path
+) -> None:
+    gated = gate(service, ran, "host", "host-1", *AT_ONCE)
+    assert gated.exit_code == 1
+    assert "host-1 carries update domains 0 and 1 of group web" in gated.stderr
+    assert "--one-by-one" in gated.stderr
+    assert "--together REASON" in gated.stderr
+    assert not service.everything().orders
+    assert ran.read_text() == ""
+
+
+def test_together_the_command_runs_once_and_the_broken_promise_is_recorded(
+    service: Service, ran: Path
+) -> None:
+    gated = gate(service, ran, "host", "host-1", *AT_ONCE, "--together", "its board is swapped")
+    assert gated.exit_code == 0, gated.output
+    assert ran.read_text() == "host-1 db,web-0,web-1\n"
+    why = "its board is swapped: update domains 0 and 1 of web are disturbed together"
+    broken = [record for record in service.history() if record.kind == Kind.PROMISE_BROKEN]
+    assert [record.group for record in broken if record.reason == why] == ["web", "web"]
+    assert f"A promise is broken: {why}" in gated.stdout
+
+
+def test_together_and_one_by_one_exclude_each_other(service: Service, ran: Path) -> None:
+    gated = gate(service, ran, "host", "host-1", *AT_ONCE, "--one-by-one", "--together", "why not")
+    assert gated.exit_code == 2
+    assert "not both" in gated.stderr
+
+
+def test_the_command_runs_for_a_host_that_carries_nobody(service: Service, ran: Path) -> None:
+    gated = gate(service, ran, "host", "host-3", *AT_ONCE, code=7)
+    assert gated.exit_code == 7
+    assert ran.read_text() == "host-3 \n"
+    assert "host-3 carries no machines" in gated.stdout
+
+
+def placed(service: Service, host: str) -> str:
+    """An order that its guests are not asked about, to be done outside and in parts."""
+    terms = OrderTerms(emergency="coolant leak")
+    request = OrderRequest(by="test", driver=EXTERNAL, terms=terms)
+    return service.fleet.hosts.order_host(host, Action.MAINTENANCE, request, work=Work.REBOOT).order.id
+
+
+def test_an_order_in_parts_is_taken_up_only_one_by_one(service: Service, ran: Path) -> None:
+    refused = gate(service, ran, "order", placed(service, "host-1"), "--yes")
+    assert refused.exit_code == 1
+    assert "is done in 2 parts: say --one-by-one" in refused.stderr
+    assert ran.read_text() == ""
+
+
+def test_a_command_for_a_host_is_not_run_again_for_who_came_later(service: Service, ran: Path) -> None:
+    order, app = placed(service, "host-2"), app_of(service)
+
+    async def later(scope: Scope, receive: Receive, send: Send) -> None:
+        await app(scope, receive, send)
+        if scope["path"].endswith("/complete"):
+            service.put("late", host=HostName("host-2"), group="web", update_domain=1)
+            service.advance(seconds=120)
+
+    gated = gate(service, ran, "order", order, "--yes", app=later)
+    assert gated.exit_code == 1
+    assert "late came to it later, and the command has run already" in gated.stderr
+    assert ran.read_text() == "host-2 web-2,web-3\n"
