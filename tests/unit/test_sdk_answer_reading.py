@@ -83,7 +83,7 @@ def test_a_404_that_will_stay_one_is_refused(body: bytes, said: str) -> None:
     [
         ("1", 1.0),
         (" 7 ", 7.0),
-        ("3600", answer_reading.LONGEST_RETRY_AFTER_SECONDS),
+        ("3600", 3600.0),
         ("soon", None),
         (NOON_HEADER, None),
     ],
@@ -92,6 +92,10 @@ def test_the_endpoint_may_say_when_to_come_again(header: str, seconds: float | N
     error = failure(429, retry_after=header)
     assert isinstance(error, Unavailable)
     assert error.retry_after == seconds
+
+
+def test_what_the_endpoint_asks_for_is_told_as_it_said_it() -> None:
+    assert str(failure(429, retry_after="3600")).endswith("It asks to be left alone for 3600 s")
 
 
 @given(
@@ -116,10 +120,19 @@ def test_a_server_says_whether_it_held_the_request(header: str, waited: bool) ->
 
 def test_waiting_grows_with_failures_and_ends_growing() -> None:
     waits = [backoff(failures) for failures in range(1, 8)]
-    assert waits == [1, 2, 4, 8, 10, 10, 10]
-    assert backoff(10_000) == 10
-    assert backoff(1, named=30) == 30
-    assert backoff(5, named=1) == 10
+    assert waits == [1, 2, 4, 6, 6, 6, 6]
+    assert backoff(10_000) == 6
+    assert backoff(1, named=5) == 5
+    assert backoff(1, named=30) == 6
+    assert backoff(5, named=1) == 6
+
+
+@given(st.integers(1, 100), st.none() | st.floats(0, 1e9), st.floats(1, 1e6))
+def test_no_pause_eats_more_than_a_fifth_of_the_notice_left(
+    failures: int, named: float | None, left: float
+) -> None:
+    assert 0 < backoff(failures, named=named, left=left) <= left / 5
+    assert backoff(failures, named=named, left=left) <= 6
 
 
 def test_the_first_answer_may_take_two_minutes_and_so_may_one_after_a_day() -> None:

@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
+from email.utils import format_datetime
 from itertools import groupby
 
 import pytest
@@ -74,13 +76,59 @@ def watch(endpoint: Endpoint, documents: int, **more: object) -> list[object]:
 def test_what_passes_is_asked_again_with_growing_pauses() -> None:
     endpoint = Endpoint(SILENCE, refused(404), refused(410), HttpAnswer(status=200), refused(503), told(7))
     assert events(endpoint) == Document(incarnation=7)
-    assert endpoint.pauses == [0, 1, 2, 4, 8, 10]
+    assert endpoint.pauses == [0, 1, 2, 4, 6, 6]
 
 
 def test_the_endpoint_may_ask_for_a_longer_pause() -> None:
     endpoint = Endpoint(refused(429, retry_after="5"), told(1))
     events(endpoint)
     assert endpoint.pauses == [0, 5]
+
+
+def evicting(incarnation: int, *, seconds: float) -> HttpAnswer:
+    """Tell of an eviction in so many seconds."""
+    event = {
+        "EventId": "A",
+        "EventStatus": "Scheduled",
+        "EventType": "Preempt",
+        "Resources": ["web-0"],
+        "NotBefore": format_datetime(START + timedelta(seconds=seconds), usegmt=True),
+    }
+    body = json.dumps({"DocumentIncarnation": incarnation, "Events": [event]}).encode()
+    return HttpAnswer(status=200, headers={"date": format_datetime(START, usegmt=True)}, body=body)
+
+
+def test_an_endpoint_that_asks_for_more_time_than_an_eviction_leaves_does_not_get_it() -> None:
+    endpoint = Endpoint(refused(429, retry_after="60"), told(1))
+    events(endpoint)
+    assert endpoint.pauses == [0, 6]
+
+
+def test_the_less_notice_is_left_the_shorter_are_the_pauses_before_an_approval_is_sent_again() -> None:
+    calls, endpoint = GuestCalls(), Endpoint(evicting(1, seconds=20), *[refused(503, retry_after="60")] * 50)
+    endpoint.run(calls.events(now=endpoint.now))
+    announced = endpoint.now
+    with pytest.raises(Unavailable) as raised:
+        endpoint.run(calls.approve(("A",), now=endpoint.now, within=19.0))
+    assert raised.value.retry_after == 60
+    assert endpoint.pauses[2:5] == pytest.approx([4, 3.2, 2.56])
+    assert endpoint.now - announced < 20
+
+
+def test_a_watch_asks_again_soon_when_an_event_is_about_to_start() -> None:
+    endpoint = Endpoint(evicting(1, seconds=2), SILENCE, SILENCE, told(2))
+    watch(endpoint, 2)
+    assert endpoint.pauses == pytest.approx([0, 1, 0.2, 0.2], abs=0.05)
+
+
+def test_what_a_client_says_about_timeouts_holds_for_every_request() -> None:
+    calls, endpoint = GuestCalls(timeout=3), Endpoint(told(1), HttpAnswer(status=200), HttpAnswer(status=404))
+    endpoint.run(calls.events(now=endpoint.now))
+    endpoint.run(calls.approve(("A",), now=endpoint.now))
+    with pytest.raises(Unavailable):
+        endpoint.run(calls.instance(within=0))
+    assert [request.seconds for request in endpoint.asked] == [3, 3, 3]
+    assert calls.poll(now=0, etag="1", wait=60).seconds == 63
 
 
 def test_what_does_not_pass_in_time_is_raised() -> None:
@@ -116,7 +164,7 @@ def test_the_first_answer_may_take_long_and_the_next_may_not() -> None:
     calls, endpoint = GuestCalls(), Endpoint(told(1), told(1), takes=120)
     for _ in range(2):
         endpoint.run(calls.events(now=endpoint.now))
-    assert [request.seconds for request in endpoint.asked] == [150, 10]
+    assert [request.seconds for request in endpoint.asked] == [150, 6]
 
 
 def test_an_approval_is_sent_again_until_it_is_saved() -> None:
@@ -211,7 +259,7 @@ def test_a_watch_outlives_any_trouble_and_tells_of_it_once() -> None:
     endpoint = Endpoint(told(1), *away, HttpAnswer(status=200), refused(404), UNCHANGED, told(2))
     watch(endpoint, 2, trouble=lambda error: said.append("over" if error is None else str(error)))
     assert said == ["nobody is there", "over"]
-    assert max(endpoint.pauses) == 10
+    assert max(endpoint.pauses) == 6
 
 
 def test_after_trouble_the_endpoint_is_to_say_at_once_that_it_is_back() -> None:

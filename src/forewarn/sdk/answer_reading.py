@@ -11,15 +11,18 @@ from forewarn.sdk.transport.messages import HttpAnswer
 
 # The first request of a group may take two minutes, and so may the first after a day of silence.
 FIRST_ANSWER_SECONDS = 150.0
-ANSWER_SECONDS = 10.0
 FORGOTTEN_AFTER_SECONDS = 23 * 3600.0
 
-# Waiting between tries that fail: twice as long each time, within these. An eviction is announced thirty
-# seconds ahead.
+# Of an eviction, the shortest there is: one may be announced in any pause.
+SHORTEST_NOTICE_SECONDS = 30.0
+# No pause takes more than a fifth of the notice that is left.
+SHARES = 5
+ANSWER_SECONDS = SHORTEST_NOTICE_SECONDS / SHARES
+
+# Waiting between tries that fail: twice as long each time, or as the endpoint asks, within that fifth.
 FIRST_BACKOFF_SECONDS = 1.0
-LONGEST_BACKOFF_SECONDS = 10.0
-# An endpoint that asks for more than this is not obeyed.
-LONGEST_RETRY_AFTER_SECONDS = 30.0
+# Endpoints take five requests a second, and no more.
+SHORTEST_PAUSE_SECONDS = 0.2
 
 # What forewarn and Azure say in an error is shorter.
 ERROR_LENGTH = 300
@@ -89,9 +92,10 @@ def fault(answer: HttpAnswer) -> GuestError:
     if why := _PERMANENT.get(answer.status) or _never_found(answer, own):
         return Refused(f"{answer.status}: {why}{quoted}")
     why = _PASSING.get(answer.status)
+    named = retry_after(answer.headers.get("retry-after"))
+    asks = "" if named is None else f". It asks to be left alone for {named:g} s"
     return Unavailable(
-        f"{answer.status}: {why or 'the endpoint cannot answer now'}{quoted}",
-        retry_after=retry_after(answer.headers.get("retry-after")),
+        f"{answer.status}: {why or 'the endpoint cannot answer now'}{quoted}{asks}", retry_after=named
     )
 
 
@@ -126,13 +130,23 @@ def retry_after(header: str | None) -> float | None:
     """Read after how many seconds to come again; dates are not believed, clocks differ."""
     if header is None or not (header.isascii() and header.strip().isdigit()):
         return None
-    return min(float(header), LONGEST_RETRY_AFTER_SECONDS)
+    return float(header)
 
 
-def backoff(failures: int, *, named: float | None = None) -> float:
-    """Return how long to wait after so many failures in a row: never shorter than the endpoint asked for."""
+def backoff(failures: int, *, named: float | None = None, left: float | None = None) -> float:
+    """Return how long to wait after so many failures in a row.
+
+    As long as the endpoint asked for, or longer each time, but never more than a fifth of the notice that is
+    left before an event, nor of that of an eviction which may have been announced meanwhile.
+    """
     doubled: float = FIRST_BACKOFF_SECONDS * 2 ** min(max(failures - 1, 0), 16)
-    return max(min(doubled, LONGEST_BACKOFF_SECONDS), named or 0.0)
+    return min(max(doubled, named or 0.0), longest_pause(left))
+
+
+def longest_pause(left: float | None) -> float:
+    """Return how long nothing may be asked, with so many seconds of notice left as far as is known."""
+    notice = SHORTEST_NOTICE_SECONDS if left is None else min(left, SHORTEST_NOTICE_SECONDS)
+    return max(SHORTEST_PAUSE_SECONDS, notice / SHARES)
 
 
 def patience(last_answered: float | None, *, now: float) -> float:

@@ -28,11 +28,14 @@ class AsyncGuestClient(EndpointClient):
         *,
         api_version: str = NEWEST_VERSION,
         persistence: float = PERSISTENCE_SECONDS,
+        timeout: float | None = None,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
         monotonic: Callable[[], float] = monotonic,
     ) -> None:
         """Take what `GuestClient` takes; `pause` is awaited."""
-        super().__init__(url, api_version=api_version, persistence=persistence, monotonic=monotonic)
+        super().__init__(
+            url, api_version=api_version, persistence=persistence, timeout=timeout, monotonic=monotonic
+        )
         self._pause = pause
 
     @classmethod
@@ -40,17 +43,20 @@ class AsyncGuestClient(EndpointClient):
         cls,
         *,
         persistence: float = PERSISTENCE_SECONDS,
+        timeout: float | None = None,
         around: Surroundings | None = None,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
         monotonic: Callable[[], float] = monotonic,
     ) -> "Discovering":
         """Find the endpoint of this machine; see `GuestClient.discover`. For `await` and for `async with`."""
+        settings: dict[str, Any] = {"persistence": persistence, "timeout": timeout, "pause": pause}
+        settings["monotonic"] = monotonic
 
         async def discovered() -> AsyncGuestClient:
             usual = (around or surroundings()).default_url
-            async with cls(usual, persistence=persistence, pause=pause, monotonic=monotonic) as scout:
+            async with cls(usual, **settings) as scout:
                 found = await scout.look(around)
-            return cls(found.url, persistence=persistence, pause=pause, monotonic=monotonic)
+            return cls(found.url, **settings)
 
         return Discovering(discovered())
 

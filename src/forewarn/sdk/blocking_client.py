@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from forewarn.clock import monotonic
 from forewarn.sdk.discovery import Discovery
@@ -32,14 +32,19 @@ class GuestClient(EndpointClient):
         *,
         api_version: str = NEWEST_VERSION,
         persistence: float = PERSISTENCE_SECONDS,
+        timeout: float | None = None,
         pause: Callable[[float], object] | None = None,
         monotonic: Callable[[], float] = monotonic,
     ) -> None:
         """Take the endpoint's URL, and for how many seconds a single question is asked again.
 
+        `timeout` is how many seconds an answer may take, beyond those for which a request is held; without,
+        the first may take as long as Azure needs to turn the feature on.
         `pause` waits between requests, `monotonic` reads the clock; tests have their own.
         """
-        super().__init__(url, api_version=api_version, persistence=persistence, monotonic=monotonic)
+        super().__init__(
+            url, api_version=api_version, persistence=persistence, timeout=timeout, monotonic=monotonic
+        )
         self._closing = threading.Event()
         self._pause = pause or self._closing.wait
 
@@ -48,6 +53,7 @@ class GuestClient(EndpointClient):
         cls,
         *,
         persistence: float = PERSISTENCE_SECONDS,
+        timeout: float | None = None,
         around: Surroundings | None = None,
         pause: Callable[[float], object] | None = None,
         monotonic: Callable[[], float] = monotonic,
@@ -59,9 +65,11 @@ class GuestClient(EndpointClient):
         `persistence` is over; a `NoEndpoint` then says where it was looked for.
         """
         usual = (around or surroundings()).default_url
-        with cls(usual, persistence=persistence, pause=pause, monotonic=monotonic) as scout:
+        settings: dict[str, Any] = {"persistence": persistence, "timeout": timeout, "pause": pause}
+        settings["monotonic"] = monotonic
+        with cls(usual, **settings) as scout:
             found = scout.look(around)
-        return cls(found.url, persistence=persistence, pause=pause, monotonic=monotonic)
+        return cls(found.url, **settings)
 
     def look(self, around: Surroundings | None = None) -> Discovery:
         """Look for an endpoint, and return what was found where."""

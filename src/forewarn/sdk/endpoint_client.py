@@ -27,10 +27,13 @@ class EndpointClient:
         *,
         api_version: str,
         persistence: float,
+        timeout: float | None,
         monotonic: Callable[[], float],
     ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout: expected more than 0 seconds, or None, got {timeout!r}")
         self.url = base_url(url)
-        self._calls = GuestCalls(version=api_version)
+        self._calls = GuestCalls(version=api_version, timeout=timeout)
         self._persistence = persistence
         self._monotonic = monotonic
         self._clock = SystemClock()
@@ -64,9 +67,10 @@ class EndpointClient:
         return self._steps(self._calls.events(now=self._monotonic(), within=self._persistence))
 
     def _approve(self, events: tuple[Event | str, ...]) -> Steps[None]:
+        if not events:
+            raise ValueError("approve: expected at least one event, or its id")
         ids = tuple(event.id if isinstance(event, Event) else event for event in events)
-        if ids:
-            yield from self._steps(self._calls.approve(ids, now=self._monotonic(), within=self._persistence))
+        return self._steps(self._calls.approve(ids, now=self._monotonic(), within=self._persistence))
 
     def _instance(self) -> Steps[Instance]:
         return self._steps(self._calls.instance(within=self._persistence))

@@ -10,7 +10,16 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TypeAlias, TypeVar
 
-from forewarn.sdk.answer_reading import ANSWER_SECONDS, NewDocument, backoff, check, patience, read_poll
+from forewarn.sdk.answer_reading import (
+    ANSWER_SECONDS,
+    NewDocument,
+    Unchanged,
+    backoff,
+    check,
+    longest_pause,
+    patience,
+    read_poll,
+)
 from forewarn.sdk.documents import NEWEST_VERSION, Document
 from forewarn.sdk.guest_errors import Unavailable
 from forewarn.sdk.instances import Instance, parse_instance
@@ -39,8 +48,11 @@ OnTrouble: TypeAlias = Callable[[Unavailable | None], None]
 class GuestCalls:
     """The calls of one client, and what they share: when the endpoint answered, and the server's time."""
 
-    def __init__(self, *, version: str = NEWEST_VERSION) -> None:
+    def __init__(self, *, version: str = NEWEST_VERSION, timeout: float | None = None) -> None:
+        """Take how many seconds an answer may take; without, as long as endpoints may need."""
         self.version = version
+        self._timeout = timeout
+        self._document: Document | None = None  # the last that was read
         self.server_time: ServerTime | None = None
         self.last_answered: float | None = None  # with a document, or that it is as it was
 
@@ -60,7 +72,9 @@ class GuestCalls:
     def instance(self, *, within: float = PERSISTENCE_SECONDS) -> Call[Instance]:
         """Ask who this machine is."""
         request = GuestRequest(
-            path=INSTANCE_PATH, query={"api-version": INSTANCE_VERSION}, seconds=ANSWER_SECONDS
+            path=INSTANCE_PATH,
+            query={"api-version": INSTANCE_VERSION},
+            seconds=self._timeout or ANSWER_SECONDS,
         )
         instance = yield from self._persist(request, _read_instance, within=within)
         return instance
@@ -74,7 +88,7 @@ class GuestCalls:
             path=EVENTS_PATH,
             query={"api-version": self.version},
             headers=headers,
-            seconds=patience(self.last_answered, now=now) + (wait or 0),
+            seconds=(self._timeout or patience(self.last_answered, now=now)) + (wait or 0),
         )
 
     def answer_of(self, reply: Reply) -> HttpAnswer:
@@ -88,9 +102,28 @@ class GuestCalls:
         """Remember that the endpoint knows this machine: it will not take two minutes again."""
         self.last_answered = answer.received
 
+    def read(self, answer: HttpAnswer) -> NewDocument | Unchanged:
+        """Read the answer to a poll; raises what stands against it."""
+        read = read_poll(answer, version=self.version)
+        if isinstance(read, NewDocument):
+            self._document = read.document
+        return read
+
+    def notice_left(self, now: float) -> float | None:
+        """Return the seconds until the first event of the last document may start; None if there is none."""
+        if self._document is None or self.server_time is None:
+            return None
+        there = self.server_time.now(now)
+        left = (event.seconds_left(there) for event in self._document.events if not event.started)
+        return min((seconds for seconds in left if seconds), default=None)
+
+    def pause_after(self, failures: int, error: Unavailable, *, now: float) -> float:
+        """Return how long to wait before asking again what has failed so often in a row."""
+        return backoff(failures, named=error.retry_after, left=self.notice_left(now))
+
     def read_document(self, answer: HttpAnswer) -> Document:
         """Return the document in the answer to a request that named none."""
-        read = read_poll(answer, version=self.version)
+        read = self.read(answer)
         self.answered(answer)
         if isinstance(read, NewDocument):
             return read.document
@@ -108,7 +141,7 @@ class GuestCalls:
                 return read(self.answer_of(reply))
             except Unavailable as error:
                 failures += 1
-                after = backoff(failures, named=error.retry_after)
+                after = self.pause_after(failures, error, now=reply.received)
                 if reply.received + after > deadline:
                     raise
                 request = replace(request, after=after)
@@ -143,9 +176,9 @@ class DocumentWatch:
             now, self._begun = reply.received, reply.sent
             try:
                 answer = self._calls.answer_of(reply)
-                read = read_poll(answer, version=self._calls.version)
+                read = self._calls.read(answer)
             except Unavailable as error:
-                after = max(self._failed(error), self._rest(now))
+                after = self._failed(error, now)
                 continue
             self._recovered(answer)
             after = self._rest(now)
@@ -166,11 +199,13 @@ class DocumentWatch:
         """Return how long to wait so that requests begin a second apart, however fast they are answered."""
         return 0.0 if self._begun is None else max(0.0, self._begun + POLL_SECONDS - now)
 
-    def _failed(self, error: Unavailable) -> float:
+    def _failed(self, error: Unavailable, now: float) -> float:
+        """Report it, and return how long to wait: a second at least, unless an event is about to start."""
         self._failures += 1
         if self._failures == 1 and self._trouble is not None:
             self._trouble(error)
-        return backoff(self._failures, named=error.retry_after)
+        rest = min(self._rest(now), longest_pause(self._calls.notice_left(now)))
+        return max(self._calls.pause_after(self._failures, error, now=now), rest)
 
     def _recovered(self, answer: HttpAnswer) -> None:
         self._calls.answered(answer)

@@ -14,7 +14,7 @@ class Unavailable(GuestError):
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after = retry_after  # seconds, where the endpoint named them
+        self.retry_after = retry_after  # seconds, as the endpoint named them: the client may wait for less
 
 
 class Unreadable(Unavailable):

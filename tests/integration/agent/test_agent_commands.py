@@ -135,10 +135,28 @@ def test_a_config_that_is_nowhere_says_what_to_do(tmp_path: Path) -> None:
     assert "forewarn agent init" in ran.stderr
 
 
-def test_options_before_a_command_are_not_lost_in_silence(tmp_path: Path) -> None:
-    ran = run(tmp_path, "agent", "--config", "a.toml", "check")
+@pytest.mark.parametrize(
+    "words", [("--config", "a.toml", "init"), ("--dry-run", "check"), ("--log", "json", "status")]
+)
+def test_options_before_a_command_that_takes_none_are_not_lost_in_silence(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    ran = run(tmp_path, "agent", *words)
     assert ran.returncode == 2
     assert "give options after the command" in re.sub(r"[│\n ]+", " ", ran.stderr)
+
+
+def test_a_config_may_stand_before_the_command(tmp_path: Path) -> None:
+    ran = run(tmp_path, "agent", "--config", write(tmp_path), "check", "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["config"] == str(tmp_path / "agent.toml")
+
+
+def test_without_a_command_it_runs_with_the_options_of_run(tmp_path: Path) -> None:
+    options = ("--endpoint", "ftp://no", "--machine", "web-0", "--log", "json", "--no-listen")
+    ran = run(tmp_path, "agent", "--config", write(tmp_path), *options)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("forewarn: --endpoint: expected a URL")
 
 
 def test_ones_own_config_is_rehearsed_and_again_with_the_agent_killed(tmp_path: Path) -> None:

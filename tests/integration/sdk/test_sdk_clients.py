@@ -25,6 +25,8 @@ from tests.scripted import answer, dripping, scripted
 from tests.unit.documents import NOT_BEFORE
 
 Connect = Callable[..., Any]
+# The pauses of one who asks in vain, within a minute.
+GIVING_UP = [1, 2, 4, *[6] * 8]
 
 EMPTY = b'{"DocumentIncarnation":1,"Events":[]}'
 REBOOT = event(EventType.REBOOT)
@@ -85,9 +87,28 @@ def test_an_approval_is_saved_when_it_returns(connect: Connect) -> None:
 
 
 @BOTH
-def test_approving_nothing_asks_nothing(connect: Connect) -> None:
-    with connect("127.0.0.1:1", persistence=0) as client:
+def test_approving_nothing_is_an_error(connect: Connect) -> None:
+    with (
+        connect("127.0.0.1:1", persistence=0) as client,
+        pytest.raises(ValueError, match="at least one event"),
+    ):
         client.approve()
+
+
+@BOTH
+def test_an_answer_that_takes_longer_than_its_timeout_is_none(connect: Connect) -> None:
+    with (
+        dripping() as url,
+        connect(url, persistence=0, timeout=0.1) as client,
+        pytest.raises(Unavailable, match="takes too long|too late|within"),
+    ):
+        client.events()
+
+
+@BOTH
+def test_a_timeout_is_more_than_nothing(connect: Connect) -> None:
+    with pytest.raises(ValueError, match="timeout: expected more than 0 seconds"), connect("a:1", timeout=0):
+        pass
 
 
 @BOTH
@@ -155,7 +176,7 @@ def test_a_caller_that_asks_too_often_waits_as_long_as_it_is_told(connect: Conne
                 said = str(error)
                 break
     assert "429: this machine asks too often" in said
-    assert time.pauses[-8:] == [1, 2, 4, 8, 10, 10, 10, 10]
+    assert time.pauses[-11:] == GIVING_UP
 
 
 @BOTH
@@ -252,7 +273,7 @@ def test_rubbish_is_asked_again_and_then_given_up(connect: Connect, rough: bytes
     time = Time()
     with scripted(rough) as wrong, connect(wrong.url, time=time) as client, pytest.raises(Unavailable):
         client.events()
-    assert time.pauses == [1, 2, 4, 8, 10, 10, 10, 10]
+    assert time.pauses == GIVING_UP
 
 
 @BOTH

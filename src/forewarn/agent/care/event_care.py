@@ -18,6 +18,7 @@ from forewarn.agent.journal.tracked_events import TrackedEvent
 from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.verdict import Later, Now, Skip
 from forewarn.core.words import EventStatus
+from forewarn.sdk.answer_reading import longest_pause
 from forewarn.sdk.guest_errors import Closed, GuestError, Unavailable
 
 # Before an approval that could not be delivered is sent again, beyond what the client does by itself.
@@ -212,7 +213,8 @@ class EventCare:
                 return None
             case Again(why):
                 self._log_once(f"the approval cannot be delivered: {why}")
-                return APPROVE_AGAIN_SECONDS
+                left = self._context.endpoint.seconds_left(self._tracked.event)
+                return min(APPROVE_AGAIN_SECONDS, longest_pause(left or None))
             case Never(why):
                 self._log_once(f"the approval is refused: {why}", warning=True)
                 return REFUSED_SECONDS

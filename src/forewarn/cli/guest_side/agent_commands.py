@@ -29,35 +29,57 @@ RECIPES = terminal.ItemTable[dict[str, str]](
     columns={"name": itemgetter("name"), "about": itemgetter("about")}, wraps=("about",), empty="No recipes."
 )
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Log = Annotated[
+    str | None, typer.Option(metavar="FORM", help="text or json, over the config.", show_default=False)
+]
+Endpoint = Annotated[str | None, typer.Option(metavar="URL", help="Over the config.", show_default=False)]
+Machine = Annotated[str | None, typer.Option(metavar="NAME", help="Over the config.", show_default=False)]
+JournalFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Over the config.", show_default=False)
+]
+Listen = Annotated[bool, typer.Option(help="Whether to serve metrics and probes.")]
+Speed = Annotated[float, typer.Option(hidden=True, min=0.001)]
 
 
 @app.callback()
-def agent(ctx: typer.Context, config: ConfigFile = None, dry_run: DryRun = False) -> None:
+def agent(
+    ctx: typer.Context,
+    config: ConfigFile = None,
+    dry_run: DryRun = False,
+    log: Log = None,
+    endpoint: Endpoint = None,
+    machine: Machine = None,
+    journal: JournalFile = None,
+    listen: Listen = True,
+    speed: Speed = 1.0,
+) -> None:
     """Run the agent in this machine; or look after it, with one of the commands."""
     if ctx.invoked_subcommand is None:
-        _run(config=config or DEFAULT_CONFIG, dry_run=dry_run)
-    elif config is not None or dry_run:
-        raise typer.BadParameter(f"give options after the command: forewarn agent {ctx.invoked_subcommand} …")
+        run(config, dry_run, log, endpoint, machine, journal, listen, speed)
+    else:
+        _pass_on(ctx, ctx.invoked_subcommand)
+
+
+def _pass_on(ctx: typer.Context, command: str) -> None:
+    """Let a config that stands before a command count for it; what only runs of the agent know does not."""
+    options = {param.name: param.default for param in ctx.command.params}
+    given = {name: value for name, value in ctx.params.items() if value != options[name]}
+    takes = {param.name for param in ctx.command.get_command(ctx, command).params}  # type: ignore[attr-defined]
+    if not given.keys() <= takes:
+        raise typer.BadParameter(f"give options after the command: forewarn agent {command} …")
+    ctx.default_map = {command: given}
 
 
 @app.command("run")
 def run(
     config: ConfigFile = None,
     dry_run: DryRun = False,
-    log: Annotated[
-        str | None, typer.Option(metavar="FORM", help="text or json, over the config.", show_default=False)
-    ] = None,
-    endpoint: Annotated[
-        str | None, typer.Option(metavar="URL", help="Over the config.", show_default=False)
-    ] = None,
-    machine: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Over the config.", show_default=False)
-    ] = None,
-    journal: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Over the config.", show_default=False)
-    ] = None,
-    listen: Annotated[bool, typer.Option(help="Whether to serve metrics and probes.")] = True,
-    speed: Annotated[float, typer.Option(hidden=True, min=0.001)] = 1.0,
+    log: Log = None,
+    endpoint: Endpoint = None,
+    machine: Machine = None,
+    journal: JournalFile = None,
+    listen: Listen = True,
+    speed: Speed = 1.0,
 ) -> None:
     """Run the agent."""
     if log not in (None, "text", "json"):

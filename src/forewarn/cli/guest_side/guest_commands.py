@@ -103,7 +103,8 @@ def approve(session: Session, ids: Ids = None, yes: Yes = False, endpoint: Endpo
         else:
             waiting = [event for event in document.events if not event.started]
             chosen = [event for event in waiting if yes or guest_view.is_wanted(event, client)]
-        client.approve(*chosen)
+        if chosen:
+            client.approve(*chosen)
         approved = {"approved": [event.id for event in chosen]}
         session.print_answer(approved, lambda: guest_view.show_approved(chosen))
 
