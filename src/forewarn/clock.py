@@ -41,6 +41,11 @@ class Clock(Protocol):
         """Return the present moment as seconds since 1970."""
         ...
 
+    @property
+    def offset(self) -> timedelta:
+        """How far it is ahead of the system's time; less than nothing if it is behind."""
+        ...
+
     def start_from(self, reached: datetime) -> None:
         """Never answer less than this: the store has been there."""
         ...
@@ -81,6 +86,12 @@ class SystemClock:
         """Return the present moment."""
         return datetime.fromtimestamp(self.seconds(), UTC)
 
+    @property
+    def offset(self) -> timedelta:
+        """How far it is ahead of the system's time, which was set back then."""
+        # Not less than nothing: the system's time has gone on between the two looks.
+        return _rounded(max(0.0, self.seconds() - self._wall()))
+
     def jump(self) -> timedelta | None:
         """Return how far time has jumped forward against the monotonic clock since last asked, if it has.
 
@@ -104,6 +115,7 @@ class ScaledClock:
     def __init__(self, speed: float, *, wall: Reader = time.time, monotonic: Reader = time.monotonic) -> None:
         self.speed = speed
         self.kind = f"x{speed:g}"
+        self._wall = wall
         self._monotonic = monotonic
         self._end = wall()
         self._origin = (self._end, monotonic())
@@ -127,6 +139,11 @@ class ScaledClock:
         """Return the present moment."""
         return datetime.fromtimestamp(self.seconds(), UTC)
 
+    @property
+    def offset(self) -> timedelta:
+        """How far it is ahead of the system's time."""
+        return _rounded(self.seconds() - self._wall())
+
     def _running(self) -> float:
         begun, monotonic = self._origin
         return begun + (self._monotonic() - monotonic) * self.speed
@@ -141,8 +158,9 @@ class ManualClock:
     kind = "manual"
     speed = 0.0
 
-    def __init__(self, start: datetime | None = None) -> None:
-        self.set(start or _whole_second(datetime.fromtimestamp(time.time(), UTC)))
+    def __init__(self, start: datetime | None = None, *, wall: Reader = time.time) -> None:
+        self._wall = wall
+        self.set(start or _whole_second(datetime.fromtimestamp(wall(), UTC)))
 
     def start_from(self, reached: datetime) -> None:
         """Go on from the time reached."""
@@ -159,6 +177,15 @@ class ManualClock:
     def now(self) -> datetime:
         """Return the present moment."""
         return self._now
+
+    @property
+    def offset(self) -> timedelta:
+        """How far it is ahead of the system's time."""
+        return _rounded(self._seconds - self._wall())
+
+
+def _rounded(seconds: float) -> timedelta:
+    return timedelta(milliseconds=round(seconds * 1000))
 
 
 def _whole_second(moment: datetime) -> datetime:

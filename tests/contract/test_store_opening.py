@@ -141,7 +141,7 @@ def test_hosts_that_were_removed_before_are_known_by_their_names(url: str) -> No
 
 def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:
     run(url, f"UPDATE {VERSION_TABLE} SET version_num = '0042'")
-    with pytest.raises(Conflict, match=r"newer forewarn \(schema 0042, this one knows up to 0015\): upgrade"):
+    with pytest.raises(Conflict, match=rf"newer forewarn \(schema 0042, this one knows up to {revisions()[-1]}\): upgrade"):
         open_store(url, new_id=never)
 
 
@@ -160,10 +160,6 @@ def test_somebody_elses_database_is_left_alone(url: str) -> None:
     run(url, "CREATE TABLE recipes (name TEXT)")
     with pytest.raises(Invalid, match="holds something else"):
         open_store(url, new_id=never)
-
-
-def test_the_newest_schema_is_known() -> None:
-    assert revisions()[-1] == "0015"
 
 
 def test_files_of_migrations_are_named_by_their_revisions() -> None:

@@ -1,6 +1,7 @@
 """The metrics, in the text format of Prometheus."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -32,11 +33,13 @@ class Meter:
         refused: Callable[[], Mapping[tuple[str, str], int]] = dict,
         refused_requests: Mapping[Limit, int],
         writable: Callable[[], bool],
+        clock_offset: Callable[[], timedelta],
     ) -> None:
         self._guest_counters = guest_counters
         self._refused = refused
         self._refused_requests = refused_requests
         self._writable = writable
+        self._clock_offset = clock_offset
         self._counted: Counted | None = None
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
@@ -61,6 +64,11 @@ class Meter:
         writable = GaugeMetricFamily("forewarn_store_writable", "Whether something can be saved.")
         writable.add_metric([], float(self._writable()))
         yield writable
+        offset = GaugeMetricFamily(
+            "forewarn_clock_offset_seconds", "How far service time is ahead of the system's."
+        )
+        offset.add_metric([], self._clock_offset().total_seconds())
+        yield offset
         counted = self._counted or Counted({}, {}, ())
         for what, by_state in counted.present.items():
             gauge = GaugeMetricFamily(f"forewarn_{what}", f"How many {what} there are.", labels=["state"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Protocol, TypeVar
 
 from starlette.requests import Request
@@ -38,6 +38,11 @@ class ClockReading(Protocol):
     @property
     def speed(self) -> float:
         """Seconds of service time for each second of the world."""
+        ...
+
+    @property
+    def offset(self) -> timedelta:
+        """How far service time is ahead of the system's."""
         ...
 
     def now(self) -> datetime:

@@ -38,6 +38,12 @@ def format_span_briefly(seconds: float) -> str:
     return " ".join(f"{count} {unit}" for unit, count in counted[first : first + 2] if count) or "0 s"
 
 
+def format_offset(offset: timedelta) -> str:
+    """Write how far one time is from another: `1 d 2 h ahead of`, `5 m behind`."""
+    seconds = offset.total_seconds()
+    return f"{format_span_briefly(seconds)} {'behind' if seconds < 0 else 'ahead of'}"
+
+
 def write_span(seconds: float) -> str:
     """Write a span of time as `parse_span` reads it: `1h30m`."""
     return "".join(f"{count}{unit}" for unit, count in _counted(round(seconds)) if count) or "0s"

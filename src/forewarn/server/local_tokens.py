@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from forewarn.clock import clock_of
 from forewarn.config import Settings
 from forewarn.control.tokens import Tokens
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, NotFound
+from forewarn.server import store_time
 from forewarn.server.serve import settings_of
 from forewarn.server.wiring import new_id, tokens_of
 from forewarn.store.opening import lock
@@ -80,14 +80,9 @@ def _named(database: str) -> str:
 @contextmanager
 def _tokens(database: str) -> Iterator[Tokens]:
     settings = settings_of({"database": database})
-    clock = clock_of(settings.clock)
     store = _opened(settings)
     try:
-        with store.read() as snapshot:
-            reached = snapshot.reached()
-        if reached is not None:
-            clock.start_from(reached)
-        yield tokens_of(store, clock, settings)
+        yield tokens_of(store, store_time.standing(store), settings)
     finally:
         store.close()
 

@@ -35,6 +35,11 @@ class Timekeeper:
         """Seconds of service time for each second of the world."""
         return self._clock.speed
 
+    @property
+    def offset(self) -> timedelta:
+        """How far service time is ahead of the system's."""
+        return self._clock.offset
+
     def now(self) -> datetime:
         """Return the present moment."""
         return self._clock.now()

@@ -38,6 +38,7 @@ from forewarn.guest.http.refusals import Refusals
 from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings, Limits
+from forewarn.server import store_time
 from forewarn.server.health import Health
 from forewarn.server.push.lookup import PublicOnly
 from forewarn.server.push.pusher import Pusher
@@ -46,6 +47,7 @@ from forewarn.server.threads.jobs import Jobs
 from forewarn.server.threads.time_watch import TimeWatch
 from forewarn.server.threads.worker import Worker
 from forewarn.server.timekeeper import Timekeeper
+from forewarn.store.opening.database import parse_database
 from forewarn.store.sql import SqlStore, open_store
 from forewarn.wire.instance import InstanceDefaults, InstanceMetadata
 
@@ -117,10 +119,13 @@ def open_service(settings: Settings) -> OpenedService:
     """Open the store, and let time go on from where it was."""
     clock = clock_of(settings.clock)
     store = open_store(settings.database, new_id=new_id)
-    with store.read() as snapshot:
-        reached = snapshot.reached()
-    if reached is not None:
-        clock.start_from(reached)
+    try:
+        store_time.begin(
+            clock, store, name=parse_database(settings.database).name, system=SystemClock().now()
+        )
+    except BaseException:
+        store.close()
+        raise
     return OpenedService(settings=settings, store=store, clock=clock)
 
 

@@ -128,3 +128,14 @@ def test_a_day_that_is_turned_is_a_day(server: Server) -> None:
     """A manual or a fast clock does not jump."""
     server.service.advance(hours=24, minutes=11)
     assert not server.listens
+
+
+def test_a_clock_that_was_set_back_is_told_once_and_so_is_its_end(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="forewarn.server.threads.time_watch")
+    server.is_suspended(-2 * HOURS)
+    server.runs(3 * MINUTES)
+    assert caplog.text.count("the system clock was set back: service time is 2 h ahead of it") == 1
+    server.is_suspended(2 * HOURS)
+    assert caplog.text.count("service time is the system clock's again") == 1

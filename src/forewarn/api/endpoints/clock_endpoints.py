@@ -35,4 +35,5 @@ def _run_to(services: Services, answer: Mapping[str, Any]) -> None:
 def advance_clock(body: AdvanceBody, service: Service, caller: CallerName) -> ClockAnswer:
     """Turn a manual clock forward; answered when all that fell due on the way is done."""
     target = service.timekeeper.begin_advance(body.seconds, by=caller)
-    return ClockAnswer.like(service.clock, now=target)
+    offset = service.clock.offset + (target - service.clock.now())
+    return ClockAnswer.like(service.clock, now=target, offset_seconds=offset.total_seconds())

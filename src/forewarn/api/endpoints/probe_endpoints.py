@@ -56,5 +56,6 @@ async def show_metrics(request: Request, service: Service) -> Response:
         refused=service.refused,
         refused_requests=refusals.counts,
         writable=service.probes.writable,
+        clock_offset=lambda: service.clock.offset,
     )
     return Response(meter.text(counted), media_type=CONTENT_TYPE)

@@ -1,5 +1,6 @@
 """`forewarn clock`: service time."""
 
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -7,9 +8,13 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.options.shared_options import seconds
 from forewarn.cli.session import Noun, Session
+from forewarn.core.moments import format_offset
 from forewarn.wire.answers.service_answers import ClockAnswer
 
 app = Noun()
+
+# A clock that is turned by hand is seldom less than that away from the system's.
+NOTABLE = timedelta(seconds=1)
 
 Duration = Annotated[str, typer.Argument(metavar="DURATION", help="As 90 (seconds), 15m, 1h30m or 7d.")]
 
@@ -32,3 +37,6 @@ def _show(clock: ClockAnswer) -> None:
         clock.kind, f"{clock.speed:g} times as fast as the world"
     )
     terminal.echo(f"{formatting.utc(clock.now)} ({clock.kind}: {how})")
+    offset = timedelta(seconds=clock.offset_seconds)
+    if abs(offset) >= NOTABLE:
+        terminal.echo(f"  {format_offset(offset)} the system's time")

@@ -24,6 +24,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.slice import Sent, Slice
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.retention import Pruning
@@ -165,6 +166,14 @@ class Transaction(ScopedTransaction, Snapshot, Protocol):
 
     def set_reached(self, now: datetime) -> None:
         """Keep the service time reached."""
+        ...
+
+    def set_time_kind(self, kind: TimeKind) -> None:
+        """Keep whose time the store lives in."""
+        ...
+
+    def set_served(self) -> None:
+        """Keep that this is no backup any more."""
         ...
 
     def set_present(self, now: datetime) -> None:

@@ -10,6 +10,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
+from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.words import HostName, MachineId, MachineName, OrderId
 
@@ -47,6 +48,14 @@ class DueQueries(Protocol):
 
     def reached(self) -> datetime | None:
         """Return the service time reached; None in a new store."""
+        ...
+
+    def time_kind(self) -> TimeKind | None:
+        """Return whose time the store lives in; None in a new store, and in one of an older forewarn."""
+        ...
+
+    def backup_of(self) -> datetime | None:
+        """Return the time that a backup has everything up to; None if this is none, or was served."""
         ...
 
     def present_at(self) -> datetime | None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from forewarn.clock import JUMP, Clock, ScaledClock, SystemClock
 from forewarn.control.engine.engine import Engine
 from forewarn.core.model.absence import Absence
+from forewarn.core.moments import format_offset
 
 log = logging.getLogger(__name__)
 
@@ -22,11 +23,13 @@ class TimeWatch:
         self._engine = engine
         self._present_at = present_at or clock.now()
         self._jumped = timedelta()  # of the system's clock, as far as it is not saved yet
+        self._set_back = clock.offset > JUMP  # whether the system's clock is known to have been
 
     def look(self) -> datetime:
         """Return the present moment, once all is saved that must be known by then."""
         if isinstance(self._clock, SystemClock):
             self._watch_jumps(self._clock)
+            self._watch_offset(self._clock)
             self._watch_presence()
         elif isinstance(self._clock, ScaledClock):
             # Saved ahead of itself, so that time does not go back if this process is killed.
@@ -44,6 +47,18 @@ class TimeWatch:
             # A system that wakes up may find its database still away: then this is tried again.
             self._engine.grant_grace(self._jumped, clock.now())
             self._jumped = timedelta()
+
+    def _watch_offset(self, clock: SystemClock) -> None:
+        """Log when the system's clock was set back, and when time is its own again."""
+        set_back = clock.offset > JUMP
+        if set_back and not self._set_back:
+            log.warning(
+                "the system clock was set back: service time is %s it, and goes on by itself",
+                format_offset(clock.offset),
+            )
+        elif self._set_back and not set_back:
+            log.info("service time is the system clock's again")
+        self._set_back = set_back
 
     def _watch_presence(self) -> None:
         """Notice that nobody looked for long: the process was down or stopped, or the clock jumped."""

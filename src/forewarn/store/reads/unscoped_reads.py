@@ -12,6 +12,7 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
+from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import (
     EventId,
@@ -106,6 +107,14 @@ class UnscopedReads(SliceReads):
     def reached(self) -> datetime | None:
         """Return the service time that has been reached; None in a new store."""
         return self._meta.reached
+
+    def time_kind(self) -> TimeKind | None:
+        """Return whose time the store lives in; None if that was not kept yet."""
+        return self._meta.time_kind
+
+    def backup_of(self) -> datetime | None:
+        """Return the time that a backup has everything up to; None if this is none, or was served."""
+        return self._meta.backup_of
 
     def present_at(self) -> datetime | None:
         """Return when the service was last known to run."""

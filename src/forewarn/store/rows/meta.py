@@ -6,6 +6,7 @@ from datetime import datetime
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.hold import Grace
+from forewarn.core.model.service_time import TimeKind
 from forewarn.core.retention import Pruning
 from forewarn.store import tables
 from forewarn.store.rows.mapping import mapped
@@ -21,6 +22,8 @@ class Meta:
     present_at: datetime | None
     beats: int
     absences: tuple[Absence, ...]
+    time_kind: TimeKind | None
+    backup_of: datetime | None
     grace_until: datetime | None
     grace_announced_before: datetime | None
     applied_fleet: str | None

@@ -12,6 +12,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.hold import Grace
+from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.slice import Sent
 from forewarn.core.model.webhook import Webhook, WebhookId
 from forewarn.core.retention import Pruning
@@ -135,6 +136,14 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
     def set_reached(self, now: datetime) -> None:
         """Save the service time reached; it never goes back."""
         self._save_meta(replace(self._meta, reached=self._not_before(now)))
+
+    def set_time_kind(self, kind: TimeKind) -> None:
+        """Save whose time the store lives in."""
+        self._save_meta(replace(self._meta, time_kind=kind))
+
+    def set_served(self) -> None:
+        """Save that this is no backup any more."""
+        self._save_meta(replace(self._meta, backup_of=None))
 
     def set_present(self, now: datetime) -> None:
         """Save that the service runs now."""

@@ -16,6 +16,7 @@ class ClockAnswer(ApiAnswer):
     kind: str
     now: datetime
     speed: float
+    offset_seconds: float  # how far it is ahead of the system's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

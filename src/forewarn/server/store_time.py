@@ -1,0 +1,52 @@
+"""Service time goes on from where a store has reached, in the kind of time that it lives in."""
+
+import logging
+from datetime import datetime, timedelta
+
+from forewarn.clock import Clock, ManualClock, SystemClock
+from forewarn.control.ports.store import Store
+from forewarn.core.errors import Conflict
+from forewarn.core.model.service_time import TimeKind, can_be_the_systems, kind_of
+from forewarn.core.moments import format_offset
+
+log = logging.getLogger(__name__)
+
+# Less is how a manual clock begins: on the next whole second.
+WORTH_TELLING = timedelta(seconds=1)
+
+
+def begin(clock: Clock, store: Store, *, name: str, system: datetime) -> None:
+    """Let a clock go on from the time that a store has reached, and keep in the store which kind it is.
+
+    Conflict if it is the system's clock, and the store's time was turned and is ahead of it.
+    """
+    with store.read() as snapshot:
+        reached, saved = snapshot.reached(), snapshot.time_kind()
+    ahead = timedelta() if reached is None else reached - system
+    kind = TimeKind.SYSTEM if isinstance(clock, SystemClock) else TimeKind.TURNED
+    if kind is TimeKind.SYSTEM and not can_be_the_systems(kind_of(saved, ahead=ahead), ahead=ahead):
+        raise Conflict(
+            f"{name} lives in turned time, {format_offset(ahead)} the system's: "
+            "--clock x1 (make run CLOCK=x1) goes on in turned time, "
+            "another --database (FOREWARN_DATABASE=…) begins anew"
+        )
+    if reached is not None:
+        clock.start_from(reached)
+    if abs(clock.offset) >= WORTH_TELLING:
+        log.warning("service time is %s the system's (clock %s)", format_offset(clock.offset), clock.kind)
+    if saved is not kind:
+        with store.write() as tx:
+            tx.set_time_kind(kind)
+
+
+def standing(store: Store) -> Clock:
+    """Return a clock for what is done on a store that is not served: turned time does not go on by itself."""
+    system = SystemClock()
+    with store.read() as snapshot:
+        reached, saved = snapshot.reached(), snapshot.time_kind()
+    if reached is None:
+        return system
+    turned = kind_of(saved, ahead=reached - system.now()) is TimeKind.TURNED
+    clock: Clock = ManualClock() if turned else system
+    clock.start_from(reached)
+    return clock

@@ -1,0 +1,118 @@
+"""A store knows whose time it lives in: no server takes turned time for the system's."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from forewarn.clock import ManualClock, SystemClock
+from forewarn.config import Settings
+from forewarn.core.access import Grant, Role
+from forewarn.core.errors import Conflict
+from forewarn.core.model.service_time import TOLERANCE, TimeKind
+from forewarn.server import local_tokens
+from forewarn.server.wiring import OpenedService, open_service
+from tests.process import Program, run
+from tests.stores import sqlite_url
+
+SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
+SPARE = timedelta(minutes=10)  # far longer than a test takes
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return sqlite_url(tmp_path)
+
+
+def opened(url: str, clock: str) -> OpenedService:
+    return open_service(Settings(database=url, clock=clock))
+
+
+def left_ahead(url: str, ahead: timedelta, *, kind: TimeKind | None) -> datetime:
+    """Leave a store whose time is ahead of the system's; returns the time that it has reached."""
+    service = opened(url, "manual")
+    reached = SystemClock().now() + ahead
+    with service.store.write() as tx:
+        tx.set_reached(reached)
+        tx.set_time_kind(kind)  # type: ignore[arg-type]  # as an older forewarn has left it
+    service.store.close()
+    return reached
+
+
+@pytest.mark.parametrize("kind", [TimeKind.TURNED, None])
+def test_turned_time_that_is_ahead_is_not_taken_for_the_systems(url: str, kind: TimeKind | None) -> None:
+    reached = left_ahead(url, DAY, kind=kind)
+    with pytest.raises(
+        Conflict, match=r"lives in turned time, .* ahead of the system's: --clock x1 .*--data"
+    ):
+        opened(url, "system")
+    with pytest.raises(Conflict):  # nor the second time
+        opened(url, "system")
+    service = opened(url, "x1")
+    assert reached <= service.clock.now() < reached + SPARE
+    service.store.close()
+
+
+@pytest.mark.parametrize("ahead", [TOLERANCE - 10 * SECOND, -DAY])
+@pytest.mark.parametrize("kind", [TimeKind.TURNED, None])
+def test_turned_time_that_the_systems_has_caught_up_with_goes_on_as_that(
+    url: str, ahead: timedelta, kind: TimeKind | None
+) -> None:
+    reached = left_ahead(url, ahead, kind=kind)
+    service = opened(url, "system")
+    assert service.clock.now() >= reached
+    with service.store.read() as snapshot:
+        assert snapshot.time_kind() is TimeKind.SYSTEM
+    service.store.close()
+
+
+def test_a_clock_that_was_set_back_refuses_no_start_and_is_told(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The store has lived in the system's time all along."""
+    reached = left_ahead(url, 26 * HOUR, kind=TimeKind.SYSTEM)
+    service = opened(url, "system")
+    assert service.clock.now() >= reached
+    assert 26 * HOUR - SPARE < service.clock.offset <= 26 * HOUR
+    assert "service time is 1 d" in caplog.text
+    assert "ahead of the system's (clock system)" in caplog.text
+    service.store.close()
+
+
+@pytest.mark.parametrize(
+    ("clock", "kind"), [("system", TimeKind.SYSTEM), ("manual", TimeKind.TURNED), ("x60", TimeKind.TURNED)]
+)
+def test_a_new_store_lives_in_the_time_of_its_clock(url: str, clock: str, kind: TimeKind) -> None:
+    service = opened(url, clock)
+    with service.store.read() as snapshot:
+        assert snapshot.time_kind() is kind
+    service.store.close()
+
+
+def test_a_token_made_on_the_store_does_not_turn_its_time(url: str) -> None:
+    reached = left_ahead(url, -DAY, kind=TimeKind.TURNED)
+    local_tokens.create(url, Grant(name="ops", role=Role.OPERATOR), say=lambda _: None)
+    service = opened(url, "manual")
+    assert isinstance(service.clock, ManualClock)
+    assert reached <= service.clock.now() < reached + 3 * SECOND
+    service.store.close()
+
+
+def test_a_server_after_a_tutorial_on_the_manual_clock_is_refused_in_one_line(tmp_path: Path) -> None:
+    with Program(tmp_path) as program:
+        program.advance(DAY.total_seconds())
+        clock = program.get("/v1/clock")
+        assert (DAY - SPARE).total_seconds() < clock["offset_seconds"] < (DAY + SPARE).total_seconds()
+        shown = run(tmp_path, "--server", program.operators, "clock", "show").stdout
+        assert "ahead of the system's time" in shown
+        metrics = program.call("GET", "/metrics").text
+        assert "\nforewarn_clock_offset_seconds 8" in metrics
+        assert program.stop() == 0
+    ran = run(tmp_path, "serve", "--operator", "127.0.0.1:0", "--guest", "127.0.0.1:0")
+    assert ran.returncode == 1
+    (line,) = ran.stderr.splitlines()
+    assert "--clock x1 (make run CLOCK=x1) goes on in turned time" in line
+    assert "another --database (FOREWARN_DATABASE=…) begins anew" in line
+    with Program(tmp_path, clock="x1") as program:
+        assert program.get("/v1/clock")["offset_seconds"] > (DAY - SPARE).total_seconds()
+        program.err.wait_for("ahead of the system's (clock x1)")
