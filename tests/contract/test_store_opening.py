@@ -141,7 +141,9 @@ def test_hosts_that_were_removed_before_are_known_by_their_names(url: str) -> No
 
 def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:
     run(url, f"UPDATE {VERSION_TABLE} SET version_num = '0042'")
-    with pytest.raises(Conflict, match=rf"newer forewarn \(schema 0042, this one knows up to {revisions()[-1]}\): upgrade"):
+    with pytest.raises(
+        Conflict, match=rf"newer forewarn \(schema 0042, this one knows up to {revisions()[-1]}\): upgrade"
+    ):
         open_store(url, new_id=never)
 
 
