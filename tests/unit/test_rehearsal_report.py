@@ -81,6 +81,10 @@ def test_a_report_says_what_a_guest_did_and_when() -> None:
                 ],
             }
         ],
+        "probes": [],
+        "checks": [{"name": "scenario", "failures": []}, {"name": "guest web-0", "failures": []}],
+        "took_seconds": 0,
+        "interrupted": False,
     }
 
 

@@ -13,6 +13,7 @@ from forewarn.rehearsal.scenario import (
     FaultStep,
     GuestCommand,
     OrderStep,
+    Probe,
     Scenario,
     ScenarioStep,
     Start,
@@ -172,3 +173,56 @@ def test_ten_scenarios_come_with_forewarn_each_under_its_name() -> None:
 def test_an_unknown_name_says_where_to_look() -> None:
     with pytest.raises(NotFound, match="rehearse --list"):
         find("earthquake")
+
+
+def test_a_probe_is_a_url_or_a_command_and_how_well_it_must_hold() -> None:
+    text = """
+[scenario]
+name = "mine"
+recovery = "30s"
+[[probe]]
+name = "shop"
+url = "http://127.0.0.1:8000/health"
+back-within = "10s"
+every = 0.5
+[[probe]]
+name = "queue"
+command = ["./check-queue"]
+throughout = true
+timeout = 2
+"""
+    scenario = read(text)
+    assert scenario.recovery == timedelta(seconds=30)
+    assert scenario.probes == (
+        Probe(
+            name="shop",
+            url="http://127.0.0.1:8000/health",
+            back_within=timedelta(seconds=10),
+            every=timedelta(seconds=0.5),
+        ),
+        Probe(name="queue", command=("./check-queue",), timeout=timedelta(seconds=2)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("probe", "why"),
+    [
+        ('url = "http://a/"', "probe[0]: name: expected a name, but it is missing"),
+        ('name = "a"', "probe[0]: expected either url or command"),
+        ('name = "a"\nurl = "http://a/"\ncommand = ["x"]', "probe[0]: expected either url or command"),
+        ('name = "a"\nurl = "ftp://a/"', "probe[0]: url: expected a URL, as http://127.0.0.1:8000/health"),
+        ('name = "a"\nurl = "http://a/"\nevery = 0', "probe[0]: every: expected more than no time"),
+        (
+            'name = "a"\nurl = "http://a/"\nthroughout = true\nback-within = 5',
+            "probe[0]: expected either throughout or back-within",
+        ),
+        (
+            'name = "a"\nurl = "http://a/"\n[[probe]]\nname = "a"\nurl = "http://b/"',
+            'probe[1]: name: "a" is the name of another',
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_probe_is_said(probe: str, why: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read(f"{HEAD}[[probe]]\n{probe}\n")
+    assert str(refused.value).startswith(why)

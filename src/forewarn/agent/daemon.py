@@ -230,7 +230,7 @@ class AgentDaemon:
         seconds = self._systemd.watchdog_seconds or STATUS_SECONDS
         while True:
             self._systemd.alive()
-            self._systemd.status(self._state.in_words())
+            self._systemd.status(self._state.in_words(), events=len(self._state.journal.tracked_events))
             await asyncio.sleep(seconds)
 
     def _reload(self) -> None:

@@ -20,8 +20,15 @@ class _PlainHelp:
         super().format_help(ctx, formatter)  # type: ignore[misc]
 
 
+# Under this key a command finds what was typed after `--`, which Click passes on with what stood before it.
+AFTER_DASHES = "forewarn.after_dashes"
+
+
 class _Command(_PlainHelp, TyperCommand):
-    pass
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Keep what stands after `--` apart, too."""
+        ctx.meta[AFTER_DASHES] = args[args.index("--") + 1 :] if "--" in args else []
+        return super().parse_args(ctx, args)
 
 
 class HelpGroup(_PlainHelp, TyperGroup):

@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import signal
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
@@ -14,24 +14,23 @@ from typing import Protocol
 import uvloop
 
 from forewarn.client.async_calls import AsyncOperatorClient
-from forewarn.clock import clock_of
-from forewarn.control.rehearsals.ledger import Account
+from forewarn.clock import clock_of, monotonic
+from forewarn.control.rehearsals.ledger import APPROVES, SEES, Account
 from forewarn.core.errors import Conflict, ForewarnError
 from forewarn.rehearsal.guest_programs import GuestProgram
 from forewarn.rehearsal.matching import match_machines
 from forewarn.rehearsal.private_service import private_service
-from forewarn.rehearsal.report import RehearsalReport, report
+from forewarn.rehearsal.probes import ProbeWatch
+from forewarn.rehearsal.report import RehearsalReport, report, with_probes
 from forewarn.rehearsal.runner import PATIENCE, ScenarioRunner
 from forewarn.rehearsal.scenario import Scenario
-from forewarn.rehearsal.scenario_clock import ScenarioClock, until
+from forewarn.rehearsal.scenario_clock import ScenarioClock
 from forewarn.rehearsal.substitution import unanswered
 from forewarn.rehearsal.target import MANUAL, OperatorApi, ServerClock, Target
+from forewarn.rehearsal.timeline import Rank, Timeline
 from forewarn.sdk.transport.endpoint_urls import EVENTS_PATH
 from forewarn.server.wiring import new_id
 from forewarn.wire.answers.service_answers import ClockAnswer
-
-# For guests that have work left when all is over; real seconds.
-SATISFIED_WITHIN = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +68,6 @@ class Observer(Protocol):
 
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Take what has happened."""
-        ...
-
-    def satisfied(self) -> bool:
-        """Return whether the guests may be ended, once all is over."""
         ...
 
 
@@ -122,12 +117,17 @@ async def _in_private(request: RehearsalRequest, observer: Observer) -> Rehearsa
         rehearsal.open(
             RehearsalSetup(scenario=scenario, clock=scenario.clock, places=places, endpoints=endpoints)
         )
-        for guest in scenario.guests:
+        for number, guest in enumerate(scenario.guests):
             program = GuestProgram(
-                guest, endpoints[guest.machine], note=rehearsal.note, ended=rehearsal.program_ended
+                guest,
+                endpoints[guest.machine],
+                note=rehearsal.timeline.note,
+                ended=rehearsal.program_ended,
+                socket_=folder / f"guest-{number}.socket",
             )
             await program.start()
             stack.push_async_callback(program.stop)
+            rehearsal.programs[guest.machine] = program
         return await rehearsal.run()
 
 
@@ -174,8 +174,10 @@ class _Rehearsal:
         self._wait = wait
         self._clock = ScenarioClock(target.clock)
         self._places: Mapping[str, str] = {}
-        self._exits: dict[str, int] = {}
-        target.ledger.attend(self.note)
+        self._began = monotonic()
+        self.programs: dict[str, GuestProgram] = {}
+        self.timeline = Timeline(self._clock, observer.noted)
+        target.ledger.attend(self._guest_did)
 
     async def set_up(self) -> None:
         """Let guests meet the faults that are on from the first poll."""
@@ -186,42 +188,50 @@ class _Rehearsal:
         self._places = opening.places
         self._observer.opened(opening, self._target.ledger.accounts, self._clock.elapsed)
 
-    def note(self, who: str, what: str, *, at: datetime | None = None) -> None:
-        """Show what has happened, now or when it was."""
-        began = self._clock.began
-        elapsed = self._clock.elapsed() if at is None or began is None else at - began
-        self._observer.noted(elapsed, who, what)
+    def _guest_did(self, machine: str, what: str, /, *, at: datetime | None = None) -> None:
+        rank = {SEES: Rank.SEEN, APPROVES: Rank.APPROVED}.get(what.partition(" ")[0], Rank.OTHER)
+        self.timeline.note(machine, what, at=at, rank=rank)
 
     def program_ended(self, machine: str, code: int) -> None:
-        """Record that a program that was run as a guest has ended."""
-        self._exits[machine] = code
-        self.note(machine, f"its program has ended with {code}")
+        """Note that a program that was run as a guest has ended."""
+        self.timeline.note(machine, f"its program has ended with {code}")
 
     async def run(self) -> RehearsalReport:
         """Run the scenario, and return how it went."""
+        probes = [ProbeWatch(each, self.timeline, self._clock.elapsed) for each in self._scenario.probes]
+        looking = [asyncio.create_task(probe.run()) for probe in probes]
         try:
-            return await self._played()
+            return await self._played(probes)
         finally:
+            for task in looking:
+                task.cancel()
+            await asyncio.gather(*looking, return_exceptions=True)
             await self._target.leave()
 
-    async def _played(self) -> RehearsalReport:
+    async def _played(self, probes: Sequence[ProbeWatch]) -> RehearsalReport:
         runner = ScenarioRunner(
-            self._scenario, self._target, clock=self._clock, exits=self._exits, note=self.note
+            self._scenario,
+            self._target,
+            clock=self._clock,
+            programs=self.programs,
+            timeline=self.timeline,
+            probes=probes,
         )
-        troubles = []
+        troubles, interrupted = [], False
         try:
             await runner.run(places=self._places, wait=self._wait)
-            await until(self._observer.satisfied, within=SATISFIED_WITHIN, meanwhile=runner.catch_up)
         except asyncio.CancelledError:
             # Ctrl-C: what there is so far is worth a report.
+            interrupted = True
             troubles.append("it was interrupted")
         except ForewarnError as refusal:
             troubles.append(f"it could not go on: {refusal}")
         await runner.cancel_orders()
         with contextlib.suppress(ForewarnError):
             await runner.catch_up()  # what guests did in the end
+        self.timeline.show()
         now = self._target.clock.now()
-        return report(
+        guests = report(
             self._scenario,
             self._target.ledger.accounts,
             runner.events(),
@@ -229,3 +239,6 @@ class _Rehearsal:
             ended=now,
             troubles=[*runner.troubles, *troubles],
         )
+        probed = [probe.report() for probe in probes]
+        took = monotonic() - self._began
+        return with_probes(replace(guests, interrupted=interrupted), probed, took_seconds=took)

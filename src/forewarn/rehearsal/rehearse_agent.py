@@ -64,10 +64,9 @@ class AgentReport:
 
 
 class _AgentObserver:
-    """Passes on what happens, and waits until every agent has come back."""
+    """Passes on what happens."""
 
-    def __init__(self, journals: Mapping[str, Path], note: Callable[[timedelta, str, str], None]) -> None:
-        self._journals = journals
+    def __init__(self, note: Callable[[timedelta, str, str], None]) -> None:
         self._note = note
 
     def opened(
@@ -78,10 +77,6 @@ class _AgentObserver:
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Pass it on."""
         self._note(at, who, what)
-
-    def satisfied(self) -> bool:
-        """Wait until nothing is prepared any more."""
-        return not any(replay(killer.entries_of(journal)) for journal in self._journals.values())
 
 
 def rehearse_agent(
@@ -94,7 +89,7 @@ def rehearse_agent(
         # Whether it should approve is for its config to say.
         expect = replace(scenario.expect, approved=None, within=None)
         played = with_command(replace(scenario, expect=expect), command)
-        report = rehearse(RehearsalRequest(scenario=played), _AgentObserver(journals, note))
+        report = rehearse(RehearsalRequest(scenario=played), _AgentObserver(note))
         return _reported(report, journals, load(config), speed=clock_of(scenario.clock).speed, killing=killed)
 
 
@@ -191,15 +186,20 @@ def _moments(
     yield Moment(at=sight.announced_seconds, what="the event is announced")
     if crash is not None:
         yield moment(crash, "the agent is killed, and started again")
+    latest, started = sight.announced_seconds, sight.started_seconds
     for entry in entries:
+        if isinstance(entry, Changed | ProgramRunning | Owed):
+            continue
+        told = moment(entry.at, _in_words(entry))
         if isinstance(entry, Approved) and sight.approved_seconds is not None:
-            yield Moment(
-                at=sight.approved_seconds, what=_in_words(entry)
-            )  # as the service heard it, before it acted on it
-        elif not isinstance(entry, Changed | ProgramRunning | Owed):
-            yield moment(entry.at, _in_words(entry))
-    if sight.started_seconds is not None:  # after the approval, which may be of the same moment
-        yield Moment(at=sight.started_seconds, what="the event starts")
+            told = replace(told, at=sight.approved_seconds)  # as the service heard it
+        # Two clocks, of which one is fast, may tell in another order what came one after the other.
+        latest = max(latest, told.at)
+        yield replace(told, at=latest)
+        if isinstance(entry, Approved) and started is not None:
+            started = max(started, latest)
+    if started is not None:  # after the approval, which may be of the same moment
+        yield Moment(at=started, what="the event starts")
 
 
 def _in_words(entry: TakenUp | Begun | Ended | Approved | Left | Over) -> str:

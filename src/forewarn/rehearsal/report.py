@@ -1,11 +1,12 @@
 """What each guest did and when, and whether that is what was expected of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.control.rehearsals.ledger import Account
+from forewarn.core.moments import format_span_briefly
 from forewarn.rehearsal.scenario import Expectation, Scenario
 from forewarn.wire.answers.coding import ANSWERS
 
@@ -64,6 +65,43 @@ class GuestReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeReport:
+    """How one probe of the workload went; spans are real, but for when it first failed."""
+
+    name: str
+    looks: int
+    outages: int
+    longest_outage_seconds: float
+    first_outage_seconds: float | None  # of service time, from the start of the scenario
+    back_within_seconds: float | None  # null: it had to hold throughout
+    holds: bool  # in the end
+    why: str  # it did not hold, the last time it did not
+
+    def failures(self) -> tuple[str, ...]:
+        """Return how it differs from what was expected."""
+        if not self.looks:
+            return ()
+        allowed = self.back_within_seconds
+        if not self.holds:
+            return (f"probe {self.name} does not hold in the end: {self.why}",)
+        if allowed is None and self.outages:
+            lasted = format_span_briefly(self.longest_outage_seconds)
+            return (f"probe {self.name} did not hold throughout, but failed for {lasted}: {self.why}",)
+        if allowed is not None and self.longest_outage_seconds > allowed:
+            late = f"after {self.longest_outage_seconds:.1f} s, not within {allowed:g} s"
+            return (f"probe {self.name} was back {late}: {self.why}",)
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that something was expected of, and in what it was not as expected."""
+
+    name: str
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalReport:
     """The outcome of a rehearsal; its fields are the keys of its JSON."""
 
@@ -71,6 +109,10 @@ class RehearsalReport:
     failures: tuple[str, ...]
     lasted_seconds: float  # of service time
     guests: tuple[GuestReport, ...]
+    probes: tuple[ProbeReport, ...] = ()
+    checks: tuple[Check, ...] = ()  # the scenario itself, its guests and probes: all failures once more
+    took_seconds: float = 0.0  # of real time
+    interrupted: bool = False
 
     @property
     def held(self) -> bool:
@@ -88,6 +130,10 @@ def report(
     troubles: Iterable[str] = (),
 ) -> RehearsalReport:
     """Put together what is known; troubles are reasons of other kinds for it to have failed."""
+    checks = (
+        Check(name="scenario", failures=tuple(troubles)),
+        *checks_of_guests(scenario, accounts, events, began=began),
+    )
     shown = [
         account
         for account in accounts.values()
@@ -97,8 +143,28 @@ def report(
         scenario=scenario.name,
         lasted_seconds=(ended - began).total_seconds(),
         guests=tuple(_guest(account, events, began) for account in shown),
-        failures=(*troubles, *failures(scenario, accounts, events, began=began)),
+        failures=_all_failures(checks),
+        checks=checks,
     )
+
+
+def with_probes(
+    report_: RehearsalReport, probes: Sequence[ProbeReport], *, took_seconds: float
+) -> RehearsalReport:
+    """Add how the workload was meanwhile, and how long it really took."""
+    probed = (Check(name=f"probe {each.name}", failures=each.failures()) for each in probes)
+    checks = (*report_.checks, *probed)
+    return replace(
+        report_,
+        probes=tuple(probes),
+        checks=checks,
+        failures=_all_failures(checks),
+        took_seconds=round(took_seconds, 3),
+    )
+
+
+def _all_failures(checks: Iterable[Check]) -> tuple[str, ...]:
+    return tuple(failure for check in checks for failure in check.failures)
 
 
 def _guest(account: Account, events: Sequence[EventFacts], began: datetime) -> GuestReport:
@@ -140,19 +206,19 @@ def _since(start: datetime, moment: datetime | None) -> float | None:
 # Expectations
 
 
-def failures(
+def checks_of_guests(
     scenario: Scenario, accounts: Mapping[str, Account], events: Sequence[EventFacts], *, began: datetime
-) -> tuple[str, ...]:
-    """Return what was expected and did not come true, a line each."""
-    found: list[str] = []
+) -> Iterator[Check]:
+    """Return for each machine what was expected and did not come true, a line each."""
     for name in scenario.expect.machines:
+        found: list[str] = []
         account, own = accounts[name], [event for event in events if name in event.machines]
         found += _of_polls(scenario.expect, account)
         found += _of_guest_event(scenario.expect, account, own)
         found += _of_approval(scenario.expect, account, own)
         if scenario.expect.recovered and not _recovered(scenario, account, began):
             found.append(f"{name} should have gone on to the end, but got no sound answer after the faults")
-    return tuple(found)
+        yield Check(name=f"guest {name}", failures=tuple(found))
 
 
 def _of_polls(expect: Expectation, account: Account) -> list[str]:

@@ -1,34 +1,31 @@
 """Runs a scenario: waits for the guests, does each step when it is due, and notices when it is over."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.errors import Conflict, NotFound, Unavailable
-from forewarn.core.words import OrderState
+from forewarn.core.words import EventType, OrderState
+from forewarn.rehearsal.guest_programs import GuestProgram
+from forewarn.rehearsal.probes import ProbeWatch
+from forewarn.rehearsal.recovery import GuestRecovery
 from forewarn.rehearsal.report import EventFacts
 from forewarn.rehearsal.scenario import CancelStep, FaultStep, OrderStep, Scenario, ScenarioStep, Start
 from forewarn.rehearsal.scenario_clock import ScenarioClock, until
 from forewarn.rehearsal.target import Target
+from forewarn.rehearsal.timeline import Rank, Timeline
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 
-# For every guest to be answered once more when all is over; real seconds.
+# For guests that nobody here has started to be answered once more when all is over; real seconds.
 AFTERWARDS = 3.0
 # For the first poll of every guest: a person may have to start them.
 PATIENCE = timedelta(minutes=5)
 OVER = frozenset({OrderState.DONE, OrderState.FAILED, OrderState.CANCELLED})
 SERVICE = "service"
-
-
-class Note(Protocol):
-    """Shows what the service or a guest did: now, or when it was."""
-
-    def __call__(self, who: str, what: str, /, *, at: datetime | None = None) -> None:
-        """Show it."""
-        ...
+# Machines with such an event are no longer there in the end.
+_GONE = frozenset({EventType.PREEMPT, EventType.TERMINATE})
 
 
 class ScenarioRunner:
@@ -40,16 +37,19 @@ class ScenarioRunner:
         target: Target,
         *,
         clock: ScenarioClock,
-        exits: Mapping[str, int],
-        note: Note,
+        programs: Mapping[str, GuestProgram],
+        timeline: Timeline,
+        probes: Sequence[ProbeWatch] = (),
     ) -> None:
-        """Take with which codes programs have ended that were run as guests; it goes on changing."""
-        self._exits = exits
+        """Take the programs that are run as guests, by machine."""
+        self._programs = programs
+        self._timeline = timeline
+        self._probes = probes
         self._scenario = scenario
         self._target = target
         self._clock = clock
         self._ledger = target.ledger
-        self._note = note
+        self._note = timeline.note
         self._orders: dict[str, OrderState] = {}
         self._waiting: dict[str, str] = {}  # and the reasons that were shown
         self._first: dict[str, EventAnswer] = {}  # events, as they were when they were first seen
@@ -59,10 +59,12 @@ class ScenarioRunner:
 
     async def run(self, *, places: Mapping[str, str], wait: timedelta = PATIENCE) -> None:
         """Carry the scenario out; the guests poll at their places, for the first time within a real time."""
-        if not await self._guests_polled(places, wait):
+        if not await self._guests_polled(places, wait) or not await self._probes_hold(wait):
             return
         self._target.begin()
         began = self._clock.begin()
+        for probe in self._probes:
+            probe.begin()
         await self._target.set_faults(self._scenario.faults(began))
         self._note(SERVICE, "the scenario begins", at=began)
         waiting = list(self._scenario.steps)
@@ -71,8 +73,8 @@ class ScenarioRunner:
                 await self._do(waiting.pop(0))
             await self._look()
             await asyncio.sleep(self._target.look_every)
-        await self.catch_up()  # another person may have ended it, and its orders with it
-        await self._last_answers()
+        await self._look()  # another person may have ended it, and its orders with it
+        await self._recovery()
 
     async def cancel_orders(self) -> None:
         """Cancel what the scenario has ordered and is not over: it would go on unwatched."""
@@ -95,7 +97,7 @@ class ScenarioRunner:
             return True
         expected = [self._ledger.accounts[name] for name in self._scenario.expect.machines]
         await self._until(
-            lambda: all(account.polls or account.machine in self._exits for account in expected),
+            lambda: all(account.polls or self._code(account.machine) is not None for account in expected),
             within=wait.total_seconds(),
         )
         lost = [account for account in expected if not account.polls]
@@ -104,13 +106,34 @@ class ScenarioRunner:
 
     def _lost(self, account: Account, url: str, wait: timedelta) -> str:
         name = account.machine
-        if name in self._exits:
-            return f"{name} never polled: its program ended with {self._exits[name]}"
+        if (code := self._code(name)) is not None:
+            return f"{name} never polled: its program ended with {code}"
         return f"{name} did not poll within {wait.total_seconds():g} s: its guest polls {url}"
+
+    def _code(self, machine: str) -> int | None:
+        """Return with which code a program has ended that was run as a guest."""
+        program = self._programs.get(machine)
+        return None if program is None else program.exit_code
 
     async def _until(self, condition: Callable[[], bool], *, within: float) -> None:
         """Wait until guests have done something, for some real seconds at most."""
-        await until(condition, within=within, meanwhile=self.catch_up, every=self._target.look_every)
+        await until(condition, within=within, meanwhile=self._hear_guests, every=self._target.look_every)
+
+    async def _hear_guests(self) -> None:
+        moment = self._clock.now()
+        await self.catch_up()
+        self._timeline.show(moment)
+
+    async def _probes_hold(self, wait: timedelta) -> bool:
+        """Wait until the workload is well; False if it is not to be."""
+        if self._scenario.start is Start.NOW:
+            return True
+        await self._until(lambda: all(probe.holds for probe in self._probes), within=wait.total_seconds())
+        ill = [probe for probe in self._probes if not probe.holds]
+        self.troubles += [
+            f"probe {each.probe.name} did not hold before anything had happened: {each.why}" for each in ill
+        ]
+        return not ill
 
     async def _do(self, step: ScenarioStep) -> None:
         self._note(SERVICE, str(step.does))
@@ -143,8 +166,10 @@ class ScenarioRunner:
 
     async def _look(self) -> None:
         """Show what has happened since the last look."""
+        moment = self._clock.now()
         await self.catch_up()
         await self._look_at_orders()
+        self._timeline.show(moment)
 
     async def _look_at_orders(self) -> None:
         """Show what has become of the orders and their events."""
@@ -186,20 +211,46 @@ class ScenarioRunner:
         self._events[event.id] = event
         what = f"{event.type} of {', '.join(first.resources)}"
         over = f"is over: {event.why}"
-        for key, said in (("announced_at", "is announced"), ("started_at", "is started"), ("ended_at", over)):
+        for key, said, rank in (
+            ("announced_at", "is announced", Rank.ANNOUNCED),
+            ("started_at", "is started", Rank.STARTED),
+            ("ended_at", over, Rank.ENDED),
+        ):
             at = getattr(event, key)
             if at is not None and (known is None or getattr(known, key) is None):
-                self._note(SERVICE, f"{what} {said}", at=at)
+                self._note(SERVICE, f"{what} {said}", at=at, rank=rank)
 
-    async def _last_answers(self) -> None:
-        """Let every guest that polls see the end."""
-        end = self._clock.now()
-        polling = [account for account in self._ledger.accounts.values() if account.polls]
+    async def _recovery(self) -> None:
+        """Let every guest that polls see the end, and recover if it is to be ended then."""
+        end = self._end()
+        guests = [
+            GuestRecovery(account, self._programs.get(account.machine), events=self._events, end=end)
+            for account in self._ledger.accounts.values()
+            if account.polls
+        ]
         # An answer, not a poll: one that is under way when the endpoints close is never answered.
+        await self._until(lambda: all(guest.over() for guest in guests), within=AFTERWARDS)
+        gone = {name for id_, each in self._events.items() if each.type in _GONE for name in self._named(id_)}
+        awaited = [guest for guest in guests if guest.worth_waiting(self._scenario, gone)]
+        bound = self._scenario.recovery.total_seconds()
         await self._until(
-            lambda: all(account.last_sound and account.last_sound > end for account in polling),
-            within=AFTERWARDS,
+            lambda: all(guest.over() for guest in awaited) and all(probe.holds for probe in self._probes),
+            within=max(0.0, bound - AFTERWARDS),
         )
+        for guest in awaited:
+            if not guest.over() and guest.tells:
+                self.troubles.append(f"{guest.machine} had not recovered within {bound:g} s of the end")
+            elif not guest.over():
+                self._note(guest.machine, f"has not polled again within {bound:g} s of the end, and is ended")
+
+    def _named(self, event: str) -> tuple[str, ...]:
+        return self._first[event].resources
+
+    def _end(self) -> datetime:
+        """Return when the last event and the last fault were over."""
+        began = self._clock.began or self._clock.now()
+        faults = [began + at + (step.lasts or timedelta()) for at, step in self._scenario.fault_steps]
+        return max([began, *faults, *(each.ended_at for each in self._events.values() if each.ended_at)])
 
 
 def _is_on(step: ScenarioStep, elapsed: timedelta) -> bool:

@@ -11,6 +11,8 @@ from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import Action, Work
 
+# For guests and workloads to be well again when all is over; real time, as their work is.
+RECOVERY = timedelta(minutes=2)
 # Past any notice but that of degraded hardware, with the work behind it.
 LIMIT = timedelta(hours=2)
 
@@ -72,6 +74,18 @@ class GuestCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What tells whether the workload is well: a URL that answers, or a command; real times."""
+
+    name: str
+    url: str | None = None
+    command: tuple[str, ...] = ()
+    back_within: timedelta | None = None  # None: it must hold throughout
+    every: timedelta = timedelta(seconds=1)
+    timeout: timedelta = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
     """What the guests of some machines should have done by the end; None: no matter."""
 
@@ -95,7 +109,9 @@ class Scenario:
     clock: str = "x60"
     start: Start = Start.FIRST_POLL
     limit: timedelta = LIMIT
+    recovery: timedelta = RECOVERY  # real time
     guests: tuple[GuestCommand, ...] = ()
+    probes: tuple[Probe, ...] = ()
 
     def faults(self, began: datetime | None) -> tuple[Fault, ...]:
         """Give the faults their times; before it begins, those are on that are due from the start."""

@@ -19,6 +19,7 @@ from forewarn.rehearsal.scenario import (
     FaultStep,
     GuestCommand,
     OrderStep,
+    Probe,
     Scenario,
     ScenarioStep,
     Start,
@@ -39,12 +40,15 @@ def read_scenario(text: str, *, default_fleet: Mapping[str, object]) -> Scenario
     guests = tuple(
         _guest(value, f"guests[{index}]", fleet) for index, value in enumerate(tables.get("guests", ()))
     )
+    probes = tuple(_probe(value, f"probe[{index}]") for index, value in enumerate(tables.get("probe", ())))
+    _check_names(probes)
     return Scenario(
         **{"about": "", **head},
         fleet=fleet,
         steps=tuple(sorted(steps, key=lambda step: step.at)),
         expect=_expectation(tables.get("expect", {}), fleet, steps),
         guests=guests,
+        probes=probes,
     )
 
 
@@ -99,11 +103,25 @@ def _command(value: object) -> tuple[str, ...]:
     return tuple(str(word) for word in words)
 
 
+def _url(value: object) -> str:
+    text = fields.text(value)
+    if not text.lower().startswith(("http://", "https://")):
+        raise Invalid(f"expected a URL, as http://127.0.0.1:8000/health, got {fields.shown(value)}")
+    return text
+
+
+def _some_time(value: object) -> timedelta:
+    if not (given := _duration(value)):
+        raise Invalid(f"expected more than no time, got {fields.shown(value)}")
+    return given
+
+
 _SCENARIO_FILE: Readers = {
     "scenario": fields.table,
     "fleet": fields.table,
     "steps": fields.sequence,
     "guests": fields.sequence,
+    "probe": fields.sequence,
     "expect": fields.table,
 }
 
@@ -113,6 +131,7 @@ _HEAD: Readers = {
     "clock": _clock,
     "start": fields.choice(tuple(Start)),
     "limit": _duration,
+    "recovery": _duration,
 }
 
 _STEP: Readers = {"at": _duration, "order": fields.table, "cancel": _true, "fault": fields.table}
@@ -134,6 +153,16 @@ _FAULT: Readers = {
 }
 
 _GUEST: Readers = {"machine": fields.name, "command": _command}
+
+_PROBE: Readers = {
+    "name": fields.name,
+    "url": _url,
+    "command": _command,
+    "throughout": _true,
+    "back_within": _duration,
+    "every": _some_time,
+    "timeout": _some_time,
+}
 
 _EXPECT: Readers = {
     "machines": _names,
@@ -224,6 +253,22 @@ def _guest(value: object, where: str, fleet: FleetSpec) -> GuestCommand:
             raise Invalid(f"{where}: {key}: it is missing")
     _known(fleet, [given["machine"]], f"{where}: machine")
     return GuestCommand(**given)
+
+
+def _probe(value: object, where: str) -> Probe:
+    given = fields.read(fields.table(value, where), _PROBE, f"{where}: ")
+    fields.require(given, {"name": "a name"}, f"{where}: ")
+    if ("url" in given) == ("command" in given):
+        raise Invalid(f"{where}: expected either url or command")
+    if given.pop("throughout", False) and "back_within" in given:
+        raise Invalid(f"{where}: expected either throughout or back-within")
+    return Probe(**given)
+
+
+def _check_names(probes: Sequence[Probe]) -> None:
+    for index, probe in enumerate(probes):
+        if probe.name in [other.name for other in probes[:index]]:
+            raise Invalid(f'probe[{index}]: name: "{probe.name}" is the name of another')
 
 
 def _expectation(table: Mapping[str, object], fleet: FleetSpec, steps: Sequence[ScenarioStep]) -> Expectation:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,7 +91,7 @@ class FleetService:
 
         self.do(meet())
 
-    def note(self, who: str, what: str) -> None:
+    def note(self, who: str, what: str, *, at: datetime | None = None) -> None:
         """Add a line to the log, with the service time since the start."""
         minutes, seconds = divmod(int(self._clock.elapsed().total_seconds()), 60)
         self.log.append(f"{minutes:3} m {seconds:02} s  {who}: {what}")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 from tests.process import FOREWARN, Guest, Output, ending, free_port, run, started, until
@@ -66,6 +67,49 @@ def test_what_a_program_says_and_how_it_ends_is_told(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "mine.toml", "--", "sh", "-c", script)
     assert "| here is web-0" in ran.stdout
     assert "its program has ended with 7" in ran.stdout
+
+
+# A guest that does one thing after the other: what it takes up, it puts down when the event is gone.
+SLOW = """
+import json, sys, time, urllib.request
+from pathlib import Path
+url, down = f"{sys.argv[1]}/metadata/scheduledevents?api-version=2020-07-01", Path("down")
+def ask(body=None):
+    asked = urllib.request.Request(url, data=body, headers={"Metadata": "true"})
+    return urllib.request.urlopen(asked).read()
+while True:
+    events = json.loads(ask())["Events"]
+    if events and not down.exists():
+        down.touch()
+        ask(json.dumps({"StartRequests": [{"EventId": events[0]["EventId"]}]}).encode())
+    if down.exists() and not events:
+        time.sleep(1)
+        down.unlink()
+    time.sleep(0.02)
+"""
+UP = '[[probe]]\nname = "up"\ncommand = ["test", "!", "-e", "down"]\nevery = 0.1\nback-within = 60\n'
+
+
+def test_a_guest_is_ended_when_it_has_recovered_and_its_workload_is_judged(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "one.toml").write_text(QUICK + RESTART + UP)
+    (tmp_path / "two.toml").write_text(QUICK.replace("quick", "again") + 'start = "now"\n')
+    scenarios = ("one.toml", "two.toml", "--junit", "report.xml")
+    ran = run(tmp_path, "rehearse", *scenarios, "--", sys.executable, "-S", "slow.py", "{endpoint}")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert not (tmp_path / "down").exists()
+    assert re.search(
+        r"^  probe up: failed once, for \d+ s at most \(to be back within 1 m; ", ran.stdout, re.M
+    )
+    assert "quick: as expected" in ran.stdout
+    assert "again: as expected" in ran.stdout
+    assert '<testcase classname="forewarn.quick" name="probe up" />' in (tmp_path / "report.xml").read_text()
+
+
+def test_a_command_without_dashes_is_taken_for_a_scenario_and_told_so(tmp_path: Path) -> None:
+    ran = run(tmp_path, "rehearse", "user-restart", "cat")
+    assert ran.returncode == 2
+    assert "a command goes after --" in ran.stderr
 
 
 def test_a_bad_scenario_is_wrong_usage(tmp_path: Path) -> None:

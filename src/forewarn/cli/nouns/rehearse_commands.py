@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forewarn.cli import terminal
+from forewarn.cli.command_group import AFTER_DASHES
 from forewarn.cli.nouns.serve_commands import installed
 from forewarn.cli.options.shared_options import seconds
 from forewarn.cli.session import Session, with_session
@@ -15,14 +16,15 @@ from forewarn.client.replies import ADVICE, RequestRefused, ServerUnreachable
 
 if TYPE_CHECKING:
     from forewarn.rehearsal.rehearse import RehearsalRequest
+    from forewarn.rehearsal.report import RehearsalReport
     from forewarn.rehearsal.scenario import Scenario
 
-Name = Annotated[str | None, typer.Argument(metavar="SCENARIO", help="A file, or a name that --list shows.")]
-Command = Annotated[
+Words = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[-- COMMAND...]",
-        help="Run as the guest of each machine concerned; {endpoint} and {machine} are filled in.",
+        metavar="SCENARIO... [-- COMMAND...]",
+        help="Files, or names that --list shows, played one after the other. The command is run as the guest "
+        "of each machine concerned; {endpoint} and {machine} are filled in.",
     ),
 ]
 Listing = Annotated[bool, typer.Option("--list", help="Show the scenarios that come with forewarn.")]
@@ -52,18 +54,22 @@ Players = Annotated[
 UrlFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="Write the endpoints to a file, as JSON, once they answer.")
 ]
+Junit = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Write the reports to a file, as JUnit's XML.")
+]
 
 
 @with_session
 def rehearse(
     session: Session,
-    scenario: Name = None,
-    command: Command = None,
+    ctx: typer.Context,
+    words: Words = None,
     list_: Listing = False,
     speed: Speed = None,
     wait: Wait = "5m",
     machine: Players = None,
     client_url_file: UrlFile = None,
+    junit: Junit = None,
 ) -> None:
     """Rehearse what a fleet may do to its guests, and report what they made of it.
 
@@ -73,18 +79,30 @@ def rehearse(
     if list_:
         _list(session)
         return
-    if scenario is None:
+    command: list[str] = ctx.meta[AFTER_DASHES]
+    scenarios = (words or [])[: len(words or []) - len(command)]
+    if not scenarios:
         raise typer.BadParameter("expected a file, or a name that --list shows", param_hint="SCENARIO")
     running = bool(session.server or session.project)
     _check_usage(running=running, command=command, machine=machine, url_file=client_url_file)
-    request: RehearsalRequest = installed("forewarn.rehearsal.rehearse").RehearsalRequest(
-        scenario=_scenario(scenario, command or [], speed),
-        wait=timedelta(seconds=seconds(wait, hint="--wait")),
-        project=session.project,
-        substitutes=_players(machine or []),
-        paced=speed is not None,
+    make = installed("forewarn.rehearsal.rehearse").RehearsalRequest
+    requests: list[RehearsalRequest] = [
+        make(
+            scenario=_scenario(scenario, command, speed),
+            wait=timedelta(seconds=seconds(wait, hint="--wait")),
+            project=session.project,
+            substitutes=_players(machine or []),
+            paced=speed is not None,
+        )
+        for scenario in scenarios
+    ]
+    _rehearse_all(
+        session,
+        requests,
+        running=running,
+        url_file=Path(client_url_file) if client_url_file else None,
+        junit_file=Path(junit) if junit else None,
     )
-    _rehearse(session, request, running=running, url_file=Path(client_url_file) if client_url_file else None)
 
 
 def _list(session: Session) -> None:
@@ -137,26 +155,64 @@ def _scenario(name: str, command: list[str], speed: float | None) -> "Scenario":
     try:
         found = with_speed(find(name), speed)
     except NotFound as error:
-        raise Invalid(f"{error}{hint(name, [each.name for each in all_shipped()])}") from None
+        meant = hint(name, [each.name for each in all_shipped()]) or "; a command goes after --"
+        raise Invalid(f"{error}{meant}") from None
     return with_command(found, command) if command else found
 
 
-def _rehearse(session: Session, request: "RehearsalRequest", *, running: bool, url_file: Path | None) -> None:
-    from forewarn.cli.views.rehearsal_view import show_report, watching
+def _rehearse_all(
+    session: Session,
+    requests: "list[RehearsalRequest]",
+    *,
+    running: bool,
+    url_file: Path | None,
+    junit_file: Path | None,
+) -> None:
+    """Rehearse one scenario after the other; an interrupt ends them all, with what there is to report."""
+    from forewarn.cli.views.rehearsal_view import show_report
+    from forewarn.rehearsal.report import as_json
+
+    reports: list[RehearsalReport] = []
+    for request in requests:
+        report = _rehearse(session, request, running=running, url_file=url_file)
+        reports.append(report)
+        if not session.json:
+            show_report(report)
+        if report.interrupted:
+            break
+    if junit_file is not None:
+        from forewarn.rehearsal.junit import junit
+
+        _write(junit_file, junit(reports))
+    held = all(report.held for report in reports)
+    if session.json:
+        written = [as_json(report) for report in reports]
+        # One is shown as it was when there could be only one.
+        terminal.print_json(written[0] if len(requests) == 1 else {"held": held, "rehearsals": written})
+    if not held:
+        raise typer.Exit(1)
+
+
+def _rehearse(
+    session: Session, request: "RehearsalRequest", *, running: bool, url_file: Path | None
+) -> "RehearsalReport":
+    from forewarn.cli.views.rehearsal_view import watching
     from forewarn.core.errors import ForewarnError, Unavailable
     from forewarn.rehearsal import rehearse
-    from forewarn.rehearsal.report import as_json
 
     try:
         with watching(request.scenario.name, beside=session.json, url_file=url_file) as watcher:
             if running:
-                report = rehearse.rehearse_on(session.client.on_event_loop(), request, watcher)
-            else:
-                report = rehearse.rehearse(request, watcher)
+                return rehearse.rehearse_on(session.client.on_event_loop(), request, watcher)
+            return rehearse.rehearse(request, watcher)
     except Unavailable as error:
         raise ServerUnreachable(f"{error}\n{ADVICE}") from None
     except ForewarnError as error:
         raise RequestRefused(str(error)) from None
-    session.print_answer(as_json(report), lambda: show_report(report))
-    if not report.held:
-        raise typer.Exit(1)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RequestRefused(f"{path} cannot be written: {error.strerror}") from None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from forewarn.control.rehearsals.ledger import Account
     from forewarn.rehearsal.rehearse import RehearsalSetup
-    from forewarn.rehearsal.report import GuestEvent, GuestReport, RehearsalReport
+    from forewarn.rehearsal.report import GuestEvent, GuestReport, ProbeReport, RehearsalReport
 
 # The latest of what happened, below the table of machines.
 LINES = 12
@@ -74,10 +74,6 @@ class RehearsalPrinter:
     def noted(self, at: timedelta, who: str, what: str) -> None:
         """Print what has happened."""
         self._say(line_of(at, who, what))
-
-    def satisfied(self) -> bool:
-        """Let the guests be ended as soon as all is over."""
-        return True
 
     def _say(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
@@ -178,10 +174,28 @@ def show_report(report: "RehearsalReport") -> None:
     terminal.echo()
     GUESTS.print(row for guest in report.guests for row in _rows(guest))
     terminal.echo()
+    for probe in report.probes:
+        terminal.echo(f"  probe {probe.name}: {_probe(probe)}")
     for failure in report.failures:
         terminal.echo(f"  {failure}")
     lasted = format_span_briefly(report.lasted_seconds)
     terminal.echo(f"{report.scenario}: {'as expected' if report.held else 'not as expected'}, after {lasted}")
+
+
+def _probe(probe: "ProbeReport") -> str:
+    if not probe.looks:
+        return "never looked at"
+    wanted = (
+        "to hold throughout"
+        if probe.back_within_seconds is None
+        else f"to be back within {format_span_briefly(probe.back_within_seconds)}"
+    )
+    if not probe.outages:
+        return f"held throughout ({wanted}; {probe.looks} looks)"
+    times = "once" if probe.outages == 1 else f"{probe.outages} times"
+    longest = format_span_briefly(probe.longest_outage_seconds)
+    end = "" if probe.holds else ", and does not hold in the end"
+    return f"failed {times}, for {longest} at most{end} ({wanted}; {probe.looks} looks): {probe.why}"
 
 
 def _rows(guest: "GuestReport") -> list[Row]:

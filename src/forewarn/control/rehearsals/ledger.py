@@ -1,11 +1,17 @@
 """What each guest did in a rehearsal, as its endpoint saw it, in service time."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias
+from typing import Protocol
 
-Note: TypeAlias = Callable[[str, str], None]  # which machine, and what its guest did
+
+class Note(Protocol):
+    """Takes what a guest did: now, or when it was."""
+
+    def __call__(self, machine: str, what: str, /, *, at: datetime | None = None) -> None:
+        """Take it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +38,21 @@ class Account:
     meets: str = ""  # what is wrong with its answers at present
 
 
+# How notes begin.
+SEES = "sees"
+APPROVES = "approves"
+
+
+def _nothing(machine: str, what: str, /, *, at: datetime | None = None) -> None:
+    """Take a note for nobody."""
+
+
 class Ledger:
     """The accounts of all guests."""
 
     def __init__(self) -> None:
         self.accounts: dict[str, Account] = {}
-        self._note: Note = lambda machine, what: None
+        self._note: Note = _nothing
 
     def attend(self, note: Note) -> None:
         """Call `note` from now on with what guests do."""
@@ -54,7 +69,7 @@ class Ledger:
         account.last_poll = now
         if account.first_poll is None:
             account.first_poll = now
-            self._note(machine, "polls for the first time")
+            self._note(machine, "polls for the first time", at=now)
 
     def spoiled(self, machine: str, what: str) -> None:
         """Record that a guest was not answered as it should be."""
@@ -72,7 +87,7 @@ class Ledger:
     def sent(self, machine: str, events: Mapping[str, str], *, now: datetime) -> None:
         """Record the events of a document that a guest was sent: what each is, by id."""
         sightings = {event: Sighting(at=now, what=what) for event, what in events.items()}
-        self._document(self.accounts[machine], sightings, tuple(events))
+        self._document(self.accounts[machine], sightings, tuple(events), at=now)
 
     def approved(self, machine: str, events: Iterable[str], *, now: datetime) -> None:
         """Record the events that a guest let start."""
@@ -80,7 +95,7 @@ class Ledger:
         for event in (each.upper() for each in events):
             if event not in account.approved:
                 account.approved[event] = now
-                self._note(machine, f"approves event {event[:8]}")
+                self._note(machine, f"{APPROVES} event {event[:8]}", at=now)
 
     def catch_up(self, account: Account) -> None:
         """Take over what another ledger has of a guest, which may have begun anew."""
@@ -89,20 +104,27 @@ class Ledger:
             self.polled(account.machine, now=account.first_poll)
         if account.meets:
             self.spoiled(account.machine, account.meets)
-        self._document(mine, account.seen, account.listed)
+        self._document(mine, account.seen, account.listed, at=account.last_sound)
         for event, at in account.approved.items():
             self.approved(account.machine, [event], now=at)
         mine.polls, mine.spoiled, mine.meets = account.polls, account.spoiled, account.meets
         mine.last_poll, mine.last_sound = account.last_poll, account.last_sound
 
-    def _document(self, account: Account, sightings: Mapping[str, Sighting], listed: tuple[str, ...]) -> None:
+    def _document(
+        self,
+        account: Account,
+        sightings: Mapping[str, Sighting],
+        listed: tuple[str, ...],
+        *,
+        at: datetime | None,
+    ) -> None:
         new = [event for event in sightings if event not in account.seen]
         for event in new:
             account.seen[event] = sightings[event]
-            self._note(account.machine, f"sees {sightings[event].what}")
+            self._note(account.machine, f"{SEES} {sightings[event].what}", at=sightings[event].at)
         before = {*account.listed, *new}
         for gone in before - {*listed}:
-            self._note(account.machine, f"sees that event {gone[:8]} is gone")
+            self._note(account.machine, f"sees that event {gone[:8]} is gone", at=at)
         for again in {*listed} - before:
-            self._note(account.machine, f"sees event {again[:8]} again")
+            self._note(account.machine, f"sees event {again[:8]} again", at=at)
         account.listed = listed

@@ -104,14 +104,15 @@ class FaultyAnswers:
     async def _take(
         self, caller: GuestCaller, asked: Approve | Defer, state: RehearsalState
     ) -> GuestAnswer | None:
+        began = self._now()  # before what it lets start
         answer = await self._ordinary.answer(caller, asked)
-        now, what = self._now(), "approval" if isinstance(asked, Approve) else "wish for more time"
+        what = "approval" if isinstance(asked, Approve) else "wish for more time"
         if answer is None or answer.status != OK:
             state.ledger.spoiled(state.machine, f"a {answer.status if answer else 'silence'} to its {what}")
             return answer
-        state.ledger.sound(state.machine, now=now)
+        state.ledger.sound(state.machine, now=self._now())
         if isinstance(asked, Approve):
-            state.ledger.approved(state.machine, azure.read_start_requests(asked.body), now=now)
+            state.ledger.approved(state.machine, azure.read_start_requests(asked.body), now=began)
         return answer
 
     # Documents

@@ -8,6 +8,8 @@ from forewarn.wire.text import on_one_line
 
 # Twice for each time that systemd looks, as sd_watchdog_enabled(3) advises.
 LOOKS = 2
+# For systemd to pass over and for whoever else listens: how many events the program cares for.
+EVENTS_KEY = "X_FOREWARN_EVENTS"
 
 
 class Systemd:
@@ -25,9 +27,9 @@ class Systemd:
         """Send that the program is up."""
         self._notify("READY=1", f"STATUS={status}")
 
-    def status(self, status: str) -> None:
-        """Send what the program is doing."""
-        self._notify(f"STATUS={status}")
+    def status(self, status: str, *, events: int | None = None) -> None:
+        """Send what the program is doing, and how many events it cares for."""
+        self._notify(f"STATUS={status}", *([] if events is None else [f"{EVENTS_KEY}={events}"]))
 
     def alive(self) -> None:
         """Send that the program lives."""

@@ -1,0 +1,64 @@
+"""What happened in a rehearsal, in the order in which it happened.
+
+The service and each guest are asked one after the other, so what they tell is not learnt in its order. Notes
+are kept until everything has been heard up to their moment.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import TypeAlias
+
+from forewarn.rehearsal.scenario_clock import ScenarioClock
+
+Show: TypeAlias = Callable[[timedelta, str, str], None]  # when, from the start, who, and what
+
+
+class Rank(IntEnum):
+    """What comes before what at one moment: a clock that is turned has many things at the same."""
+
+    ANNOUNCED = 0
+    SEEN = 1
+    APPROVED = 2
+    STARTED = 3
+    OTHER = 4
+    ENDED = 5
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Noted:
+    at: datetime
+    rank: Rank
+    number: int
+    who: str
+    what: str
+
+
+class Timeline:
+    """Shows notes in their order."""
+
+    def __init__(self, clock: ScenarioClock, show: Show) -> None:
+        self._clock = clock
+        self._show = show
+        self._kept: list[_Noted] = []
+        self._count = 0
+        self._shown = timedelta()
+
+    def note(self, who: str, what: str, *, at: datetime | None = None, rank: Rank = Rank.OTHER) -> None:
+        """Keep what has happened, now or when it was."""
+        self._count += 1
+        self._kept.append(_Noted(at or self._clock.now(), rank, self._count, who, what))
+
+    def show(self, until: datetime | None = None) -> None:
+        """Show what was noted up to a moment, or all of it."""
+        due = sorted(each for each in self._kept if until is None or each.at <= until)
+        self._kept = [each for each in self._kept if until is not None and each.at > until]
+        for each in due:
+            # Not before what is shown already: another computer's clock may have been corrected.
+            self._shown = max(self._shown, self._elapsed(each.at))
+            self._show(self._shown, each.who, each.what)
+
+    def _elapsed(self, at: datetime) -> timedelta:
+        began = self._clock.began
+        return timedelta() if began is None else at - began
