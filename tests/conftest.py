@@ -1,6 +1,7 @@
 """What tests of every kind share: how examples are tried, and a real PostgreSQL from a wheel."""
 
 import atexit
+import gc
 import itertools
 import os
 import shutil
@@ -29,6 +30,9 @@ settings.load_profile("forewarn")
 pytest.register_assert_rewrite("tests.histories")
 
 stores.quicken()
+
+# Of thousands of tests that are collected nothing is garbage: looking for it would take half of the time.
+gc.disable()
 
 # Set by the first process of a run and inherited by pytest-xdist's workers, so that they share one server.
 _RUN = "FOREWARN_TEST_RUN"
@@ -83,6 +87,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         part += islice(quick, max(0, size - len(part)))
         left -= size
     items[:] = [item for part in parts for item in part] + list(quick)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what is there now stays, and is not looked at again
+    gc.enable()
 
 
 def _rank(item: pytest.Item) -> int:

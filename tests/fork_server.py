@@ -56,6 +56,7 @@ def serve(listening: int) -> Callable[[], object]:
 
     The end is the end of stdin. What the caller calls runs at the bottom of the stack, as programs do.
     """
+    gc.disable()  # each program turns it on
     _load()
     server = _Server(socket.socket(fileno=listening))
     while (program := server.next()) is None:
