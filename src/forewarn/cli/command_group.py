@@ -31,6 +31,24 @@ class _Command(_PlainHelp, TyperCommand):
         return super().parse_args(ctx, args)
 
 
+class CommandAfterDashes(_Command):
+    """A command that takes another one after `--`, beside arguments of its own; the context's meta has it."""
+
+    KEY = "forewarn.command"
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Set aside what stands after the dashes, and read the rest."""
+        index = args.index("--") if "--" in args else len(args)
+        own, command = args[:index], args[index + 1 :]
+        ctx.meta[self.KEY] = command
+        left: list[str] = super().parse_args(ctx, own)
+        return left
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what its usage is made of."""
+        return [*super().collect_usage_pieces(ctx), "-- COMMAND..."]
+
+
 class HelpGroup(_PlainHelp, TyperGroup):
     """The Click group that Typer makes of a CommandGroup."""
 

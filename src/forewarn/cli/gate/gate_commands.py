@@ -6,16 +6,19 @@ gone, is taken up again by its id; so is a rollout.
 """
 
 import shutil
-import sys
 from typing import Annotated, Any, Literal
 
 import typer
 
-from forewarn.cli import formatting, terminal
+from forewarn.cli import terminal
+from forewarn.cli.command_group import CommandAfterDashes
 from forewarn.cli.gate.gate_run import Gate
 from forewarn.cli.gate.gated_order import is_done_here, is_undivided, under_way
 from forewarn.cli.gate.interrupts import Interrupts
+from forewarn.cli.gate.rollout_gate import RolloutGate
+from forewarn.cli.gate.taking_up import ask_who_is_at_it, taken_up
 from forewarn.cli.id_lookup import path_by_id, path_of
+from forewarn.cli.options.rollout_options import with_gated_rollout
 from forewarn.cli.options.shared_options import (
     Deadline,
     Heartbeat,
@@ -36,6 +39,7 @@ from forewarn.wire.answers.order_answers import (
     OrderOnMachineAnswer,
     OrderWithEventsAnswer,
 )
+from forewarn.wire.answers.rollout_answers import RolloutAnswer
 
 app = Noun()
 
@@ -63,6 +67,10 @@ OneByOne = Annotated[
         "--one-by-one",
         help="Run the command for each part of a host, with FOREWARN_MACHINES: for one that treats machines.",
     ),
+]
+Again = Annotated[
+    str | None,
+    typer.Option("--again", metavar="ROLLOUT", help="Take up a rollout again: by its id, or how it begins."),
 ]
 
 
@@ -138,11 +146,39 @@ def order(
             f"treats machines; for one that treats {found.host} whole, cancel it, then `gate host` --together"
         )
     if found.state is not OrderState.FAILED and (running := under_way(found)):
-        _ask(found, running, yes=yes)
+        ask_who_is_at_it(f"order {found.id}", running, yes=yes)
     with Interrupts() as interrupts:
         if found.state is OrderState.FAILED:
             found = session.client.post(f"{path}/retry", OrderWithEventsAnswer).value.order
         _run(session, interrupts, found, command, one_by_one=one_by_one)
+
+
+@app.command(cls=CommandAfterDashes)
+@with_gated_rollout
+def rollout(
+    session: Session,
+    ctx: typer.Context,
+    body: dict[str, Any],
+    one_by_one: OneByOne = False,
+    again: Again = None,
+    yes: Yes = False,
+) -> None:
+    """Gate work on many hosts in waves: the command runs once for each host."""
+    command: list[str] = ctx.meta[CommandAfterDashes.KEY]
+    _check(command, wait=False)
+    if bool(body) == (again is not None):
+        raise typer.BadParameter("name hosts or say --all; or take a rollout up again with --again, alone")
+    flags = " --one-by-one" if one_by_one else ""
+    with Interrupts() as interrupts:
+        if again is not None:
+            meant, over = taken_up(session, again, one_by_one=one_by_one, yes=yes)
+        else:
+            body |= {"driver": EXTERNAL, **parts(one_by_one=one_by_one, together=body["together"])}
+            meant, over = session.client.post("/v1/rollouts", RolloutAnswer, body).value, frozenset()
+        terminal.echo(f"Rollout {meant.id}:")
+        for warning in meant.warnings:
+            terminal.echo(f"  Warning: {warning}")
+        RolloutGate(session, interrupts, meant, command, over=over, flags=flags).run()
 
 
 def parts(*, one_by_one: bool, together: str | None) -> dict[str, Any]:
@@ -167,17 +203,6 @@ def _run(
 ) -> None:
     terminal.echo(f"Order {order.id}:")
     Gate(session, interrupts, order, command, one_by_one=one_by_one).run()
-
-
-def _ask(order: OrderAnswer, machines: list[str], *, yes: bool) -> None:
-    """Ask before work is begun that another gate may be doing at this moment."""
-    if yes:
-        return
-    under_way = f"work on {formatting.listing(machines)} is under way, perhaps in other hands"
-    if not sys.stdin.isatty():
-        raise RequestRefused(f"{under_way}: say --yes if nobody is at it any more")
-    if not typer.confirm(f"{under_way[0].upper()}{under_way[1:]}. Do it here?", err=True):
-        raise RequestRefused(f"order {order.id} is left to whoever is at it")
 
 
 def _check(command: list[str] | None, *, wait: bool) -> None:

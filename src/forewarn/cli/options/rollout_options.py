@@ -1,4 +1,4 @@
-"""What a rollout shall do, as it is typed: `plan` and `start` take the same options."""
+"""What a rollout shall do, as it is typed: `plan` and `start` take the same options, a gate most of them."""
 
 import inspect
 from typing import Annotated, Any
@@ -89,3 +89,30 @@ def _body(
 
 
 with_rollout = with_body(_body, inspect.signature(_body).parameters.values())
+
+
+GatedAction = Annotated[
+    MaintenanceWord | None, typer.Option("--action", help="What the command does to their machines.")
+]
+# A gate says itself who does the work, and whether hosts are done in parts.
+_SAID_BY_GATE = ("driver", "whole")
+_OTHERWISE: dict[str, dict[str, Any]] = {"action": {"annotation": GatedAction, "default": None}}
+
+
+def _gated_body(**typed: Any) -> dict[str, Any]:
+    """Make what is sent, or nothing if no hosts are named."""
+    if not typed["hosts"] and not typed["every"]:
+        return {}
+    if typed["action"] is None:
+        raise typer.BadParameter("say --action: guests are told what the command does to them")
+    return _body(**typed)
+
+
+with_gated_rollout = with_body(
+    _gated_body,
+    [
+        each.replace(**_OTHERWISE.get(each.name, {}))
+        for each in inspect.signature(_body).parameters.values()
+        if each.name not in _SAID_BY_GATE
+    ],
+)
