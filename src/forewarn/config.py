@@ -60,7 +60,7 @@ class GuestSettings:
 class OperatorSettings:
     """The operator API."""
 
-    listen: str = "127.0.0.1:8170"
+    listen: tuple[str, ...] = ("127.0.0.1:8170",)
     names: tuple[str, ...] = ()
     certificate: str | None = None  # files, in PEM; both or neither
     key: str | None = None
@@ -71,6 +71,8 @@ class OperatorSettings:
     streams: int = 20  # the same
 
     def __post_init__(self) -> None:
+        if not self.listen:
+            raise ValueError("expected at least one address")
         _at_least_one(self.connections, self.connections_per_address)
 
 

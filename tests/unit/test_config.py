@@ -47,7 +47,7 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(given: list[str
     settings = loaded(**{key: value for source in given for key, value in SOURCES[source].items()})
     assert settings.database == wins
     assert settings.guest.listen == (f"{wins}:1",)
-    assert settings.operator.listen == f"{wins}:1"
+    assert settings.operator.listen == (f"{wins}:1",)
 
 
 def test_what_nobody_sets_has_its_default() -> None:
@@ -56,7 +56,7 @@ def test_what_nobody_sets_has_its_default() -> None:
     assert settings.database == "sqlite:///forewarn.db"
     assert settings.guest.listen == ("127.0.0.1:8169",)
     assert settings.guest.rate == 5
-    assert settings.operator.listen == "127.0.0.1:8170"
+    assert settings.operator.listen == ("127.0.0.1:8170",)
     assert settings.clock == "system"
     assert settings.times.freeze_notice == timedelta(minutes=15)
 
@@ -84,6 +84,14 @@ def test_other_programs_variables_are_not_settings() -> None:
 @pytest.mark.parametrize("text", ["a:1,b:2", "a:1, b:2"])
 def test_a_list_in_the_environment_has_commas(text: str) -> None:
     assert loaded(environment={"FOREWARN_GUEST_LISTEN": text}).guest.listen == ("a:1", "b:2")
+
+
+@pytest.mark.parametrize("face", ["guest", "operator"])
+@pytest.mark.parametrize(("written", "read"), [('"a:1"', ("a:1",)), ('["a:1", "b:2"]', ("a:1", "b:2"))])
+def test_both_faces_listen_where_a_text_or_a_list_says(
+    face: str, written: str, read: tuple[str, ...]
+) -> None:
+    assert getattr(loaded(file=f"[{face}]\nlisten = {written}"), face).listen == read
 
 
 @pytest.mark.parametrize(
@@ -125,6 +133,8 @@ def test_the_history_is_kept_for_a_time_or_for_ever(text: str, keep: timedelta |
         ("[guest]\nrate = -1", "guest.rate: expected a number that is not negative, got -1"),
         ("[guest]\nrate = inf", "guest.rate: expected a number that is not negative, got inf"),
         ("[guest]\nlisten = 8169", "guest.listen: expected a list of texts, got 8169"),
+        ("[operator]\nlisten = 8170", "operator.listen: expected a list of texts, got 8170"),
+        ("[operator]\nlisten = []", "operator.listen: expected at least one address, got []"),
         ("[guest]\nlisten = [8169]", "guest.listen: expected a text, got [8169]"),
         ("[guest]\ninstance = 'half'", "guest.instance: expected full, name or off, got 'half'"),
         (

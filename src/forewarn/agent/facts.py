@@ -69,6 +69,7 @@ NAMES = (
     *("seconds_left", "attempt", "machine", "side", "event"),
 )
 _OF_THE_EVENT = NAMES[:8]
+NUMBERS = frozenset({"duration", "seconds_left", "attempt"})
 
 
 def environment_of(task: Task) -> dict[str, str]:
@@ -99,7 +100,7 @@ def filled(template: Any, facts: Mapping[str, str]) -> Any:
     return mapped(template, lambda text: _PLACEHOLDER.sub(lambda index: facts[index[1]], text))
 
 
-def mapped(value: Any, change: Callable[[str], str]) -> Any:
+def mapped(value: Any, change: Callable[[str], Any]) -> Any:
     """Change every text in a structure."""
     match value:
         case str():

@@ -25,6 +25,9 @@ _GAUGES = {
     "draining": "Whether this machine should get no work.",
     "endpoint_answers": "Whether the metadata endpoint answers.",
     "journal_writable": "Whether the journal can be written.",
+    "seconds_left": "Seconds until the first event for this machine may start, 0 once it has; none: absent.",
+    "last_poll_age_seconds": "Seconds since the endpoint last answered a poll; absent before the first. "
+    "An endpoint may hold one for a minute.",
 }
 
 
@@ -42,8 +45,8 @@ class AgentMetrics:
         """Return how often something happened."""
         return self._counts[what].get(labels, 0.0)
 
-    def text(self, gauges: Mapping[str, float]) -> bytes:
-        """Return all metrics as text, with the present values of gauges."""
+    def text(self, gauges: Mapping[str, float | None]) -> bytes:
+        """Return all metrics as text, with the present values of gauges; those without one are absent."""
         # Loaded at the first request: most agents are never measured.
         from prometheus_client import CollectorRegistry, ProcessCollector
         from prometheus_client.exposition import generate_latest
@@ -57,7 +60,7 @@ class AgentMetrics:
 class _Collected:
     """All metrics, for the registry."""
 
-    def __init__(self, counts: Mapping[str, Counts], gauges: Mapping[str, float]) -> None:
+    def __init__(self, counts: Mapping[str, Counts], gauges: Mapping[str, float | None]) -> None:
         self._counts = counts
         self._gauges = gauges
 

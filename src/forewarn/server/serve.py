@@ -96,16 +96,17 @@ def say(line: str) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Places:
     guests: Sequence[Listen]
-    operators: tuple[str, int]
+    operators: Sequence[tuple[str, int]]
     tls: ssl.SSLContext | None
 
 
 def _places(settings: Settings) -> _Places:
     return _Places(
         guests=[addresses.guest_address(text) for text in settings.guest.listen],
-        operators=addresses.operator_address(
-            settings.operator.listen, guarded=lambda: any_token(settings.database)
-        ),
+        operators=[
+            addresses.operator_address(text, guarded=lambda: any_token(settings.database))
+            for text in settings.operator.listen
+        ],
         tls=tls.context() if (tls := tls_of(settings.operator)) else None,
     )
 
@@ -120,7 +121,7 @@ async def _serve(
     reloading: Callable[[OperatorServer], Reloading],
 ) -> None:
     systemd = Systemd(os.environ, pid=os.getpid())
-    bound = addresses.bound(*places.operators)
+    bound = [addresses.bound(*place) for place in places.operators]
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -134,8 +135,9 @@ async def _serve(
     )
     await asyncio.to_thread(operator.start)
     scheme = "https" if places.tls else "http"
-    _greet(opened, parts, shares, operators=f"{scheme}://{addresses.shown(*bound.getsockname()[:2])}")
-    if places.tls is None and not addresses.is_loopback(places.operators[0]):
+    urls = [f"{scheme}://{addresses.shown(*each.getsockname()[:2])}" for each in bound]
+    _greet(opened, parts, shares, operators=urls)
+    if places.tls is None and not all(addresses.is_loopback(host) for host, _ in places.operators):
         say(IN_THE_CLEAR)
     _look_for_garbage()
     async with keeping_up(
@@ -171,7 +173,7 @@ def _look_for_garbage() -> None:
     gc.enable()
 
 
-def _greet(opened: OpenedService, parts: Parts, shares: Shares, *, operators: str) -> None:
+def _greet(opened: OpenedService, parts: Parts, shares: Shares, *, operators: Sequence[str]) -> None:
     # From the board: a query for the whole fleet would keep guests waiting.
     players = [member.machine for _, member in sorted(parts.board.ports.items())]
     guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
@@ -181,7 +183,7 @@ def _greet(opened: OpenedService, parts: Parts, shares: Shares, *, operators: st
         say(line)
     say(welcome.room(machines=parts.guest.room, operators=shares.operators.whole, of=shares.descriptors))
     hints = welcome.things_to_try(
-        players, command=sys.argv[0], operators=operators, clock=opened.clock.kind, empty=not parts.board
+        players, command=sys.argv[0], operators=operators[0], clock=opened.clock.kind, empty=not parts.board
     )
     for line in hints:
         say(line)

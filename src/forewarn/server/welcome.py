@@ -8,18 +8,20 @@ from forewarn.config import OperatorSettings
 from forewarn.core.model.machine import Machine
 from forewarn.wire.azure import VERSIONS
 
-DEFAULT_OPERATOR = OperatorSettings().listen
+(DEFAULT_OPERATOR,) = OperatorSettings().listen
 PATH = f"/metadata/scheduledevents?api-version={VERSIONS[-1].name}"
 
 
-def addresses(*, guests: Sequence[str], operators: str, players: Sequence[Machine], about: str) -> list[str]:
+def addresses(
+    *, guests: Sequence[str], operators: Sequence[str], players: Sequence[Machine], about: str
+) -> list[str]:
     """Write where everything is; players are the machines with a port of their own."""
     own = [player.port for player in players]
     more = f"; {len(own)} machines have ports of their own, {own[0]} to {own[-1]}" if own else ""
     return [
         f"forewarn {version('forewarn')} serves {about}",
         f"  guests     {', '.join(f'http://{place}' for place in guests)}, known by their addresses{more}",
-        f"  operators  {operators}",
+        f"  operators  {', '.join(operators)}",
     ]
 
 

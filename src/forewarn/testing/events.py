@@ -12,6 +12,8 @@ from forewarn.core.model import event
 from forewarn.core.words import EventId, OrderId
 from forewarn.testing.fleet_service import TEST, FleetService
 
+__tracebackhide__ = True  # pytest shows the line of the test instead
+
 # Real seconds. A guest that waits for news has it within milliseconds, one that polls within one or two.
 PATIENCE = 5.0
 LOOK_EVERY = 0.01

@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 from forewarn.core.rehearsal.faults import SHORT_NOTICE, SLOW, Fault, FaultKind
 from forewarn.testing.fleet_service import TEST, FleetService
 
+__tracebackhide__ = True  # pytest shows the line of the test instead
+
 FaultName: TypeAlias = Literal[
     "slow",
     "hang",

@@ -14,6 +14,8 @@ from forewarn.testing.host import Host
 from forewarn.testing.machine import Machine
 from forewarn.wire.fleet import read_fleet, write_fleet
 
+__tracebackhide__ = True  # pytest shows the line of the test instead
+
 # As many events as are read at once.
 
 

@@ -15,11 +15,14 @@ import uvloop
 
 from forewarn.api.services import Services
 from forewarn.control.rehearsals.ledger import Account, Ledger
+from forewarn.core.errors import ForewarnError
 from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.rehearsal.faults import Fault
 from forewarn.core.words import HostName
 from forewarn.rehearsal.private_service import PrivateService, private_service
 from forewarn.rehearsal.scenario_clock import ScenarioClock
+
+__tracebackhide__ = True  # pytest shows the line of the test instead
 
 T = TypeVar("T")
 
@@ -56,8 +59,12 @@ class FleetService:
         return await self._services.run(lambda: job(self._services))
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have something done on its loop, and wait for it."""
-        return self.begin(work).result()
+        """Have something done on its loop, and wait for it; a refusal is raised as if it came from here."""
+        try:
+            return self.begin(work).result()
+        except (ForewarnError, ValueError, TimeoutError) as refusal:
+            # It says what is wrong with the test. The way there, on another thread, says nothing to it.
+            raise refusal.with_traceback(None) from None
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         """Have something done on its loop."""

@@ -7,6 +7,8 @@ from forewarn.testing.events import Order
 from forewarn.testing.fleet_service import TEST, FleetService
 from forewarn.wire.fields import either
 
+__tracebackhide__ = True  # pytest shows the line of the test instead
+
 
 class Host:
     """A host; what is ordered here is announced to the machines it carries."""

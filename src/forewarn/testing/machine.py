@@ -11,6 +11,8 @@ from forewarn.testing.events import Event, Order
 from forewarn.testing.faults import FaultName, PutFault, fault_of
 from forewarn.testing.fleet_service import TEST, FleetService
 
+__tracebackhide__ = True  # pytest shows the line of the test instead
+
 
 class Machine:
     """A machine with a guest endpoint of its own.

@@ -703,8 +703,21 @@ def test_a_webhook_tells_of_the_event() -> None:
     with receiving() as receiver:
         assert asked(webhook(url=receiver.url)) == Ready("127.0.0.1 answered 204")
         (told,) = receiver.taken
-        assert (told["machine"], told["side"], told["seconds_left"]) == ("web-0", "prepare", "900")
+        assert (told["machine"], told["side"], told["seconds_left"]) == ("web-0", "prepare", 900)
         assert told["event"]["EventId"] == "A"
+
+
+@pytest.mark.parametrize(("left", "number"), [(899.5, 899), (None, None)])
+def test_numbers_are_numbers_in_the_body_of_a_webhook(left: float | None, number: int | None) -> None:
+    with receiving() as receiver:
+        texts = {
+            "left": "${seconds_left}",
+            "nth": "${attempt}",
+            "takes": "${duration}",
+            "text": "no. ${attempt}",
+        }
+        asked(webhook(url=receiver.url, body=texts), left=left)
+        assert receiver.taken == [{"left": number, "nth": 1, "takes": -1, "text": "no. 1"}]
 
 
 def test_a_webhook_is_filled_in() -> None:

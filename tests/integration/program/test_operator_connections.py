@@ -67,7 +67,7 @@ class Port:
         self.address: tuple[str, int] = self._bound.getsockname()
         self.server = OperatorServer(
             self.app,
-            self._bound,
+            [self._bound],
             caps=caps,
             refusals=self.refusals,
             patience=patience,
@@ -115,6 +115,28 @@ def status_of(answer_to: Client) -> int:
 
 
 # How many.
+
+
+def test_operators_are_served_at_every_address_and_counted_together() -> None:
+    bound = [addresses.bound("127.0.0.1", 0) for _ in range(2)]
+    app, caps = HoldingApp(), Caps(whole=1, per_address=1)
+    server = OperatorServer(app, bound, caps=caps, refusals=Refusals("operator"))
+    server.start()
+    try:
+        one, other = (each.getsockname() for each in bound)
+        answered = Client(other, None)
+        answered.send(GET)
+        assert status_of(answered) == 200
+        close(answered)
+        held = Client(one, None)
+        held.send(request("GET", "/held"))
+        until(lambda: app.held == 1, what="the request to arrive")
+        one_more = Client(other, None)
+        assert one_more.is_closed()
+        close(held, one_more)
+    finally:
+        app.let_go.set()
+        server.stop()
 
 
 def test_a_request_takes_the_place_of_the_oldest_half_of_its_address() -> None:

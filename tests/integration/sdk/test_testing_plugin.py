@@ -146,6 +146,46 @@ def test_a_test_that_fails_says_what_the_guests_did(installed: pytest.Pytester) 
     )
 
 
+def test_a_test_that_asks_for_what_cannot_be_is_shown_at_its_own_line(installed: pytest.Pytester) -> None:
+    installed.makepyfile(
+        """
+        def test_nobody_approves(forewarn):
+            forewarn.machine("web-0").restart().wait_for_approval(timeout=0)
+
+        def test_only_spot_machines_are_evicted(forewarn):
+            forewarn.machine("web-0").evict()
+        """
+    )
+    result = installed.runpytest_subprocess("-q", "--tb=short", "--show-capture=no")
+    result.assert_outcomes(failed=2)
+    shown = [line for line in result.outlines if re.match(r"\S+\.py:\d+: in ", line)]
+    assert [re.sub(r":\d+:", ":", line) for line in shown] == [
+        "test_a_test_that_asks_for_what_cannot_be_is_shown_at_its_own_line.py: in test_nobody_approves",
+        "test_a_test_that_asks_for_what_cannot_be_is_shown_at_its_own_line.py: in "
+        "test_only_spot_machines_are_evicted",
+    ]
+
+
+def test_tests_may_share_a_fleet_for_the_whole_run(installed: pytest.Pytester) -> None:
+    installed.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def vm(forewarn_session):
+            return forewarn_session.machine("web-0")
+
+        def test_one(vm):
+            vm.restart()
+
+        def test_other(vm, forewarn_session, forewarn):
+            assert len(forewarn_session.events) == 1
+            assert forewarn.events == []
+        """
+    )
+    installed.runpytest_subprocess("-q").assert_outcomes(passed=2)
+
+
 def test_without_the_server_only_the_fixture_is_missing(installed: pytest.Pytester) -> None:
     installed.makeconftest(
         """
@@ -188,7 +228,9 @@ def test_a_run_that_does_not_use_it_imports_nothing_of_it(
 
 def test_the_fixture_is_listed_with_what_it_is(installed: pytest.Pytester) -> None:
     result = installed.runpytest_subprocess("-q", "--fixtures")
-    result.stdout.fnmatch_lines(["forewarn -- *", "*Give a fleet of this test's own*"])
+    result.stdout.fnmatch_lines(
+        ["forewarn -- *", "*Give a fleet of this test's own*", "forewarn_session [[]session scope[]] -- *"]
+    )
 
 
 @pytest.mark.parametrize("name", sorted(forewarn.testing._HOMES))

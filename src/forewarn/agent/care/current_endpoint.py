@@ -40,6 +40,12 @@ class CurrentEndpoint:
         """The URL of the endpoint, once it is found."""
         return None if self._client is None else self._client.url
 
+    @property
+    def silent_for(self) -> float | None:
+        """How many seconds ago a poll was last answered; None if none was."""
+        answered = None if self._client is None else self._client.last_answered
+        return None if answered is None else monotonic() - answered
+
     def seconds_left(self, event: Event) -> float | None:
         """Reckon how long until an event may start."""
         left = None if self._client is None else self._client.seconds_left(event)

@@ -46,6 +46,11 @@ class EventWatcher:
         """The machine whose events it takes care of."""
         return self._context.machine
 
+    @property
+    def informed(self) -> bool:
+        """Whether a document has come."""
+        return self._document is not None
+
     async def run(self) -> None:
         """Watch until cancelled; programs of handlers are left running then."""
         try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from forewarn.agent.facts import checked_template, facts_of, filled, mapped
+from forewarn.agent.facts import NUMBERS, checked_template, facts_of, filled, mapped
 from forewarn.agent.handlers.kinds import Declared
 from forewarn.agent.handling import Again, Never, Outcome, Ready, Side, Task
 from forewarn.agent.urls import url
@@ -157,10 +157,22 @@ def _content(template: Any, facts: Mapping[str, str]) -> tuple[bytes, str]:
     if isinstance(template, str):
         return str(filled(template, facts)).encode(), "text/plain; charset=utf-8"
     if template is None:
-        content = {**filled(DEFAULT_BODY, facts), "event": json.loads(facts["event"])}
+        content = {**_with_numbers(DEFAULT_BODY, facts), "event": json.loads(facts["event"])}
     else:
-        content = filled(template, facts)
+        content = _with_numbers(template, facts)
     return json.dumps(content, ensure_ascii=False).encode(), "application/json"
+
+
+def _with_numbers(template: Any, facts: Mapping[str, str]) -> Any:
+    """Fill a structure: a text that is nothing but a number becomes one, or null where it is unknown."""
+
+    def fill(text: str) -> Any:
+        name = text.removeprefix("${").removesuffix("}")
+        if name not in NUMBERS or text != f"${{{name}}}":
+            return filled(text, facts)
+        return int(facts[name]) if facts[name] else None
+
+    return mapped(template, fill)
 
 
 def _outcome(status: int, retry_after: str | None, host: str) -> Outcome:

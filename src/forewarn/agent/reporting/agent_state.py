@@ -47,10 +47,8 @@ class AgentState:
         if trouble := self._trouble():
             return f"the endpoint gives no document: {trouble}"
         tracked_events = self.journal.tracked_events.values()
-        return (
-            ", ".join(f"{tracked.event.type}: {status.doing(tracked)}" for tracked in tracked_events)
-            or "watching"
-        )
+        doing = ", ".join(f"{tracked.event.type}: {status.doing(tracked)}" for tracked in tracked_events)
+        return doing or ("watching" if self._informed else "waiting for the first document")
 
     def _healthz(self) -> ProbePage:
         if trouble := self.journal.trouble:
@@ -72,10 +70,16 @@ class AgentState:
             "draining": bool(self._draining()),
             "endpoint_answers": self._trouble() is None,
             "journal_writable": self.journal.trouble is None,
+            "seconds_left": self._seconds_left(),
+            "last_poll_age_seconds": self.endpoint.silent_for,
         }
-        return ProbePage(
-            HTTPStatus.OK, self.metrics.text({name: float(value) for name, value in gauges.items()}), METRICS
-        )
+        values = {name: None if value is None else float(value) for name, value in gauges.items()}
+        return ProbePage(HTTPStatus.OK, self.metrics.text(values), METRICS)
+
+    def _seconds_left(self) -> float | None:
+        """Return the seconds until the first event may start; one that does not say when may at any time."""
+        listed = (tracked.event for tracked in self.journal.tracked_events.values() if tracked.left is None)
+        return min((self.endpoint.seconds_left(event) or 0.0 for event in listed), default=None)
 
     def _status(self) -> dict[str, Any]:
         now = self.now()
@@ -83,6 +87,7 @@ class AgentState:
             "machine": None if self.watcher is None else self.watcher.machine,
             "endpoint": self.endpoint.url,
             "trouble": self._trouble(),
+            "informed": self._informed,
             "draining": bool(self._draining()),
             "dry_run": self.dry,
             "pid": os.getpid(),
@@ -92,6 +97,11 @@ class AgentState:
                 self.journal.tracked_events, now=now, seconds_left=self.endpoint.seconds_left
             ),
         }
+
+    @property
+    def _informed(self) -> bool:
+        """Whether a document has come: before that nobody knows what this machine has to be ready for."""
+        return self.watcher is not None and self.watcher.informed
 
     def _trouble(self) -> str | None:
         return self.awaited or (None if self.watcher is None else self.watcher.trouble)

@@ -65,13 +65,12 @@ def _head(status: dict[str, Any]) -> str:
                 f"The agent runs, and has not learnt yet who this machine is: there is no journal {journal}."
             )
         return f"No agent has run with this config here: there is no journal {journal}."
-    nothing = "" if events else " No event for this machine."
+    nothing = "" if events or not status.get("informed", True) else " No event for this machine."
     if "journal" not in status:
         trouble = f" The endpoint gives no document: {status['trouble']}" if status["trouble"] else ""
         dry = "in a dry run: it does nothing, and approves nothing" if status["dry_run"] else ""
         running = f"running for {format_span_briefly(status['for_seconds'])} {dry}".rstrip()
-        ready = "draining" if status["draining"] else "ready for work"
-        return f"{status['machine'] or 'This machine'}: {running}, {ready}.{trouble}{nothing}"
+        return f"{status['machine'] or 'This machine'}: {running}, {_readiness(status)}.{trouble}{nothing}"
     if status["running"]:
         why = "does not answer at its `listen`" if status["listens"] else "has no `listen` to be asked at"
         return f"The agent runs, but {why}; by its journal {status['journal']}:{nothing}"
@@ -82,6 +81,14 @@ def _head(status: dict[str, Any]) -> str:
         else "nothing is prepared."
     )
     return f"The agent does not run: {left} By its journal {status['journal']}{':' if events else '.'}"
+
+
+def _readiness(status: dict[str, Any]) -> str:
+    """Return whether it may get work, as far as is known."""
+    if status["draining"]:
+        return "draining"
+    # An agent of an earlier version does not say.
+    return "ready for work" if status.get("informed", True) else "waiting for the first document"
 
 
 def _show_event(event: dict[str, Any], *, runs: bool) -> None:

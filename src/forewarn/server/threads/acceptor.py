@@ -9,7 +9,7 @@ import errno
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from forewarn.guest.canonical import canonical
@@ -59,7 +59,7 @@ class Acceptor:
 
     def __init__(
         self,
-        listening: socket.socket,
+        listening: Sequence[socket.socket],
         connect: Callable[[Callable[[], None]], OperatorConnection],
         *,
         caps: Caps,
@@ -80,15 +80,17 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._places: dict[_Place, None] = {}  # the oldest first
         self._by_address: Counter[str] = Counter()
-        self._retry: asyncio.TimerHandle | None = None
-        listening.setblocking(False)  # noqa: FBT003 - the library has no name for it
-        self._loop.add_reader(listening, self._accept)
+        self._retries: dict[socket.socket, asyncio.TimerHandle] = {}
+        for each in listening:
+            each.setblocking(False)  # noqa: FBT003 - the library has no name for it
+            self._loop.add_reader(each, self._accept, each)
 
     def close(self) -> None:
         """Accept no more."""
-        if self._retry is not None:
-            self._retry.cancel()
-        self._loop.remove_reader(self._listening)
+        for retry in self._retries.values():
+            retry.cancel()
+        for each in self._listening:
+            self._loop.remove_reader(each)
         for place in tuple(self._places):
             if place.starting is not None:
                 place.abort()
@@ -96,27 +98,27 @@ class Acceptor:
     async def wait_closed(self) -> None:
         """Return at once, as uvicorn's shutdown asks for: there is nothing to wait for."""
 
-    def _accept(self) -> None:
+    def _accept(self, listening: socket.socket) -> None:
         for _ in range(AT_ONCE):
             try:
-                accepted, peer = self._listening.accept()
+                accepted, peer = listening.accept()
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
                 if error.errno in EXHAUSTED:
-                    self._pause(error)
+                    self._pause(listening, error)
                     return
                 continue  # the caller has gone already
             self._take(accepted, canonical(peer[0]))
 
-    def _pause(self, error: OSError) -> None:
+    def _pause(self, listening: socket.socket, error: OSError) -> None:
         """Let callers wait: a socket that stays ready would keep the loop busy."""
         self._refusals.note(Limit.DESCRIPTORS, f"none can be accepted: {error.strerror}")
-        self._loop.remove_reader(self._listening)
-        self._retry = self._loop.call_later(PAUSE_SECONDS, self._resume)
+        self._loop.remove_reader(listening)
+        self._retries[listening] = self._loop.call_later(PAUSE_SECONDS, self._resume, listening)
 
-    def _resume(self) -> None:
-        self._loop.add_reader(self._listening, self._accept)
+    def _resume(self, listening: socket.socket) -> None:
+        self._loop.add_reader(listening, self._accept, listening)
 
     def _take(self, accepted: socket.socket, address: str) -> None:
         if not self._has_room(address):

@@ -3,7 +3,7 @@
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -14,12 +14,12 @@ from forewarn.server.threads.operator_connection import OperatorConnection, Pati
 
 
 class OperatorServer:
-    """Serves the app on a socket that is bound already."""
+    """Serves the app on sockets that are bound already."""
 
     def __init__(
         self,
         app: ASGIApp,
-        bound: socket.socket,
+        bound: Sequence[socket.socket],
         *,
         caps: Caps,
         refusals: Refusals,
@@ -36,7 +36,7 @@ class OperatorServer:
             # Held connections must not keep the program from ending.
             timeout_graceful_shutdown=3,
         )
-        self._socket = bound
+        self._sockets = bound
         self._server = _Server(config, caps=caps, refusals=refusals, patience=patience or Patience(), tls=tls)
         self._thread = threading.Thread(target=self._run, name="forewarn-operator", daemon=True)
 
@@ -56,7 +56,7 @@ class OperatorServer:
 
     def _run(self) -> None:
         try:
-            self._server.run(sockets=[self._socket])
+            self._server.run(sockets=list(self._sockets))
         finally:
             self._server.answering.set()
 
@@ -81,11 +81,12 @@ class _Server(uvicorn.Server):
         self._patience = patience
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self.servers = [self._acceptor(each) for each in sockets or ()]  # type: ignore[misc]  # it is closed alike
+        # One for all: callers are counted wherever they come in.
+        self.servers = [self._acceptor(sockets or ())]  # type: ignore[list-item]  # it is closed alike
         self.started = True
         self.answering.set()
 
-    def _acceptor(self, listening: socket.socket) -> Acceptor:
+    def _acceptor(self, listening: Sequence[socket.socket]) -> Acceptor:
         return Acceptor(
             listening,
             self._connect,
