@@ -32,16 +32,13 @@ class _Command(_PlainHelp, TyperCommand):
 
 
 class CommandAfterDashes(_Command):
-    """A command that takes another one after `--`, beside arguments of its own; the context's meta has it."""
+    """A command that takes another one after `--`, beside as many arguments of its own as are typed."""
 
-    KEY = "forewarn.command"
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Set aside what stands after the dashes, and read the rest."""
         index = args.index("--") if "--" in args else len(args)
-        own, command = args[:index], args[index + 1 :]
-        ctx.meta[self.KEY] = command
-        left: list[str] = super().parse_args(ctx, own)
+        left = super().parse_args(ctx, args[:index])
+        ctx.meta[AFTER_DASHES] = args[index + 1 :]
         return left
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from forewarn.cli import terminal
-from forewarn.cli.command_group import CommandAfterDashes
+from forewarn.cli.command_group import AFTER_DASHES, CommandAfterDashes
 from forewarn.cli.gate.gate_run import Gate
 from forewarn.cli.gate.gated_order import is_done_here, is_undivided, under_way
 from forewarn.cli.gate.interrupts import Interrupts
@@ -164,7 +164,7 @@ def rollout(
     yes: Yes = False,
 ) -> None:
     """Gate work on many hosts in waves: the command runs once for each host."""
-    command: list[str] = ctx.meta[CommandAfterDashes.KEY]
+    command: list[str] = ctx.meta[AFTER_DASHES]
     _check(command, wait=False)
     if bool(body) == (again is not None):
         raise typer.BadParameter("name hosts or say --all; or take a rollout up again with --again, alone")

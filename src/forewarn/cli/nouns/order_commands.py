@@ -39,15 +39,19 @@ EVENTS = terminal.ItemTable[EventAnswer](
     wraps=("MACHINES",),
     spare=("ENDED",),
 )
-STEPS = terminal.ItemTable[StepAnswer](
+# Stages come one after another, and are counted from one.
+StagedStep = tuple[int, StepAnswer]
+
+STEPS = terminal.ItemTable[StagedStep](
     columns={
-        "MACHINE": lambda step: step.machine,
-        "STEP": lambda step: step.state,
-        "ATTEMPT": lambda step: step.attempt,
-        "TO": lambda step: step.target,
-        "BEGUN": lambda step: step.begun_at,
-        "ENDED": lambda step: step.ended_at,
-        "WHY": lambda step: step.why,
+        "STAGE": lambda each: each[0],
+        "MACHINE": lambda each: each[1].machine,
+        "STEP": lambda each: each[1].state,
+        "ATTEMPT": lambda each: each[1].attempt,
+        "TO": lambda each: each[1].target,
+        "BEGUN": lambda each: each[1].begun_at,
+        "ENDED": lambda each: each[1].ended_at,
+        "WHY": lambda each: each[1].why,
     },
     wraps=("WHY",),
     spare=("ATTEMPT", "ENDED"),
@@ -179,7 +183,8 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
         EVENTS.print(answer.events)
     if order.steps:
         terminal.echo()
-        STEPS.print(order.steps)
+        numbered = enumerate(order.stages, start=1)
+        STEPS.print([(number, step) for number, stage in numbered for step in stage.steps])
     if order.state is OrderState.FAILED and order.ended_at is None:
         _show_ways_on(session, order)
 

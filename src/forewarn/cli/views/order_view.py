@@ -5,7 +5,7 @@ from datetime import datetime
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
-from forewarn.core.words import Action, EventStatus, HostState, Kind, OrderState
+from forewarn.core.words import Action, EventStatus, HostState, Kind, OrderState, StageState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import (
@@ -52,9 +52,21 @@ def show_order_on_host(session: Session, answer: OrderWithEventsAnswer) -> None:
             terminal.fold(_announcement(event, now), indent="  ", hanging="    ")
     else:
         show_waiting(order.waiting)
+    show_later_stages(order)
     show_broken_promises(session, order)
     if order.ended_at is None:
         _next(session, event=events[0] if len(events) == 1 else None, follow=order)
+
+
+def show_later_stages(order: OrderAnswer) -> None:
+    """Print what of an order in several stages is still to be announced, and to whom."""
+    whole = len(order.stages)
+    for number, stage in enumerate(order.stages, start=1):
+        if whole > 1 and stage.state is StageState.QUEUED:
+            when = f"announced when stage {number - 1} is over" if number > 1 else "announced first"
+            named = formatting.listing([step.machine for step in stage.steps])
+            said = f"Stage {number} of {whole}, {order.work} of {named}, is {when}."
+            terminal.fold(said, indent="  ", hanging="    ")
 
 
 def show_waiting(waiting: Iterable[WaitingAnswer]) -> None:

@@ -1,0 +1,63 @@
+"""What is shown of an order in several stages: what comes later, and for whom."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from forewarn.cli.main import app
+from tests.harness import Service, fleet, group, machine
+from tests.served import app_of, serving
+from tests.stores import sqlite_url
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """Two update domains of web on host-1, one on host-2."""
+    service = Service(sqlite_url(tmp_path))
+    service.apply(
+        fleet(
+            group("web"),
+            *(machine(f"web-{n}", "host-1", group="web", domain=n) for n in range(2)),
+            machine("db", "host-1"),
+            machine("web-2", "host-2", group="web", domain=2),
+        )
+    )
+    with serving(app_of(service)) as url:
+        yield url
+    service.close()
+
+
+def said(url: str, *words: str) -> str:
+    result = CliRunner().invoke(app, [*words, "--server", url])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_maintenance_of_a_host_says_what_comes_in_later_stages_and_for_whom(server: str) -> None:
+    ordered = said(server, "host", "maintenance", "host-1", "--action", "reboot")
+    assert "  Stage 2 of 2, reboot of web-1, is announced when stage 1 is over.\n" in ordered
+    assert "Stage 1 of 2" not in ordered
+
+
+def test_stages_are_told_of_an_order_that_is_not_announced_yet_too(server: str) -> None:
+    said(server, "host", "maintenance", "host-2", "--action", "reboot")
+    ordered = said(server, "host", "maintenance", "host-1", "--action", "freeze")
+    assert "  Stage 1 of 2, freeze of db and web-0, is announced first.\n" in ordered
+    assert "  Stage 2 of 2, freeze of web-1, is announced when stage 1 is over.\n" in ordered
+
+
+def test_a_host_that_is_done_in_one_stage_has_nothing_to_say_of_later_ones(server: str) -> None:
+    assert "Stage" not in said(server, "host", "maintenance", "host-2", "--action", "freeze")
+
+
+def test_an_order_shows_the_stage_of_each_step(server: str) -> None:
+    order = json.loads(said(server, "host", "maintenance", "host-1", "--action", "reboot", "--json"))
+    order = order["order"]["id"]
+    rows = [line.split() for line in said(server, "order", "show", order).splitlines()]
+    header = next(row for row in rows if row[:1] == ["STAGE"])
+    assert header[:3] == ["STAGE", "MACHINE", "STEP"]
+    shown = {row[1]: row[0] for row in rows if len(row) > 2 and row[2] == "waiting"}
+    assert shown == {"db": "1", "web-0": "1", "web-1": "2"}
