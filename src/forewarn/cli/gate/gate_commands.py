@@ -31,6 +31,9 @@ from forewarn.cli.options.shared_options import (
 )
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_no_event
+from forewarn.cli.views.questions import Yes as Sure
+from forewarn.cli.views.questions import ask_before_emergency
+from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.client.replies import RequestRefused
 from forewarn.core.words import EXTERNAL, MaintenanceWord, OrderState
 from forewarn.wire.answers.order_answers import (
@@ -88,15 +91,18 @@ def host(
     heartbeat: Heartbeat = None,
     one_by_one: OneByOne = False,
     together: Together = None,
+    yes: Sure = False,
 ) -> None:
     """Gate work on a host: the command runs once, for all machines on it."""
     _check(command, wait=wait)
     body = {"action": action, **_terms(reason, heartbeat), "emergency": emergency, "deadline": deadline}
     body["expected_seconds"] = seconds_or_none(takes, hint="--takes")
     body |= parts(one_by_one=one_by_one, together=together)
+    ask_before_emergency(session, name, emergency=emergency, notice=None, yes=yes)
     with Interrupts() as interrupts:
         path = f"{path_of('host', name)}/maintenance"
         placed = session.client.post(path, OrderWithEventsAnswer, body).value
+        _show_emergency(session, placed.order)
         _run(session, interrupts, placed.order, command, one_by_one=one_by_one)
 
 
@@ -203,6 +209,12 @@ def _run(
 ) -> None:
     terminal.echo(f"Order {order.id}:")
     Gate(session, interrupts, order, command, one_by_one=one_by_one).run()
+
+
+def _show_emergency(session: Session, order: OrderAnswer) -> None:
+    if order.emergency:
+        terminal.fold(f"An emergency: {order.emergency}")
+        show_ways_on(session, order)
 
 
 def _check(command: list[str] | None, *, wait: bool) -> None:

@@ -10,7 +10,8 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import path_by_id
 from forewarn.cli.options.shared_options import id_argument
 from forewarn.cli.session import Noun, Session
-from forewarn.cli.views.order_view import show_still_degraded
+from forewarn.cli.views.order_view import machines_of, name_order, show_still_degraded
+from forewarn.cli.views.questions import Yes, ask_before_cancelling
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.words import Source
 from forewarn.wire.answers.event_answers import (
@@ -21,7 +22,7 @@ from forewarn.wire.answers.event_answers import (
     MachineNoticeAnswer,
     NotedEventAnswer,
 )
-from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer
+from forewarn.wire.answers.order_answers import NotedOrderWithEventsAnswer, OrderAnswer
 from forewarn.wire.answers.record_answers import RecordsAnswer
 
 app = Noun()
@@ -52,10 +53,14 @@ def approve(session: Session, id_: Id) -> None:
 
 
 @app.command()
-def cancel(session: Session, id_: Id) -> None:
+def cancel(session: Session, id_: Id, yes: Yes = False) -> None:
     """Cancel the order of an event, with all its events."""
-    reply = session.client.post(f"{path_by_id(session.client, EventAnswer, id_)}/cancel", EventAnswer)
-    session.print_reply(reply, lambda event: _show_cancelled(session, event))
+    path = path_by_id(session.client, EventAnswer, id_)
+    event = session.client.get(path, NotedEventAnswer).value
+    order = session.client.get(f"/v1/orders/{event.order}", NotedOrderWithEventsAnswer).value.order
+    ask_before_cancelling(order, yes=yes)
+    reply = session.client.post(f"{path}/cancel", EventAnswer)
+    session.print_reply(reply, lambda cancelled: _show_cancelled(session, cancelled, order))
 
 
 def _show_list(session: Session, events: Sequence[ListedEventAnswer], *, past: bool) -> None:
@@ -167,8 +172,10 @@ def _show_approved(session: Session, event: EventAnswer) -> None:
     terminal.echo(f"  Follow it:  {session.command(f'order show {order}')}")
 
 
-def _show_cancelled(session: Session, event: EventAnswer) -> None:
-    terminal.echo(f"Event {terminal.short(event.id)} is cancelled, with its order.")
+def _show_cancelled(session: Session, event: EventAnswer, order: OrderAnswer) -> None:
+    machines = machines_of(order)
+    others = f", for {formatting.listing(machines)}" if len(machines) > 1 else ""
+    short = terminal.short(event.id)
+    terminal.fold(f"Event {short} is cancelled, with its order: {name_order(order)}{others}.")
     if event.source is Source.PLATFORM:
-        order = session.client.get(f"/v1/orders/{event.order}", NotedOrderWithEventsAnswer)
-        show_still_degraded(session, order.value.order)
+        show_still_degraded(session, order)

@@ -19,6 +19,7 @@ from forewarn.cli.options.shared_options import (
 )
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_order_on_host
+from forewarn.cli.views.questions import Yes, ask_before_emergency, ask_before_failing
 from forewarn.client.replies import PAGE
 from forewarn.core.words import MaintenanceWord
 from forewarn.wire.answers.fleet_answers import HostAnswer, HostWithMachinesAnswer, MachineAnswer
@@ -62,18 +63,28 @@ def maintenance(
     takes: Takes = None,
     whole: Whole = False,
     together: Together = None,
+    yes: Yes = False,
 ) -> None:
     """Do something to all machines of a host, one update domain of a group at a time."""
+    ahead = seconds_or_none(notice, hint="--notice")
+    ask_before_emergency(session, name, emergency=emergency, notice=ahead, yes=yes)
     terms = {
         "action": action,
         "emergency": emergency,
-        "notice_seconds": seconds_or_none(notice, hint="--notice"),
+        "notice_seconds": ahead,
         "deadline": deadline,
         "expected_seconds": seconds_or_none(takes, hint="--takes"),
         "whole": whole or None,
         "together": together,
     }
     _order(session, name, "maintenance", reason, **terms)
+
+
+@app.command()
+def fail(session: Session, name: HostArgument, reason: Reason = None, yes: Yes = False) -> None:
+    """Say that a host has failed: its machines come back on others."""
+    ask_before_failing(session, name, yes=yes)
+    _order(session, name, "fail", reason)
 
 
 def _add_order(verb: str, about: str) -> None:
@@ -84,7 +95,6 @@ def _add_order(verb: str, about: str) -> None:
 
 for _verb, _about in {
     "degrade": "Say that a host is going to fail: its machines move within days.",
-    "fail": "Say that a host has failed: its machines come back on others.",
     "restore": "Say that a host is sound again.",
     "cordon": "Let a host take no more machines.",
     "uncordon": "Let a host take machines again.",

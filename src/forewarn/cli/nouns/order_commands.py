@@ -10,6 +10,7 @@ from forewarn.cli.id_lookup import full_id, path_by_id
 from forewarn.cli.options.shared_options import OrderArgument, Reason
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_broken_promises, show_still_degraded, show_waiting
+from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.client.replies import Body
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST
@@ -178,6 +179,8 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
     if order.waiting:
         terminal.echo("\nWaiting:")
         show_waiting(order.waiting)
+        if order.emergency:
+            show_ways_on(session, order)
     if answer.events:
         terminal.echo()
         EVENTS.print(answer.events)

@@ -11,6 +11,7 @@ from forewarn.cli.options.rollout_options import with_rollout
 from forewarn.cli.options.shared_options import Reason
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views import rollout_view
+from forewarn.cli.views.questions import Yes, ask_before_rollout
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.guid import is_guid
@@ -40,8 +41,9 @@ def plan(session: Session, body: dict[str, Any]) -> None:
 
 @app.command()
 @with_rollout
-def start(session: Session, body: dict[str, Any], detach: Detach = False) -> None:
+def start(session: Session, body: dict[str, Any], detach: Detach = False, yes: Yes = False) -> None:
     """Begin, and show what happens until it is done or pauses; Ctrl-C lets it go on unseen."""
+    ask_before_rollout(session, body, yes=yes)
     reply = session.client.post("/v1/rollouts", RolloutAnswer, body)
     if detach or session.json:
         session.print_reply(reply, lambda rollout: rollout_view.show_started(session, rollout))

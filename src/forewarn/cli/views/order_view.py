@@ -5,6 +5,7 @@ from datetime import datetime
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
+from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.core.words import Action, EventStatus, HostState, Kind, OrderState, StageState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
@@ -35,6 +36,17 @@ def show_order_on_machine(session: Session, answer: OrderOnMachineAnswer) -> Non
         _next(session, event=event, follow=order)
 
 
+def name_order(order: OrderAnswer) -> str:
+    """Name what is done to what: `maintenance reboot of host-1`."""
+    what = f"maintenance {order.work}" if order.action is Action.MAINTENANCE else order.action
+    return f"{what} of {order.machine or order.host}"
+
+
+def machines_of(order: OrderAnswer) -> list[str]:
+    """Name the machines that an order is about."""
+    return sorted({step.machine for step in order.steps})
+
+
 def show_no_event(answer: OrderOnMachineAnswer) -> None:
     """Print why an order on one machine has no event, if it has none."""
     if answer.event is None and answer.reason and not answer.order.waiting:
@@ -45,7 +57,8 @@ def show_order_on_host(session: Session, answer: OrderWithEventsAnswer) -> None:
     """Print an order on a host."""
     order, events = answer.order, answer.events
     what = f"{order.action} ({order.work})" if order.action is Action.MAINTENANCE else order.action
-    terminal.echo(f"{order.host}: {what} ordered, {_progress(order)}.")
+    urgent = f" as an emergency ({order.emergency})" if order.emergency else ""
+    terminal.fold(f"{order.host}: {what} ordered{urgent}, {_progress(order)}.")
     if events:
         now = session.now()
         for event in events:
@@ -54,8 +67,11 @@ def show_order_on_host(session: Session, answer: OrderWithEventsAnswer) -> None:
         show_waiting(order.waiting)
     show_later_stages(order)
     show_broken_promises(session, order)
+    if order.emergency:
+        show_ways_on(session, order)
     if order.ended_at is None:
-        _next(session, event=events[0] if len(events) == 1 else None, follow=order)
+        only = events[0] if len(events) == 1 and not order.emergency else None
+        _next(session, event=only, follow=order)
 
 
 def show_later_stages(order: OrderAnswer) -> None:

@@ -1,0 +1,85 @@
+"""What is asked at a terminal before work that reaches far; --yes says it beforehand."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from forewarn.cli import formatting
+from forewarn.cli.confirmation import ask_at_terminal
+from forewarn.cli.id_lookup import path_of
+from forewarn.cli.session import Session
+from forewarn.cli.views.order_view import machines_of, name_order
+from forewarn.core.moments import format_span_briefly
+from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
+from forewarn.wire.answers.order_answers import OrderAnswer
+from forewarn.wire.answers.rollout_answers import RolloutAnswer
+
+# More hosts than this are many: a rollout over them is asked about.
+MANY_HOSTS = 5
+MOST_NAMES = 10
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask at a terminal.")]
+
+
+def ask_before_failing(session: Session, host: str, *, yes: bool) -> None:
+    """Ask before a host is said to have failed."""
+
+    def question() -> str:
+        machines = _machines_on(session, host)
+        come = "comes" if len(machines) == 1 else "come"
+        return f"Has {host} failed? Then {_named(machines)} {come} back on other hosts, without notice."
+
+    ask_at_terminal(question, yes=yes)
+
+
+def ask_before_emergency(
+    session: Session, host: str, *, emergency: str | None, notice: float | None, yes: bool
+) -> None:
+    """Ask before guests get less notice than they were promised."""
+
+    def question() -> str | None:
+        if emergency is None:
+            return None
+        given = f"only {format_span_briefly(notice)} of notice" if notice else "no notice"
+        return f"An emergency on {host}: give {_named(_machines_on(session, host))} {given}?"
+
+    ask_at_terminal(question, yes=yes)
+
+
+def ask_before_rollout(session: Session, body: dict[str, Any], *, yes: bool) -> None:
+    """Ask before a rollout over many hosts."""
+
+    def question() -> str | None:
+        if body["hosts"] != "all" and len(body["hosts"]) <= MANY_HOSTS:
+            return None
+        plan = session.client.post("/v1/rollouts", RolloutAnswer, body | {"dry_run": True}).value
+        if len(plan.hosts) <= MANY_HOSTS:
+            return None
+        waves = formatting.counted(len(plan.waves), "wave")
+        until = f", until about {formatting.utc(plan.ends_at)}" if plan.ends_at else ""
+        return f"Roll {plan.action} over {len(plan.hosts)} hosts, in {waves}{until}?"
+
+    ask_at_terminal(question, yes=yes)
+
+
+def ask_before_cancelling(order: OrderAnswer, *, yes: bool) -> None:
+    """Ask before an order is cancelled by one of its events, if that is about more than one machine."""
+
+    def question() -> str | None:
+        machines = machines_of(order)
+        if len(machines) <= 1:
+            return None
+        return f"Cancel {name_order(order)}, for all of {formatting.listing(machines)}?"
+
+    ask_at_terminal(question, yes=yes)
+
+
+def _machines_on(session: Session, host: str) -> Sequence[str]:
+    return session.client.get(path_of("host", host), HostWithMachinesAnswer).value.machines
+
+
+def _named(machines: Sequence[str]) -> str:
+    count = formatting.counted(len(machines), "machine")
+    shown = [*machines[:MOST_NAMES], *(["…"] if len(machines) > MOST_NAMES else [])]
+    return f"its {count} ({', '.join(shown)})" if machines else "none of its machines"

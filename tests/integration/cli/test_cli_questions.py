@@ -1,0 +1,130 @@
+"""What is asked before work that reaches far; only at a terminal, and not if --yes says it beforehand."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from forewarn.cli import confirmation
+from forewarn.cli.main import app
+from forewarn.core.words import Action, Work
+from tests.harness import Service, fleet, group, machine
+from tests.served import app_of, serving
+from tests.stores import sqlite_url
+
+FAIL = ("host", "fail", "host-1")
+EMERGENCY = ("host", "maintenance", "host-1", "--action", "reboot", "--emergency", "smoke in rack 3")
+ROLL = ("rollout", "start", "--all", "--detach")
+
+
+@pytest.fixture(autouse=True)
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    machines = [machine(f"web-{n}", f"host-{n % 3 + 1}", group="web", domain=n % 3) for n in range(6)]
+    service.apply(fleet(group("web"), *machines, hosts=6))
+    with serving(app_of(service)) as url:
+        monkeypatch.setenv("FOREWARN_SERVER", url)
+        yield service
+    service.close()
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirmation, "is_at_terminal", lambda: True)
+
+
+def run(*words: str, answer: str = "", code: int = 0) -> Result:
+    result = CliRunner().invoke(app, list(words), input=answer)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def state(host: str) -> str:
+    return str(json.loads(run("host", "show", host, "--json").stdout)["host"]["state"])
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (
+            FAIL,
+            "Has host-1 failed? Then its 2 machines (web-0, web-3) come back on other hosts, without notice.",
+        ),
+        (EMERGENCY, "An emergency on host-1: give its 2 machines (web-0, web-3) no notice?"),
+        ((*EMERGENCY, "--notice", "2m"), "(web-0, web-3) only 2 m of notice?"),
+        (ROLL, "Roll freeze over 6 hosts, in 6 waves, until about 2026-01-05 13:00:00 UTC?"),
+    ],
+)
+def test_a_no_changes_nothing(service: Service, words: tuple[str, ...], asked: str) -> None:
+    before = len(service.history())
+    refused = run(*words, answer="n\n", code=1)
+    assert asked in refused.output
+    assert "nothing was changed" in refused.output
+    assert len(service.history()) == before
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("words", [FAIL, EMERGENCY, ROLL])
+def test_a_yes_is_asked_for_or_said_beforehand(words: tuple[str, ...]) -> None:
+    assert "?" not in run(*words, "--yes").output
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_rollout_over_five_hosts_is_not_asked_about() -> None:
+    assert "?" not in run("rollout", "start", *(f"host-{n}" for n in range(1, 6)), "--detach").output
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_cancelled_event_asks_if_more_than_its_machine_is_cancelled_and_names_what(
+    service: Service,
+) -> None:
+    (event,) = service.host_order("host-1", Action.MAINTENANCE, Work.REBOOT).events
+    asked = run("event", "cancel", event.id, answer="n\n", code=1).output
+    assert "Cancel maintenance reboot of host-1, for all of web-0 and web-3?" in asked
+    said = run("event", "cancel", event.id, answer="y\n").output
+    assert "with its order: maintenance reboot of host-1, for web-0 and web-3." in said
+    (alone, *_) = service.order("web-1", Action.FREEZE).events
+    assert run("event", "cancel", alone.id).stdout.endswith("with its order: freeze of web-1.\n")
+
+
+def test_where_nobody_can_be_asked_it_goes_on_as_ever() -> None:
+    run(*FAIL)
+    assert state("host-1") == "failed"
+
+
+def test_a_person_at_a_terminal_is_asked() -> None:
+    controller, terminal = pty.openpty()
+    program = [sys.executable, "-m", "forewarn", *FAIL]
+    with subprocess.Popen(program, stdin=terminal, stdout=terminal, stderr=terminal) as running:
+        os.close(terminal)
+        os.write(controller, b"n\n")
+        assert running.wait() == 1
+    os.close(controller)
+    assert state("host-1") == "ok"
+
+
+def test_an_emergency_says_that_it_is_one_what_it_waits_for_and_how_to_go_on(service: Service) -> None:
+    first = service.host_order("host-2", Action.MAINTENANCE, Work.REBOOT)
+    said = run(*EMERGENCY).stdout
+    assert (
+        "host-1: maintenance (reboot) ordered as an emergency (smoke in rack 3), not announced yet." in said
+    )
+    assert "web: update domain 0 waits for domain 1" in said
+    assert f"forewarn event approve {first.events[0].id}" in said
+    assert f"forewarn order cancel {first.order.id}" in said
+    run("order", "cancel", first.order.id)
+    assert run("order", "list", "--state", "started").stdout.count("host-1") == 1
+
+
+def test_an_emergency_that_is_held_names_the_hold_to_lift() -> None:
+    run("hold", "--reason", "a freeze", "--host", "host-1")
+    said = run(*EMERGENCY).stdout
+    assert "host host-1: held by" in said
+    assert "lift the hold:  forewarn release 0000" in said
