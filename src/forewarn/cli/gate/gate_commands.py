@@ -32,7 +32,7 @@ from forewarn.cli.options.shared_options import (
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_no_event
 from forewarn.cli.views.questions import Yes as Sure
-from forewarn.cli.views.questions import ask_before_emergency
+from forewarn.cli.views.questions import ask_before_emergency, ask_before_rollout
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.client.replies import RequestRefused
 from forewarn.core.words import EXTERNAL, MaintenanceWord, OrderState
@@ -180,6 +180,7 @@ def rollout(
             meant, over = taken_up(session, again, one_by_one=one_by_one, yes=yes)
         else:
             body |= {"driver": EXTERNAL, **parts(one_by_one=one_by_one, together=body["together"])}
+            ask_before_rollout(session, body, yes=yes)
             meant, over = session.client.post("/v1/rollouts", RolloutAnswer, body).value, frozenset()
         terminal.echo(f"Rollout {meant.id}:")
         for warning in meant.warnings:
