@@ -116,6 +116,15 @@ class HistorySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """The log, on stderr."""
+
+    format: Literal["text", "json"] = "text"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    syslog: str | None = None  # where changes are told of too: a path such as /dev/log, or HOST:PORT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All of them."""
 
@@ -127,6 +136,7 @@ class Settings:
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     times: Policy = field(default_factory=Policy)
     history: HistorySettings = field(default_factory=HistorySettings)
+    log: LogSettings = field(default_factory=LogSettings)
     simulated: SimulatedTimes = field(default_factory=SimulatedTimes)
 
 

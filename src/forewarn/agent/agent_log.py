@@ -1,24 +1,17 @@
 """The agent's log: a line for each thing that happened, readable or JSON, never with a secret in it."""
 
-import json
 import logging
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import IO, Any
 
-from forewarn.wire.text import on_one_line
+from forewarn.wire.log_lines import LogForm, log_line
+
+__all__ = ["AgentLog", "LogForm", "LogFormatter", "redacted", "start_logging"]
 
 LOGGER = "forewarn.agent"
 HIDDEN = "***"
-
-
-class LogForm(StrEnum):
-    """How lines look."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class AgentLog:
@@ -54,18 +47,15 @@ class LogFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record as one line."""
-        at = datetime.fromtimestamp(record.created, UTC)
-        fields = {name: value for name, value in getattr(record, "fields", {}).items() if value is not None}
-        message = self._redacted(record.getMessage())
-        trace = f"\n{self._redacted(self.formatException(record.exc_info))}" if record.exc_info else ""
-        shown = {name: self._redacted(value) for name, value in fields.items()}
-        if self._form is LogForm.JSON:
-            head = {"at": at.isoformat(timespec="milliseconds"), "level": record.levelname.lower()}
-            return json.dumps({**head, "message": message + trace, **shown}, ensure_ascii=False)
-        named = "".join(f" {name}={_quoted(value)}" for name, value in shown.items())
-        level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
-        # On one line, whatever an endpoint or a program has said: it must not forge lines of ours.
-        return on_one_line(f"{at:%Y-%m-%d %H:%M:%SZ} {level}{message}{named}") + trace
+        fields = getattr(record, "fields", {})
+        return log_line(
+            self._form,
+            at=datetime.fromtimestamp(record.created, UTC),
+            level=record.levelname.lower(),
+            message=self._redacted(record.getMessage()),
+            fields={name: self._redacted(value) for name, value in fields.items()},
+            trace=self._redacted(self.formatException(record.exc_info)) if record.exc_info else "",
+        )
 
     def _redacted(self, value: Any) -> Any:
         return redacted(value, self._secrets) if isinstance(value, str) else value
@@ -92,8 +82,3 @@ def start_logging(form: LogForm, *, secrets: Iterable[str] = (), stream: IO[str]
     for chatty in ("httpx", "httpcore", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     return AgentLog()
-
-
-def _quoted(value: Any) -> str:
-    text = str(value)
-    return json.dumps(text, ensure_ascii=False) if not text or any(each in text for each in ' "=\n') else text

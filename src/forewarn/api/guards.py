@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forewarn.api import errors
+from forewarn.api.audit import AuditedChanges
 from forewarn.api.authentication import Authenticator
 from forewarn.api.limits import Bodies, CallerTable, LimitExceeded, Who, address_of
 from forewarn.core.access import LOCAL_OPERATOR, Caller
@@ -187,6 +188,7 @@ def guards(
         Middleware(OnlySameOrigin),
         Middleware(OnlyKnownCallers, authenticator=authenticator, callers=callers),
         Middleware(OnlyWithinLimits, callers=callers),
+        Middleware(AuditedChanges),
         Middleware(OnlySmallBodies, bodies=bodies),
     ]
 

@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from forewarn.api.audit import audit
 from forewarn.config import Settings
 from forewarn.control.tokens import Tokens
 from forewarn.core.access import Grant, Role
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.server import store_time
+from forewarn.server.log_setup import set_up_audit
 from forewarn.server.serve import settings_of
 from forewarn.server.wiring import new_id, tokens_of
 from forewarn.store.opening import lock
@@ -33,7 +35,7 @@ def create(database: str, wanted: Grant, *, say: Callable[[str], None]) -> dict[
     new = not is_store(database)
     if new and wanted.role is not Role.OPERATOR:
         raise _missing(database)
-    with _tokens(database) as tokens:
+    with _audited(f"token create {wanted.name} ({wanted.role})"), _tokens(database) as tokens:
         token, secret = tokens.create(wanted, by=_who())
     if new:
         say(f"There was no store at {_named(database)}: a new one is made there, with this token in it.")
@@ -51,11 +53,23 @@ def list_all(database: str) -> dict[str, Any]:
 def revoke(database: str, name: str) -> Mapping[str, Any]:
     """Revoke a token; answers as the API does."""
     _check_there(database)
-    with _tokens(database) as tokens:
+    with _audited(f"token revoke {name}"), _tokens(database) as tokens:
         revoked = tokens.revoke(name, by=_who())
     return write_body(
         RevokedTokenAnswer(token=TokenAnswer.like(revoked.token), warnings=tuple(revoked.warnings))
     )
+
+
+@contextmanager
+def _audited(what: str) -> Iterator[None]:
+    """Tell syslog, if it is set, of a change on the store itself."""
+    set_up_audit(settings_of({}))
+    result = "refused"
+    try:
+        yield
+        result = "done"
+    finally:
+        audit(who=_who(), where="the store", what=what, result=result)
 
 
 def _check_there(database: str) -> None:

@@ -42,6 +42,7 @@ from forewarn.server import store_time
 from forewarn.server.health import Health
 from forewarn.server.push.lookup import PublicOnly
 from forewarn.server.push.pusher import Pusher
+from forewarn.server.record_log import log_records
 from forewarn.server.threads.bridge import BoardActivity, GuestLoop, RehearsalsOnLoop, WorkerCommands
 from forewarn.server.threads.jobs import Jobs
 from forewarn.server.threads.time_watch import TimeWatch
@@ -119,6 +120,7 @@ def open_service(settings: Settings) -> OpenedService:
     """Open the store, and let time go on from where it was."""
     clock = clock_of(settings.clock)
     store = open_store(settings.database, new_id=new_id)
+    store.saved = log_records
     try:
         store_time.begin(
             clock, store, name=parse_database(settings.database).name, system=SystemClock().now()

@@ -1,7 +1,7 @@
 """The store: opened by the URL of its database, read in snapshots, written in transactions."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from sqlalchemy import Connection, Engine, insert, select
@@ -9,6 +9,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from forewarn.control.ports.scope import Scope
 from forewarn.core.errors import Unavailable
+from forewarn.core.model.record import Record
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.opening.database import (
@@ -30,6 +31,8 @@ class SqlStore:
         self._database = database
         self._engines = engines
         self._of_thread = threading.local()
+        # Told of records once they are saved, by the thread that saved them.
+        self.saved: Callable[[Sequence[Record]], None] = lambda _: None
 
     @contextmanager
     def read(self) -> Iterator[SqlSnapshot]:
@@ -41,17 +44,23 @@ class SqlStore:
     def write(self) -> Iterator[SqlTransaction]:
         """Open a transaction: saved whole when the block ends, undone whole when it raises."""
         with self._begin(self._engines.writing) as connection:
-            yield SqlTransaction(connection)
+            opened = SqlTransaction(connection)
+            yield opened
+        self._tell(opened.recorded)
 
     @contextmanager
     def joining(self) -> Iterator[SqlTransaction]:
         """Open a transaction that all which this thread opens within the block are part of."""
         with self._begin(self._engines.writing) as connection:
             joined, self._of_thread.joined = self._joined, connection
+            untold, self._of_thread.untold = self._untold, []
+            opened = SqlTransaction(connection)
             try:
-                yield SqlTransaction(connection)
+                yield opened
             finally:
                 self._of_thread.joined = joined
+                mine, self._of_thread.untold = self._of_thread.untold, untold
+        self._tell([*mine, *opened.recorded])
 
     def scoped(self, scope: Scope) -> "SqlStore | ProjectStore":
         """Return the same store as a scope sees it."""
@@ -67,7 +76,9 @@ class SqlStore:
     def write_project(self, project: ProjectName) -> Iterator[ProjectTransaction]:
         """Open a transaction that finds what one project sees."""
         with self._begin(self._engines.writing) as connection:
-            yield ProjectTransaction(connection, project=project)
+            opened = ProjectTransaction(connection, project=project)
+            yield opened
+        self._tell(opened.recorded)
 
     def close(self) -> None:
         """Close every connection."""
@@ -96,6 +107,19 @@ class SqlStore:
         """The connection of the transaction that those of this thread are part of, if there is one."""
         joined: Connection | None = getattr(self._of_thread, "joined", None)
         return joined
+
+    @property
+    def _untold(self) -> list[Record] | None:
+        """What has been saved within the transaction that those of this thread are part of."""
+        untold: list[Record] | None = getattr(self._of_thread, "untold", None)
+        return untold
+
+    def _tell(self, records: Sequence[Record]) -> None:
+        """Tell of records that were saved; those of a part, once the whole is."""
+        if (untold := self._untold) is not None:
+            untold.extend(records)
+        elif records:
+            self.saved(records)
 
     @contextmanager
     def _begin(self, engine: Engine) -> Iterator[Connection]:

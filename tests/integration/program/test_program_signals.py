@@ -1,5 +1,6 @@
 """Signals to a running server, and what it sends to systemd."""
 
+import json
 import os
 import shutil
 import signal
@@ -112,3 +113,28 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     copy.write_text(unit.replace("/usr/local/bin/forewarn", FOREWARN))
     ran = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False)
     assert [line for line in ran.stderr.splitlines() if UNIT.name in line] == []
+
+
+def test_a_hangup_changes_how_things_are_logged(tmp_path: Path) -> None:
+    config = tmp_path / "forewarn.toml"
+    config.write_text('[log]\nformat = "json"\n')
+    with Program(tmp_path, "--config", config) as program:
+        assert program.call("POST", "/v1/holds", json={"reason": "holidays"}).status_code == 201
+        program.err.wait_for('"audit"')
+        said = {line["message"]: line for line in map(json.loads, program.err.text.splitlines())}
+        assert said["hold-set"]["reason"] == "the whole fleet: holidays"
+        audited = said["audit"]
+        assert (audited["who"], audited["from"], audited["status"]) == ("operator", "127.0.0.1", 201)
+        config.write_text('[log]\nlevel = "warning"\n')
+        program.process.send_signal(signal.SIGHUP)
+        until(lambda: _logs_nothing(program), what="the log to be quiet")
+
+
+def _logs_nothing(program: Program) -> bool:
+    """Change something, and look whether the log has a line of it beside the audit's."""
+    before = len(program.err.text)
+    for hold in program.get("/v1/holds")["holds"]:
+        program.post(f"/v1/holds/{hold['id']}/release")
+    assert program.call("POST", "/v1/holds", json={"reason": "holidays"}).status_code == 201
+    until(lambda: 'POST /v1/holds"' in program.err.text[before:], what="the audit")
+    return "hold-set" not in program.err.text[before:]

@@ -94,7 +94,8 @@ def _health(place: str) -> httpx.Response | None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_cleanly_when_told(tmp_path: Path, number: signal.Signals) -> None:
-    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+    quiet = {"FOREWARN_LOG_LEVEL": "warning"}
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path), environment=quiet) as program:
         etag = program.guest("127.0.1.10").poll().headers["etag"]
         # Neither an idle connection nor a request that waits keeps it from ending.
         held = Held(program.guests[0], address="127.0.1.11", If_None_Match=etag, Prefer="wait=300")

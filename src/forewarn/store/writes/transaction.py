@@ -12,6 +12,7 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.hold import Grace
+from forewarn.core.model.record import Record
 from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.slice import Sent
 from forewarn.core.model.webhook import Webhook, WebhookId
@@ -48,6 +49,7 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
 
     def __init__(self, connection: Connection, *, project: ProjectName | None = None) -> None:
         super().__init__(connection, lock=True, project=project)
+        self.recorded: list[Record] = []  # in it, saved or not
 
     def save(self, changes: Changes) -> None:
         """Save what was decided; Unavailable if it cannot be, Conflict if another has changed a group."""
@@ -56,6 +58,7 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         self._save_orders(changes.orders)
         self._save_events(changes.events)
         self._save_records(changes.records)
+        self.recorded += changes.records
         tallies = [{"kind": kind.value, "machines": count} for kind, count in changes.tallies.items()]
         self._add(tables.tallies, tallies)
         self._wake(changes)

@@ -1,0 +1,41 @@
+"""A line of the log for each thing that happened: driven by the records, when they are saved."""
+
+import logging
+from collections.abc import Sequence
+
+from forewarn.core.model.record import Record
+from forewarn.core.words import Kind
+from forewarn.wire.rfc3339 import write_time
+
+log = logging.getLogger("forewarn.records")
+
+# What a person may have to look after.
+GRAVE = frozenset(
+    {
+        *(Kind.ORDER_FAILED, Kind.STEP_FAILED, Kind.PROMISE_BROKEN, Kind.NOTICE_LATE, Kind.NOTICE_NEVER),
+        *(Kind.WEBHOOK_FAILING, Kind.CLOCK_JUMPED, Kind.SERVICE_AWAY),
+    }
+)
+# Declared fleets and single steps come by the thousand. The rest happens to orders, events, rollouts, holds
+# and tokens, or to the service.
+FINE = frozenset({"step", "machine", "group", "host", "project", "history"})
+_FINE_KINDS = frozenset({Kind.CLOCK_ADVANCED})
+FIELDS = ("number", "project", "group", "host", "machine", "event", "order", "by", "reason")
+
+
+def level_of(kind: str) -> int:
+    """Return how grave a kind of record is."""
+    if kind in GRAVE:
+        return logging.WARNING
+    fine = kind in _FINE_KINDS or kind.partition("-")[0] in FINE
+    return logging.DEBUG if fine else logging.INFO
+
+
+def log_records(records: Sequence[Record]) -> None:
+    """Log what has been saved; `at` is service time, which need not be the world's."""
+    for record in records:
+        level = level_of(record.kind)
+        if log.isEnabledFor(level):
+            fields = {name: getattr(record, name) or None for name in FIELDS}
+            fields["at_service_time"] = write_time(record.at)
+            log.log(level, "%s", str(record.kind), extra={"fields": fields})
