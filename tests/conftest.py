@@ -152,6 +152,13 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 
 
 @pytest.fixture
+def other_postgres_url(postgres_server: str) -> Iterator[str]:
+    """Give the URL of another such."""
+    with _database(postgres_server, template="template1") as url:
+        yield url
+
+
+@pytest.fixture
 def migrated_postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
     """Give the URL of a fresh PostgreSQL database with the tables of a store and nothing in them."""
     with _database(postgres_server, template=postgres_template) as url:

@@ -64,6 +64,11 @@ COMMANDS = {
     "metrics": _of_the_server("probe", "metrics", "Print the metrics, as Prometheus reads them."),
     "serve": _of_the_server("serve", "serve", "Run the service."),
     "backup": _of_the_server("serve", "backup", "Copy the store to a file, also while a server runs on it."),
+    "copy": _of_the_server(
+        "serve",
+        "copy",
+        "Copy the store to another database, of either kind, and compare all of it; no server may run on it.",
+    ),
     "machine": _noun("machine", "Show machines, and order something to be done to one."),
     "host": _noun("host", "Show hosts, maintain them, and say how they are."),
     "group": _noun("group", "Show whom events are delivered to."),

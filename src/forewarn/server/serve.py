@@ -18,6 +18,7 @@ import uvloop
 
 from forewarn import config
 from forewarn.config import Settings
+from forewarn.control.restored_store import RestoredStore
 from forewarn.core.errors import Invalid
 from forewarn.guest.http.listeners import Listen
 from forewarn.sdk.platform.systemd import Systemd
@@ -31,10 +32,12 @@ from forewarn.server.tls import tls_of
 from forewarn.server.upkeep import Hangups, keeping_up
 from forewarn.server.wiring import OpenedService, Parts, new_id, open_service, wire
 from forewarn.store.opening import backup as backups
-from forewarn.store.opening import lock
+from forewarn.store.opening import copying, lock
+from forewarn.store.opening.copying import Copied
 from forewarn.store.opening.database import without_password
 from forewarn.store.opening.lock import Lock
 from forewarn.store.opening.probing import any_token
+from forewarn.store.opening.row_copy import Progress
 
 log = logging.getLogger(__name__)
 
@@ -61,12 +64,30 @@ def serve(options: Mapping[str, Any]) -> None:
     with lock.hold(settings.database) as held:
         opened = open_service(settings)
         try:
+            _look_at_backup(opened, hold=not options.get("no_hold"))
             if settings.fleet is not None:
                 apply_file(opened.fleet, settings.fleet, say=say)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(_serve(opened, places, shares, held=held, hangups=hangups, reloading=reloading))
         finally:
             opened.store.close()
+
+
+def _look_at_backup(opened: OpenedService, *, hold: bool) -> None:
+    """Before anything else: what is held must not begin."""
+    restored = RestoredStore(opened.context).begin(hold=hold)
+    if restored is not None:
+        for line in welcome.restored(restored, command=sys.argv[0]):
+            say(line)
+
+
+def copy(source: str, target: str, *, progress: Progress) -> Copied:
+    """Copy a store to another database; either is a URL, or a file's name."""
+    return copying.copy(_url(source), _url(target), new_lineage=new_id(), progress=progress)
+
+
+def _url(database: str) -> str:
+    return database if "://" in database else f"sqlite:///{database}"
 
 
 def backup(database: str | None, path: str) -> int:

@@ -5,10 +5,17 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from forewarn.config import OperatorSettings
+from forewarn.control.restored_store import Restored
 from forewarn.core.model.machine import Machine
+from forewarn.core.model.order import Order
+from forewarn.core.model.rollout import Rollout
+from forewarn.core.moments import format_time
+from forewarn.core.words import OrderState
 from forewarn.wire.azure import VERSIONS
 
 (DEFAULT_OPERATOR,) = OperatorSettings().listen
+# More lines than that tell a person nothing.
+SHOWN = 20
 PATH = f"/metadata/scheduledevents?api-version={VERSIONS[-1].name}"
 
 
@@ -62,6 +69,39 @@ def things_to_try(
         *_faster(clock, forewarn),
         "",
     ]
+
+
+def restored(found: Restored, *, command: str) -> list[str]:
+    """Write that a backup is served for the first time, and what comes of that."""
+    forewarn, up_to = shlex.quote(command), format_time(found.up_to)
+    first = f"This is a backup, with everything up to {up_to}, and is served for the first time"
+    if found.hold is None:
+        return [f"{first}: what is open in it goes on at once (--no-hold)."]
+    lines = [_open_order(order) for order in found.orders] + [_open_rollout(each) for each in found.rollouts]
+    if not lines:
+        return [f"{first}: the whole fleet is held. Nothing is open in it; lift the hold: {forewarn} release"]
+    more = [f"    … and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return [
+        f"{first}: the whole fleet is held.",
+        "  Nothing new is announced or started until you release it. Without the hold this would go on:",
+        *lines[:SHOWN],
+        *more,
+        "  Cancel what is over by now, or not wanted any more, and lift the hold:",
+        f"    {forewarn} order list",
+        f"    {forewarn} order cancel ORDER",
+        f"    {forewarn} release",
+    ]
+
+
+def _open_order(order: Order) -> str:
+    begun = "; what was begun goes on all the same" if order.state is OrderState.STARTED else ""
+    target = f"host {order.host}" if order.host else order.machine_name
+    return f"    order {order.id[:8]}: {order.action} of {target}, {order.state}, by {order.by}{begun}"
+
+
+def _open_rollout(rollout: Rollout) -> str:
+    hosts = "1 host" if len(rollout.hosts) == 1 else f"{len(rollout.hosts)} hosts"
+    return f"    rollout {rollout.id[:8]}: {rollout.work} of {hosts}, {rollout.state}, by {rollout.by}"
 
 
 def _faster(clock: str, forewarn: str) -> list[str]:

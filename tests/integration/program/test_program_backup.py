@@ -20,7 +20,9 @@ def test_a_copy_made_while_it_runs_is_the_same_store_under_another_tag(tmp_path:
         first, history, now = guest.poll(), program.history(), program.get("/v1/clock")["now"]
         program.post("/v1/machines/web-1/restart")
 
-        with Program(tmp_path, "--database", "sqlite:///copy.db") as copy:
+        with Program(tmp_path, "--database", "sqlite:///copy.db", "--no-hold") as copy:
+            copy.out.wait_for("what is open in it goes on at once (--no-hold)")
+            assert copy.get("/v1/holds")["holds"] == []
             second = copy.guest(WEB_0).poll()
             assert second.content == first.content
             assert second.headers["etag"] != first.headers["etag"]
@@ -56,3 +58,47 @@ def test_a_copy_never_replaces_a_file(tmp_path: Path) -> None:
         assert answer.returncode == 1
         assert "copy.db exists already" in answer.stderr
         assert (tmp_path / "copy.db").read_text() == "precious"
+
+
+def test_a_backup_that_is_served_for_the_first_time_is_held_and_shows_what_would_start(
+    tmp_path: Path,
+) -> None:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        program.guest(WEB_0).document()
+        placed = program.post("/v1/machines/web-0/restart")
+        run(tmp_path, "backup", "backup.db")
+    with Program(tmp_path, "--database", "sqlite:///backup.db") as restored:
+        restored.out.wait_for("is served for the first time: the whole fleet is held.")
+        short = placed["order"]["id"][:8]
+        assert restored.out.wait_for(f"order {short}: ") == "restart of web-0, announced, by operator"
+        (hold,) = restored.get("/v1/holds")["holds"]
+        assert (hold["project"], hold["host"]) == (None, None)
+        assert "look at what is open in it, then release it" in hold["reason"]
+        restored.advance(20 * 60)
+        assert restored.get(f"/v1/orders/{placed['order']['id']}")["order"]["state"] == "announced"
+        # From now on it is a store like any other; the hold stays until somebody lifts it.
+        restored.restart()
+        assert "for the first time" not in restored.out.text
+        assert restored.get("/v1/holds")["holds"] == [hold]
+        restored.post(f"/v1/holds/{hold['id']}/release")
+        assert restored.get(f"/v1/orders/{placed['order']['id']}")["order"]["state"] == "started"
+
+
+def test_a_copy_is_not_held_and_goes_on(tmp_path: Path) -> None:
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        program.guest(WEB_0).document()
+        order = program.post("/v1/machines/web-0/restart")["order"]["id"]
+        served = run(tmp_path, "copy", "forewarn.db", "copy.db")
+        assert (served.returncode, "another forewarn serves forewarn.db" in served.stderr) == (1, True)
+        program.stop()
+    copied = run(tmp_path, "copy", "forewarn.db", "copy.db")
+    assert copied.returncode == 0, copied.stderr
+    assert "forewarn.db is copied to copy.db: " in copied.stdout
+    again = run(tmp_path, "copy", "sqlite:///forewarn.db", "sqlite:///copy.db")
+    assert (again.returncode, "copy.db exists already" in again.stderr) == (1, True)
+    answer = json.loads(run(tmp_path, "copy", "forewarn.db", "other.db", "--json").stdout)
+    assert (answer["from"], answer["to"]) == ("forewarn.db", "other.db")
+    with Program(tmp_path, "--database", "sqlite:///copy.db") as copy:
+        assert copy.get("/v1/holds")["holds"] == []
+        copy.advance(20 * 60)
+        assert copy.get(f"/v1/orders/{order}")["order"]["state"] == "done"

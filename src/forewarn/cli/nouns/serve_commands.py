@@ -1,15 +1,20 @@
-"""`forewarn serve` and `forewarn backup`: the server itself."""
+"""`forewarn serve`, `backup` and `copy`: the server itself, and its store."""
 
 import gc
+import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from forewarn.cli import terminal
 from forewarn.cli.session import Json, exit_codes, keep_options
 from forewarn.client.replies import RequestRefused
+from forewarn.clock import monotonic
+
+# A copy that takes no longer needs no progress.
+TELL_EVERY = 2.0
 
 Database = Annotated[
     str | None,
@@ -35,12 +40,16 @@ def serve(
     clock: Annotated[
         str | None, typer.Option(metavar="CLOCK", help="system, manual, or xN to run N times as fast.")
     ] = None,
+    no_hold: Annotated[
+        bool,
+        typer.Option("--no-hold", help="Let what is open in a backup go on when it is first served."),
+    ] = False,
 ) -> None:
     """Run the service."""
     gc.disable()  # until it answers
     options = {"config": config, "fleet": fleet, "database": database, "operator": operator, "clock": clock}
     with exit_codes():
-        installed("forewarn.server.serve").serve({**options, "guest": guest or None})
+        installed("forewarn.server.serve").serve({**options, "guest": guest or None, "no_hold": no_hold})
 
 
 def backup(
@@ -54,6 +63,36 @@ def backup(
         webhooks = installed("forewarn.server.serve").backup(database, file)
     answer = {"file": file, "webhooks": webhooks}
     keep_options(ctx, json=json).print_answer(answer, lambda: _show_saved(file, webhooks))
+
+
+def copy(
+    ctx: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="sqlite:///FILE, FILE or postgresql://…")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The same, and empty.")],
+    json: Json = None,
+) -> None:
+    """Copy the store to another database, of either kind, and compare all of it; no server may run on it."""
+    with exit_codes():
+        copied = installed("forewarn.server.serve").copy(source, target, progress=_Pace().show)
+    answer = {"from": copied.source, "to": copied.target, "rows": copied.rows}
+    keep_options(ctx, json=json).print_answer(answer, lambda: _show_copied(copied))
+
+
+class _Pace:
+    """Shows now and then how far a long copy is; on stderr, where it is in no program's way."""
+
+    def __init__(self) -> None:
+        self._next = monotonic() + TELL_EVERY
+
+    def show(self, done: str, rows: int, total: int) -> None:
+        if monotonic() >= self._next:
+            self._next = monotonic() + TELL_EVERY
+            print(f"{done} {rows:,} of {total:,} rows …", file=sys.stderr, flush=True)
+
+
+def _show_copied(copied: Any) -> None:
+    terminal.echo(f"{copied.source} is copied to {copied.target}: {copied.rows:,} rows, all compared.")
+    terminal.echo("  Serve only one of them: both know the same orders, and push to the same webhooks.")
 
 
 def _show_saved(file: str, webhooks: int) -> None:

@@ -43,13 +43,37 @@ def migrate(connection: Connection, *, name: str) -> None:
         if VERSION_TABLE not in found:
             raise Invalid(f"{name} holds something else (table {min(found)}): use another --database")
     elif current not in known:
-        raise Conflict(
-            f"{name} was written by a newer forewarn (schema {current}, this one knows up to {known[-1]}): "
-            f"upgrade forewarn, or restore a backup"
-        )
+        raise _newer(name, current)
     from alembic import command
 
     command.upgrade(alembic_config(connection), "head")
+
+
+def make_schema(connection: Connection, schema: str) -> None:
+    """Make in an empty database the tables of a schema, this forewarn's or an older one."""
+    if schema == revisions()[-1]:
+        _make(connection)
+        return
+    from alembic import command
+
+    command.upgrade(alembic_config(connection), schema)
+
+
+def known_schema(connection: Connection, *, name: str) -> str:
+    """Return which schema a store has; Conflict if there is no store, or it is a newer forewarn's."""
+    found = revision(connection)
+    if found is None:
+        raise Conflict(f"{name} has schema none: there is no store in it")
+    if found not in revisions():
+        raise _newer(name, found)
+    return found
+
+
+def _newer(name: str, found: str) -> Conflict:
+    return Conflict(
+        f"{name} was written by a newer forewarn (schema {found}, this one knows up to {revisions()[-1]}): "
+        "upgrade forewarn, or restore a backup"
+    )
 
 
 def check_schema(connection: Connection, *, name: str) -> None:
