@@ -53,8 +53,26 @@ def test_a_recipe_becomes_a_config_that_is_sound(tmp_path: Path) -> None:
     assert "agent check --config agent.toml" in made.stdout
     checked = run(tmp_path, "agent", "check", "--config", "agent.toml")
     assert checked.returncode == 0, checked.stdout
-    assert "agent.toml is sound." in checked.stdout
+    assert checked.stdout.splitlines()[-1] == "agent.toml is sound."
     assert re.search(r"Terminate\n  prepare  log: logs a line", checked.stdout)
+
+
+def test_a_config_that_would_not_work_here_is_not_called_sound(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (tmp_path / "hook").unlink()
+    checked = run(tmp_path, "agent", "check", "--config", path)
+    assert checked.returncode == 1
+    assert checked.stdout.splitlines()[-1] == f"{path} would not work here."
+    assert "sound" not in checked.stdout
+
+
+def test_a_config_without_handlers_is_said_to_approve_everything(tmp_path: Path) -> None:
+    (tmp_path / "agent.toml").write_text("[agent]\n")
+    checked = run(tmp_path, "agent", "check", "--config", "agent.toml", "--json")
+    assert (checked.returncode, json.loads(checked.stdout)["remarks"]) == (
+        0,
+        ["there are no handlers: events are approved at once, with nothing prepared"],
+    )
 
 
 def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:

@@ -937,6 +937,19 @@ def test_a_server_that_is_not_there_does_not_keep_the_others_from_it(tmp_path: P
         assert lb.commands[1:] == ["set server web/db state drain", "set server web/web-0 state drain"]
 
 
+def test_servers_that_a_balancer_does_not_know_are_told_beforehand(tmp_path: Path) -> None:
+    with balancer(tmp_path) as (_, path):
+        assert not drain(path, "web/${machine}", "web/web-0").does.problems()
+        assert drain(path, "web/web-9", "api/${machine}").does.problems() == [
+            f"HAProxy at {path} knows no server web/web-9; it has web/web-0, web/web-1",
+            f"HAProxy at {path} knows no server api/${{machine}}; it has web/web-0, web/web-1",
+        ]
+
+
+def test_a_balancer_elsewhere_that_is_away_is_no_problem_yet() -> None:
+    assert not drain("127.0.0.1:1", "web/web-0").does.problems()
+
+
 # Processes
 
 
@@ -1154,6 +1167,16 @@ def test_a_unit_that_systemd_cannot_run_is_a_failure(
     (one,) = handlers(toml(name="app", kind="process", unit="ngnix.service"))
     assert asked(one) == (Never(fault) if fault else Ready("it does not run"))
     assert list(one.does.problems()) == ([fault] if fault else [])
+
+
+def test_a_unit_without_systemd_is_told_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path, "echo 'System has not been booted with systemd.' >&2; exit 1", name="systemctl")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (one,) = handlers(toml(name="app", kind="process", unit="nginx.service"))
+    assert list(one.does.problems()) == [
+        "systemd does not answer (System has not been booted with systemd.): unit nginx.service cannot be "
+        "stopped; use pid-file instead"
+    ]
 
 
 def test_a_unit_that_runs_is_stopped_though_its_file_is_gone(

@@ -5,6 +5,7 @@ Draining lets sessions end by themselves, for as long as there is time; new ones
 
 import asyncio
 import csv
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,12 @@ from forewarn.core.errors import Invalid
 from forewarn.sdk.platform import system
 from forewarn.wire import fields
 
+STATES = "show servers state"
 ANSWER_SECONDS = 5.0
+# When a config is checked, which may be while an agent starts.
+CHECK_SECONDS = 2.0
+# As many of the servers that there are as are worth naming.
+MOST_NAMES = 10
 LOOK_EVERY = 0.5
 # Left for what comes after draining, of the time before the event starts.
 RESERVE_SECONDS = 5.0
@@ -107,11 +113,28 @@ class Haproxy:
         return f"drains {what}" + (" and waits for sessions to end, while there is time" * self.waits)
 
     def problems(self) -> Sequence[str]:
-        """Return which sockets are missing."""
-        missing = [each for each in self.sockets if each.startswith("/") and not Path(each).exists()]
-        return [
-            f"{each} does not exist: `stats socket {each} level admin` in haproxy.cfg" for each in missing
-        ]
+        """Return which sockets are missing or cannot be used, and which servers HAProxy does not know."""
+        return [problem for socket in self.sockets for problem in self._problems_at(socket)]
+
+    def _problems_at(self, socket: str) -> Iterable[str]:
+        is_local = socket.startswith("/")
+        if is_local and not Path(socket).exists():
+            yield f"{socket} does not exist: `stats socket {socket} level admin` in haproxy.cfg"
+            return
+        try:
+            known = _states_in(system.ask_and_read(socket, f"{STATES}\n".encode(), CHECK_SECONDS).decode())
+        except (OSError, ValueError, KeyError) as error:
+            if is_local:  # one that is elsewhere may be back when it matters
+                yield f"HAProxy at {socket} cannot be asked: {getattr(error, 'strerror', None) or error}"
+            return
+        for server in self.servers:
+            # What an event will fill in is not known yet: any name may stand there.
+            like = re.compile(
+                "".join(".+" if part.startswith("$") else re.escape(part) for part in _parts(server))
+            )
+            if not any(like.fullmatch(each) for each in known):
+                names = ", ".join(sorted(known)[:MOST_NAMES]) or "none"
+                yield f"HAProxy at {socket} knows no server {server}; it has {names}"
 
     def _owed(self, task: Task) -> Iterable[str]:
         if EVERYTHING not in task.owed:
@@ -164,8 +187,17 @@ async def _put(
 
 
 async def _admin_states(socket: str) -> dict[str, int]:
-    """Return the administrative states of all servers, by BACKEND/SERVER."""
-    _, _, table = (await _ask(socket, "show servers state")).partition("# ")
+    return _states_in(await _ask(socket, STATES))
+
+
+def _parts(template: str) -> list[str]:
+    """Cut a template into what is filled in, which begins with a $, and what is not."""
+    return re.split(r"(\$\{[^{}]*\})", template)
+
+
+def _states_in(answer: str) -> dict[str, int]:
+    """Read the administrative states of all servers, by BACKEND/SERVER."""
+    _, _, table = answer.strip().partition("# ")
     rows = csv.DictReader(table.splitlines(), delimiter=" ")
     return {f"{row['be_name']}/{row['srv_name']}": int(row["srv_admin_state"]) for row in rows}
 

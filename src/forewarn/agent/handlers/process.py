@@ -110,6 +110,12 @@ class Unit:
             asked = subprocess.run(self._show, capture_output=True, check=False, timeout=SHOW_SECONDS)  # noqa: S603 - its job
         except (OSError, subprocess.TimeoutExpired):
             return ()
+        if asked.returncode:
+            why = asked.stderr.decode(errors="replace").strip().splitlines()
+            said = f" ({why[0]})" if why else ""
+            return (
+                f"systemd does not answer{said}: unit {self.name} cannot be stopped; use pid-file instead",
+            )
         fault = self._fault(_properties(asked.stdout))
         return (fault,) if fault else ()
 

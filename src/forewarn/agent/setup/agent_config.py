@@ -216,6 +216,8 @@ class _ConfigReader:
             if not isinstance(table, Mapping):
                 raise self._at(("handlers",), f"handlers[{index}]: expected a table, as [[handlers]]")
             handlers += self._handlers(table, index, {handler.name for handler in handlers})
+        if not handlers and agent.approve is not ApprovePolicy.NEVER:
+            self._remarks.append("there are no handlers: events are approved at once, with nothing prepared")
         return Config(
             agent=agent,
             handlers=tuple(handlers),

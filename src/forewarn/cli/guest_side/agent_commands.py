@@ -137,7 +137,6 @@ def check(session: Session, config: ConfigFile = None) -> None:
 def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[str]) -> None:
     from forewarn.agent.setup.summary import explain, grouped, short_notice_warning, surroundings
 
-    terminal.echo(f"{path} is sound.")
     for line in surroundings(config.agent):
         terminal.fold(line)
     for alike in grouped(explain(config)):
@@ -154,6 +153,7 @@ def _show_check(path: Path, config: "Config", wrong: list[str], remarks: list[st
             terminal.fold(late, indent="  but      ", hanging=" " * 11)
     _show_lines("To be known:", remarks)
     _show_lines("In this machine stands in the way:", wrong)
+    terminal.echo(f"\n{path} " + ("would not work here." if wrong else "is sound."))
 
 
 def _show_lines(head: str, lines: list[str]) -> None:

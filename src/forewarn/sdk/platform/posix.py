@@ -260,6 +260,22 @@ async def connect_locally(path: str) -> "tuple[asyncio.StreamReader, asyncio.Str
     return await asyncio.open_unix_connection(path)
 
 
+def ask_and_read(address: str, message: bytes, seconds: float) -> bytes:
+    """Send a message to a socket that is a file, or at HOST:PORT, and read until it is closed; it waits."""
+    if address.startswith("/"):
+        asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    else:
+        host, _, port = address.rpartition(":")
+        asked = socket.create_connection((host.strip("[]"), int(port)), seconds)
+    with asked:
+        asked.settimeout(seconds)
+        if address.startswith("/"):
+            asked.connect(address)
+        asked.sendall(message)
+        pieces = iter(lambda: asked.recv(65536), b"")
+        return b"".join(pieces)
+
+
 def send_locally(address: str, message: bytes) -> None:
     """Send a message to a socket that is a file; one whose name begins with @ is none."""
     address = f"\0{address[1:]}" if address.startswith("@") else address

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -183,6 +184,15 @@ def sync_folder(folder: Path) -> None:
 async def connect_locally(path: str) -> "tuple[asyncio.StreamReader, asyncio.StreamWriter]":
     """Refuse to open a socket that is a file."""
     raise OSError(0, "this system has no such sockets: use HOST:PORT")
+
+
+def ask_and_read(address: str, message: bytes, seconds: float) -> bytes:
+    """Send a message to HOST:PORT, and read until it is closed; it waits."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host.strip("[]"), int(port)), seconds) as asked:
+        asked.sendall(message)
+        pieces = iter(lambda: asked.recv(65536), b"")
+        return b"".join(pieces)
 
 
 def send_locally(address: str, message: bytes) -> None:

@@ -1,0 +1,68 @@
+"""`forewarn unit install`: what is written where, and what is never written over."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.process import FOREWARN, run
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "agent.toml"
+    path.write_text('[agent]\napprove = "never"\n')
+    return path
+
+
+def test_the_unit_names_paths_that_exist(tmp_path: Path, config: Path) -> None:
+    made = run(tmp_path, "unit", "install", "agent", "--config", "agent.toml", "--to", "own.service")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith("Written to own.service.\n")
+    assert "systemctl daemon-reload && systemctl enable --now forewarn-agent" in made.stdout
+    (started,) = [line for line in (tmp_path / "own.service").read_text().splitlines() if "ExecStart" in line]
+    program, *words = started.removeprefix("ExecStart=").split()
+    assert Path(program).samefile(FOREWARN)
+    assert words == ["agent", "--config", str(config)]
+
+
+def test_a_unit_that_differs_is_not_written_over(tmp_path: Path, config: Path) -> None:
+    command = ("unit", "install", "agent", "--config", config, "--to", "own.service")
+    (tmp_path / "own.service").write_text("[Unit]\n")
+    refused = run(tmp_path, *command)
+    assert refused.returncode == 1
+    assert "own.service is there, and differs: --force writes over it" in refused.stderr
+    assert (tmp_path / "own.service").read_text() == "[Unit]\n"
+    assert run(tmp_path, *command, "--force").returncode == 0
+    again = run(tmp_path, *command, "--json")
+    assert (again.returncode, json.loads(again.stdout)["written"]) == (0, False)
+
+
+def test_a_config_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    refused = run(tmp_path, "unit", "install", "agent", "--config", "no.toml", "--print")
+    assert refused.returncode == 1
+    assert "there is no config no.toml: `" in refused.stderr
+    assert "agent init no.toml` writes one, or name another with --config" in refused.stderr
+
+
+def test_a_folder_that_does_not_exist_is_told(tmp_path: Path, config: Path) -> None:
+    refused = run(tmp_path, "unit", "install", "agent", "--config", config, "--to", "no/own.service")
+    assert refused.returncode == 1
+    assert "there is no folder no; --to names another place" in refused.stderr
+
+
+def test_another_program_has_no_unit(tmp_path: Path) -> None:
+    refused = run(tmp_path, "unit", "install", "relay")
+    assert refused.returncode == 2
+    assert "expected agent or server, got" in refused.stderr
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is absent")
+@pytest.mark.parametrize("program", ["agent", "server"])
+def test_what_is_written_is_what_systemd_takes(tmp_path: Path, config: Path, program: str) -> None:
+    unit = tmp_path / "own.service"
+    assert run(tmp_path, "unit", "install", program, "--config", config, "--to", unit).returncode == 0
+    ran = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert [line for line in ran.stderr.splitlines() if "own.service" in line] == []
