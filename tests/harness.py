@@ -140,9 +140,16 @@ class Service:
     """A service on a database, turned by hand."""
 
     def __init__(
-        self, url: str, *, policy: Policy | None = None, start: datetime = START, ids: Ids | None = None
+        self,
+        url: str,
+        *,
+        policy: Policy | None = None,
+        start: datetime = START,
+        ids: Ids | None = None,
+        preview: bool = False,
     ) -> None:
         self.url = url
+        self.preview = preview
         self.policy = policy or Policy()
         self.ids = ids or Ids()
         self.secrets = Secrets()
@@ -170,6 +177,7 @@ class Service:
             clock=self.clock,
             policy=self.policy,
             new_id=self.ids,
+            preview=self.preview,
         )
         board = Board(lineage=self.url)
         with store.read() as snapshot:

@@ -47,6 +47,7 @@ class GuestSettings:
     instance: Literal["full", "name", "off"] = "full"
     location: str = "local"  # what instance metadata tells of machines that declare none
     size: str = "standard"
+    preview: bool = False  # whether to offer versions that are not generally available
     lenient_header_on_post: bool = False
     names: tuple[str, ...] = ()  # names that a Host header may carry
     connections: int = 0  # of all guests together; 0: as many as file descriptors allow

@@ -77,7 +77,7 @@ class Histories:
         self.steps = [f"seed {seed}"]
         self.reached = reached
         self._folder = tempfile.TemporaryDirectory()
-        self.service = Service(sqlite_url(Path(self._folder.name)))
+        self.service = Service(sqlite_url(Path(self._folder.name)), preview=True)
         self.announced: Announced = set()
         self._checked()
         self.now = START
@@ -286,6 +286,10 @@ class Histories:
             *(Action.RESTART, Action.REDEPLOY, Action.FREEZE, Action.EVICT, Action.TERMINATE, Action.START)
         ]
         self.do(self.service.order, self.pick(NAMES), self.pick(actions))
+
+    @act(2)
+    def recommends_a_rebalance(self) -> None:
+        self.do(self.service.order, self.pick(NAMES), Action.RECOMMEND_REBALANCE)
 
     @act(4)
     def maintains_a_host(self) -> None:

@@ -8,6 +8,7 @@ from forewarn.core.guests.document import Document, document
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import Group
 from forewarn.core.words import (
+    HINTS,
     EventId,
     EventStatus,
     EventType,
@@ -30,6 +31,7 @@ DESCRIPTIONS = {
     EventType.REDEPLOY: "Virtual machine is going to be redeployed as requested by authorized user.",
     EventType.PREEMPT: "",
     EventType.TERMINATE: 'Says "goodbye" for a while…',
+    EventType.SPOT_REBALANCE_RECOMMENDATION: "Virtual machine is at an elevated risk of eviction.",
 }
 SOURCES = {EventType.REBOOT: Source.USER, EventType.REDEPLOY: Source.USER, EventType.TERMINATE: Source.USER}
 
@@ -69,7 +71,8 @@ def cases() -> Iterator[tuple[str, Document]]:
     """Name every kind of document once."""
     yield "empty", document(group(incarnation=1), ())
     for type_ in EventType:
-        for status in EventStatus:
+        # What only recommends something never starts.
+        for status in (EventStatus.SCHEDULED,) if type_ in HINTS else EventStatus:
             yield f"{type_}-{status}".lower(), document(group(), (event(type_, status),))
     every_type = [event(type_, number=number) for number, type_ in enumerate(EventType, start=1)]
     yield "one-of-each", document(group(), reversed(every_type))

@@ -184,7 +184,7 @@ class Fleet:
         self.records += changes.records
         events = {id_: event for id_, event in draft.events.items() if event.listed}
         listed: dict[GroupName, Counter[int]] = {}
-        for event in events.values():
+        for event in (each for each in events.values() if not each.hint):
             listed.setdefault(event.group, Counter())[event.update_domain] += 1
         return Slice(
             number=changes.number,
@@ -213,7 +213,7 @@ class Fleet:
 
     def _budget(self, group: Group, events: Iterable[Event]) -> Budget:
         members = [each for each in self.draft.machines.values() if each.group == group.name]
-        mine = (event for event in events if event.group == group.name)
+        mine = (event for event in events if event.group == group.name and not event.hint)
         return Budget(
             needs=group.policy.budget,
             members=len(members),

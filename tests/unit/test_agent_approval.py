@@ -1,5 +1,6 @@
 """Which events a machine approves, and when it speaks for others."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -36,6 +37,11 @@ def decide(
 
 def test_an_event_of_this_machine_alone_is_approved() -> None:
     assert decide(event("WEB-0")) == Now()
+
+
+def test_what_only_recommends_something_is_not_approved() -> None:
+    hint = replace(event(), type=EventType.SPOT_REBALANCE_RECOMMENDATION)
+    assert decide(hint) == Skip("a SpotRebalanceRecommendation only recommends something")
 
 
 def test_never_is_never() -> None:

@@ -136,7 +136,7 @@ HANDLER = '\n[[handlers]]\nname = "a"\nkind = "log"\n\n[[handlers]]\nname = "b"\
         ),
         (
             HANDLER + 'kind = "log"\ntypes = ["Reboot", "Restart"]',
-            'line 9: handlers[1] "b": types: expected Freeze, Reboot, Redeploy, Preempt or Terminate, got',
+            'line 9: handlers[1] "b": types: expected Freeze, Reboot, Redeploy, Preempt, Terminate or',
         ),
         (
             HANDLER + 'kind = "log"\non-failure = "retry"',
@@ -329,6 +329,30 @@ def test_what_it_would_do_is_said_in_words() -> None:
     )
     assert reboot.approve == "once all of these are ready, if it names this machine alone"
     assert reboot.recover == ("drain: runs /etc/forewarn/undrain",)
+
+
+HINTED = """
+[agent]
+api-version = "{version}"
+[[handlers]]
+name = "shift"
+kind = "log"
+types = ["SpotRebalanceRecommendation"]
+"""
+
+
+def test_a_recommendation_is_for_handlers_that_name_it_and_is_never_approved() -> None:
+    *_, told = explain(read(HINTED.format(version="2024-07-09")))
+    assert (told.type, told.approve) == (EventType.SPOT_REBALANCE_RECOMMENDATION, "never")
+    assert [each.partition(":")[0] for each in told.prepare] == ["shift"]
+
+
+def test_a_handler_for_what_the_agent_is_not_told_of_is_remarked_on() -> None:
+    config = read(HINTED.format(version="2020-07-01"))
+    assert EventType.SPOT_REBALANCE_RECOMMENDATION not in {each.type for each in explain(config)}
+    assert config.remarks == (
+        'shift: the agent is told of a SpotRebalanceRecommendation only with `api-version = "2024-07-09"`',
+    )
 
 
 def test_types_for_which_the_same_is_done_are_told_of_together() -> None:

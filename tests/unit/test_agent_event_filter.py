@@ -1,5 +1,6 @@
 """For which events a handler is meant, and when its time comes."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -55,6 +56,13 @@ def test_a_filter_says_whether_and_when(
     when: EventFilter, of: Event, left: float | None, verdict: Verdict
 ) -> None:
     assert when.verdict(of, left) == verdict
+
+
+def test_what_only_recommends_something_is_for_handlers_that_name_it() -> None:
+    hint = replace(event(), type=EventType.SPOT_REBALANCE_RECOMMENDATION)
+    assert isinstance(EventFilter().verdict(hint, 10.0), Skip)
+    assert isinstance(EventFilter(types=(EventType.PREEMPT,)).verdict(hint, 10.0), Skip)
+    assert EventFilter(types=(EventType.SPOT_REBALANCE_RECOMMENDATION,)).verdict(hint, 10.0) == Now()
 
 
 def test_a_filter_can_be_told_in_words() -> None:

@@ -54,6 +54,10 @@ def test_a_document_has_the_shape_of_a_real_response(path: Path) -> None:
         ("2019-04-01", ["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"]),
         ("2019-08-01", ["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"]),
         ("2020-07-01", ["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"]),
+        (
+            "2024-07-09",
+            ["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate", "SpotRebalanceRecommendation"],
+        ),
     ],
 )
 def test_a_version_leaves_out_the_types_it_does_not_know(version: str, visible: list[str]) -> None:
@@ -111,15 +115,21 @@ def test_error_texts_are_those_of_the_contract() -> None:
     assert azure.NO_HEADER == b'{ "error": "Bad request: . Required metadata header not specified" }'
     assert azure.VERSION_UNKNOWN == b'{ "error": "Not found. Invalid version requested" }'
     assert azure.NOT_FOUND == b'{ "error": "Not found" }'
-    assert azure.VERSION_INVALID == (
+    assert azure.VERSION_INVALID[False] == (
         b'{"error":"Bad request. api-version is invalid or was not specified in the request. '
         b'For more information refer to aka.ms/azureimds",'
         b'"newest-versions":["2020-07-01","2019-08-01","2019-04-01"]}'
     )
-    assert azure.VERSION_LIST == (
+    assert azure.VERSION_LIST[False] == (
         b'{"apiVersions":["2017-03-01","2017-08-01","2017-11-01","2019-01-01",'
         b'"2019-04-01","2019-08-01","2020-07-01"]}'
     )
+
+
+def test_a_preview_is_among_the_versions_only_where_it_is_offered() -> None:
+    assert azure.VERSION_INVALID[True].endswith(b'["2024-07-09","2020-07-01","2019-08-01"]}')
+    assert azure.VERSION_LIST[True].endswith(b'"2020-07-01","2024-07-09"]}')
+    assert [version.name for version in azure.VERSIONS if version.preview] == ["2024-07-09"]
 
 
 @pytest.mark.parametrize("text", ["2020-07-01", "1999-12-31", "2024-02-29"])

@@ -8,7 +8,7 @@ import pytest
 from forewarn.config import SimulatedTimes
 from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES, WORKS
 from forewarn.core.policy import Policy
-from forewarn.core.words import Action, EventType, MaintenanceWord, Work
+from forewarn.core.words import HINTS, Action, EventType, MaintenanceWord, Work
 
 
 def test_every_action_is_on_machines_or_on_hosts() -> None:
@@ -19,6 +19,10 @@ def test_every_action_is_on_machines_or_on_hosts() -> None:
 def test_every_kind_of_work_is_known_and_every_type_announces_one() -> None:
     assert {*WORKS} == {*Work}
     assert {facts.event for facts in WORKS.values()} - {None} == {*EventType}
+
+
+def test_what_only_recommends_something_is_announced_as_such() -> None:
+    assert {facts.event for facts in WORKS.values() if facts.hint} == HINTS
 
 
 def test_what_maintenance_may_do_is_spelled_out_once() -> None:
@@ -34,6 +38,8 @@ def test_every_type_has_a_promised_notice(type_: EventType) -> None:
     assert Policy().notice(type_) > timedelta()
 
 
-@pytest.mark.parametrize("action", [action for action, facts in ACTIONS.items() if facts.work])
+@pytest.mark.parametrize(
+    "action", [action for action, facts in ACTIONS.items() if facts.work and not WORKS[facts.work].hint]
+)
 def test_the_simulated_driver_knows_how_long_each_action_takes(action: Action) -> None:
     assert SimulatedTimes().of(action) >= timedelta()

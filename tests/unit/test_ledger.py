@@ -12,7 +12,7 @@ FREEZE = {EVENT: "Freeze of web-0 (Scheduled, event 602D9444)"}
 
 
 class Notes(list[str]):
-    def __call__(self, who: str, what: str) -> None:
+    def __call__(self, who: str, what: str, /, *, at: datetime | None = None) -> None:
         assert who == "web-0"
         self.append(what)
 

@@ -125,7 +125,8 @@ def test_a_command_is_run_for_each_machine_that_something_is_expected_of() -> No
         ),
         (
             HEAD + '[[steps]]\norder = {machine="web-0", action="fail"}',
-            "steps[0]: order.action: expected evict, freeze, redeploy, restart, start or terminate",
+            "steps[0]: order.action: expected evict, freeze, recommend-rebalance, redeploy, restart, "
+            "start or terminate",
         ),
         (
             HEAD + '[[steps]]\norder = {host="host-1", action="maintenance"}',

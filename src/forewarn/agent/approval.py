@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from forewarn.agent.verdict import Later, Now, Skip, Verdict
-from forewarn.core.words import EventStatus, Source
+from forewarn.core.words import HINTS, EventStatus, Source
 from forewarn.sdk.documents import Event
 
 # How long the first machine of an event may be silent before the next approves for all of them.
@@ -41,6 +41,8 @@ class ApprovalDecider:
         """Decide about an event that this machine has been ready for so many seconds."""
         if event.status != EventStatus.SCHEDULED:
             return Skip(f"it is {event.status}")
+        if event.type in HINTS:
+            return Skip(f"a {event.type} only recommends something")
         if self.approve is ApprovePolicy.NEVER:
             return Skip("the config says never")
         if self.approve is ApprovePolicy.USER_EVENTS and event.source != Source.USER:

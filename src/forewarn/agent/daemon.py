@@ -66,7 +66,9 @@ class AgentDaemon:
         self._log = log
         self._clock = SystemClock()
         self._systemd = Systemd(os.environ, pid=os.getpid())
-        self._endpoint = CurrentEndpoint(config.agent.endpoint, speed=options.speed)
+        self._endpoint = CurrentEndpoint(
+            config.agent.endpoint, api_version=config.agent.api_version, speed=options.speed
+        )
         self._state = AgentState(
             config=config,
             endpoint=self._endpoint,
@@ -263,7 +265,7 @@ class AgentDaemon:
 
     def _take(self, config: Config) -> None:
         old, new = self._state.config.agent, config.agent
-        for name in ("endpoint", "machine", "journal", "listen"):
+        for name in ("endpoint", "api_version", "machine", "journal", "listen"):
             if getattr(old, name) != getattr(new, name):
                 self._log.warn(f"agent.{name} takes effect when the agent is started again")
         self._state.config = config

@@ -23,6 +23,7 @@ class Context:
     clock: ServiceClock
     policy: Policy
     new_id: Callable[[], str]
+    preview: bool = False  # whether guests are offered versions that are not generally available
 
 
 class UseCase:

@@ -163,9 +163,10 @@ class Views(ScopedUseCase):
         return [OwnedEvent(event=event, project=owners.get(event.id)) for event in shown], more
 
     def coming(self) -> Sequence[ComingEvent]:
-        """List all events that are announced, and when each was deferred."""
+        """List all events that are announced and will come, and when each was deferred."""
         with self._store.read() as snapshot:
-            events = self._disclosed(snapshot, snapshot.listed_events())
+            listed = [event for event in snapshot.listed_events() if not event.hint]
+            events = self._disclosed(snapshot, listed)
             deferrals = snapshot.deferrals([event.id for event in events])
         return [ComingEvent(event=event, deferrals=tuple(deferrals.get(event.id, ()))) for event in events]
 

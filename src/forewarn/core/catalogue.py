@@ -16,6 +16,7 @@ class WorkFacts:
     moves: bool = False  # the machine is on another host afterwards
     unloads: bool = False  # it is on no host afterwards
     maintains: bool = False  # maintenance of a host may do it
+    hint: bool = False  # guests are told, and nothing is done to the machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class ActionFacts:
     description: str = ""  # a text of real responses: some clients tell causes apart by it
     can_wait: bool = False  # not even announced while the group has another update domain listed
     only_if_enabled: bool = False  # makes an event only for guests that listen
+    spot_only: bool = False
     leaves: bool = False  # the machine is gone afterwards: nothing else is worth announcing for it
 
 
@@ -40,6 +42,7 @@ WORKS: Mapping[Work, WorkFacts] = {
     Work.EVICT: WorkFacts(event=EventType.PREEMPT, after=MachineState.STOPPED, unloads=True),
     Work.TERMINATE: WorkFacts(event=EventType.TERMINATE, after=MachineState.STOPPED),
     Work.START: WorkFacts(event=None, moves=True),
+    Work.RECOMMEND: WorkFacts(event=EventType.SPOT_REBALANCE_RECOMMENDATION, hint=True),
     Work.RECOVER: WorkFacts(event=EventType.REBOOT, during=MachineState.RESTARTING, moves=True),
 }
 
@@ -65,12 +68,18 @@ ON_MACHINES: Mapping[Action, ActionFacts] = {
         "operation.",
     ),
     Action.EVICT: ActionFacts(
-        about="Evict a spot machine; `start` brings it back", work=Work.EVICT, leaves=True
+        about="Evict a spot machine; `start` brings it back", work=Work.EVICT, spot_only=True, leaves=True
     ),
     Action.TERMINATE: ActionFacts(
         about="Delete a machine, after notice", work=Work.TERMINATE, source=Source.USER, leaves=True
     ),
     Action.START: ActionFacts(about="Start a machine that was evicted", work=Work.START, source=Source.USER),
+    Action.RECOMMEND_REBALANCE: ActionFacts(
+        about="Tell a spot machine that it may be evicted soon; nothing is done to it",
+        work=Work.RECOMMEND,
+        description="Virtual machine is at an elevated risk of eviction.",
+        spot_only=True,
+    ),
 }
 
 ON_HOSTS: Mapping[Action, ActionFacts] = {

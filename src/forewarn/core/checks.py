@@ -16,6 +16,7 @@ from forewarn.core.model.slice import Slice
 from forewarn.core.model.windows import Calendar
 from forewarn.core.policy import Policy
 from forewarn.core.words import (
+    HINTS,
     Action,
     EventId,
     EventStatus,
@@ -56,6 +57,7 @@ def violations(change: Change) -> list[str]:
         what_leaves_has_a_record,
         resources_are_of_one_group_and_domain,
         update_domains_are_not_announced_together,
+        hints_never_start,
         stages_start_whole,
         stages_have_one_domain_of_a_group,
         whole_hosts_are_done_in_one_go,
@@ -142,9 +144,22 @@ def update_domains_are_not_announced_together(change: Change) -> Iterator[str]:
         if event.id in change.before.events or not ACTIONS[order.action].can_wait:
             continue
         for other in by_group[event.group]:
+            if other.type in HINTS:
+                continue
             exempt = order.terms.together and other.order == event.order and event.id in broken
             if other.update_domain != event.update_domain and other.number < event.number and not exempt:
                 yield f"{event.id} was announced beside {other.id} of domain {other.update_domain}"
+
+
+def hints_never_start(change: Change) -> Iterator[str]:
+    """What only recommends something is never started, never approved, and has no step."""
+    for event in change.after.events.values():
+        if event.type not in HINTS:
+            continue
+        if event.status is not EventStatus.SCHEDULED or event.approvals:
+            yield f"{event.id} only recommends something, and is {event.status} with {event.approvals}"
+        if change.after.orders[event.order].steps:
+            yield f"{event.order} only recommends something, and has steps"
 
 
 def stages_start_whole(change: Change) -> Iterator[str]:
@@ -310,7 +325,8 @@ def _is_open(calendar: Calendar, moment: datetime) -> bool:
 
 def budgets_are_heeded(change: Change) -> Iterator[str]:
     """Maintenance is announced only to groups that keep as many healthy machines as they need."""
-    named = {named.machine for event in change.after.events.values() for named in event.resources}
+    disturbing = (event for event in change.after.events.values() if event.type not in HINTS)
+    named = {named.machine for event in disturbing for named in event.resources}
     for event in change.after.events.values():
         order, group = change.after.orders[event.order], change.after.groups[event.group]
         mine = order.action is Action.MAINTENANCE and not order.terms.emergency

@@ -107,8 +107,9 @@ class Draft:
         """Add or replace an event."""
         known = self.events.get(event.id)
         gain = int(event.listed) - int(known is not None and known.listed)
-        domains = self._listed.setdefault(event.group, {})
-        domains[event.update_domain] = domains.get(event.update_domain, 0) + gain
+        if not event.hint:
+            domains = self._listed.setdefault(event.group, {})
+            domains[event.update_domain] = domains.get(event.update_domain, 0) + gain
         self.events[event.id] = event
         return event
 
@@ -142,7 +143,7 @@ class Draft:
         self._wake_all = True
 
     def listed_domains(self, group: GroupName, *, but_of: OrderId | None = None) -> tuple[int, ...]:
-        """The update domains of which the group has an event listed, lowest first; but those of one order."""
+        """The update domains with a listed event of the group, lowest first; but hints, and one order's."""
         own = () if but_of is None else self.events_of(but_of)
         mine = Counter(event.update_domain for event in own if event.group == group)
         listed = self._listed.get(group, {})
@@ -155,7 +156,8 @@ class Draft:
 
     def _budget(self, group: GroupName) -> Budget:
         budget = self.base.budgets[group]
-        listed = (event for event in self.events.values() if event.group == group and event.listed)
+        mine = (event for event in self.events.values() if event.group == group)
+        listed = (event for event in mine if event.listed and not event.hint)
         named = {named.machine: named.name for event in listed for named in event.resources}
         return replace(budget, announced={**budget.announced, **named})
 

@@ -25,6 +25,8 @@ class Policy:
     redeploy_notice: timedelta = timedelta(minutes=10)
     preempt_notice: timedelta = timedelta(seconds=30)
     terminate_notice: timedelta = timedelta(minutes=5)
+    # How long a recommendation is listed: nothing comes of it, then or later.
+    rebalance_recommendation: timedelta = timedelta(minutes=30)
     # Hardware that is predicted to fail still has days; guests may use them to move at leisure.
     degrade_notice: timedelta = timedelta(days=7)
     freeze_duration: timedelta = timedelta(seconds=5)
@@ -63,6 +65,8 @@ class Policy:
                 return self.preempt_notice
             case EventType.TERMINATE:
                 return self.terminate_notice
+            case EventType.SPOT_REBALANCE_RECOMMENDATION:
+                return self.rebalance_recommendation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +86,14 @@ def notice_of(order: Order, groups: Iterable[Group], policy: Policy) -> Notice:
 
     They get one NotBefore, so the group that asks for most notice decides for all.
     """
-    type_ = event_type(work_of(order))
+    work = work_of(order)
+    type_ = event_type(work)
     promised = max(_ahead(order, type_, group.policy, policy) for group in groups)
     shortened = order.terms.notice or timedelta()
     return Notice(
         type=type_,
         source=order.source,
-        ahead=min(promised, shortened) if order.terms.emergency else promised,
+        ahead=min(promised, shortened) if order.terms.emergency and not WORKS[work].hint else promised,
         promised=promised,
         description=ACTIONS[order.action].description,
         duration_seconds=_duration(order, policy),
@@ -104,7 +109,7 @@ def _ahead(order: Order, type_: EventType, asked: GroupPolicy, policy: Policy) -
             return policy.notice(type_, asked.degrade_notice or policy.degrade_notice)
         case Action.TERMINATE:
             return policy.notice(type_, asked.terminate_notice)
-        case Action.EVICT:
+        case Action.EVICT | Action.RECOMMEND_REBALANCE:
             return policy.notice(type_)
         case _:
             return policy.notice(type_, asked.notice)

@@ -60,6 +60,7 @@ class Action(StrEnum):
     EVICT = "evict"
     TERMINATE = "terminate"
     START = "start"
+    RECOMMEND_REBALANCE = "recommend-rebalance"
     MAINTENANCE = "maintenance"
     DEGRADE = "degrade"
     FAIL = "fail"
@@ -77,6 +78,7 @@ class Work(StrEnum):
     EVICT = "evict"
     TERMINATE = "terminate"
     START = "start"
+    RECOMMEND = "recommend"  # nothing: guests are told, and no more
     RECOVER = "recover"  # bring a machine of a failed host back on another one
 
 
@@ -88,6 +90,11 @@ class EventType(StrEnum):
     REDEPLOY = "Redeploy"
     PREEMPT = "Preempt"
     TERMINATE = "Terminate"
+    SPOT_REBALANCE_RECOMMENDATION = "SpotRebalanceRecommendation"
+
+
+# Types that only recommend something: nothing is started, nothing waits for it, and no rule counts it.
+HINTS = frozenset({EventType.SPOT_REBALANCE_RECOMMENDATION})
 
 
 class EventStatus(StrEnum):

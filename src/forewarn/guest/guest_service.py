@@ -114,7 +114,7 @@ class GuestService:
             case Refusal():
                 return self.errors.refusal(plan)
             case ListVersions():
-                return answers.content(azure.VERSION_LIST)
+                return answers.content(azure.VERSION_LIST[self.settings.preview])
             case AskInstance():
                 return self._describe(member, plan)
             case AskNetwork():

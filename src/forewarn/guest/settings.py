@@ -33,6 +33,7 @@ class EndpointSettings:
     rate: float = 5.0  # requests a second for each machine; 0: no limit
     instance: InstanceMetadata = InstanceMetadata.FULL
     instance_defaults: InstanceDefaults = field(default_factory=InstanceDefaults)
+    preview: bool = False  # versions that are not generally available are offered
     lenient_header_on_post: bool = False  # old clients POST without `Metadata: true`
     names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
     limits: Limits = field(default_factory=Limits)

@@ -39,11 +39,15 @@ class PrivateService:
 
 
 @asynccontextmanager
-async def private_service(folder: Path, *, fleet: FleetSpec, clock: str) -> AsyncIterator[PrivateService]:
+async def private_service(
+    folder: Path, *, fleet: FleetSpec, clock: str, preview: bool = False
+) -> AsyncIterator[PrivateService]:
     """Run a service on a folder of its own, on free ports, and stop it."""
     # No limit on requests: a clock that runs faster makes patient guests look hasty.
     settings = Settings(
-        database=f"sqlite:///{folder / 'rehearsal.db'}", clock=clock, guest=GuestSettings(rate=0.0)
+        database=f"sqlite:///{folder / 'rehearsal.db'}",
+        clock=clock,
+        guest=GuestSettings(rate=0.0, preview=preview),
     )
     opened = open_service(settings)
     try:

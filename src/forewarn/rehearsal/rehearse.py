@@ -17,6 +17,7 @@ from forewarn.client.async_calls import AsyncOperatorClient
 from forewarn.clock import clock_of, monotonic
 from forewarn.control.rehearsals.ledger import APPROVES, SEES, Account
 from forewarn.core.errors import Conflict, ForewarnError
+from forewarn.core.orders.recommendations import recommends
 from forewarn.rehearsal.guest_programs import GuestProgram
 from forewarn.rehearsal.matching import match_machines
 from forewarn.rehearsal.private_service import private_service
@@ -103,7 +104,12 @@ async def _in_private(request: RehearsalRequest, observer: Observer) -> Rehearsa
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forewarn-rehearsal-")))
         service = await stack.enter_async_context(
-            private_service(folder, fleet=scenario.fleet, clock=scenario.clock)
+            private_service(
+                folder,
+                fleet=scenario.fleet,
+                clock=scenario.clock,
+                preview=any(recommends(order.action) for order in scenario.orders),
+            )
         )
         api = OperatorApi(service.client)
         clock = ServerClock(await api.call("GET", "/v1/clock", ClockAnswer))

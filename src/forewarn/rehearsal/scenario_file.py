@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from forewarn.clock import clock_of
-from forewarn.core.catalogue import MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES
+from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, ON_HOSTS, ON_MACHINES
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import FleetSpec
 from forewarn.core.moments import parse_span
@@ -226,7 +226,7 @@ def _order(table: Mapping[str, object], where: str, fleet: FleetSpec) -> OrderSt
         raise Invalid(f'{where}.host: expected a host of the fleet, got "{given["host"]}"')
     if "machine" in given:
         _known(fleet, [given["machine"]], f"{where}.machine")
-        if given["action"] is Action.EVICT:
+        if ACTIONS[given["action"]].spot_only:
             _check_spot(fleet, given["machine"], f"{where}.machine")
     return OrderStep(**given)
 

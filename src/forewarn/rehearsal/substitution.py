@@ -30,7 +30,9 @@ def required_machines(scenario: Scenario) -> tuple[str, ...]:
 
 def evicted(scenario: Scenario) -> tuple[str, ...]:
     """Return the machines that a scenario evicts."""
-    return tuple(order.machine for order in scenario.orders if order.action is Action.EVICT and order.machine)
+    return tuple(
+        order.machine for order in scenario.orders if ACTIONS[order.action].spot_only and order.machine
+    )
 
 
 def substitute(scenario: Scenario, *, machines: Mapping[str, str], hosts: Mapping[str, str]) -> Scenario:

@@ -19,6 +19,8 @@ from forewarn.sdk.guest_errors import Unreadable
 from forewarn.wire.text import on_one_line
 
 NEWEST_VERSION = "2020-07-01"
+# Not generally available: an endpoint that does not offer it answers 404.
+PREVIEW_VERSION = "2024-07-09"
 # The one version that puts an underscore before names.
 UNDERSCORED_VERSION = "2017-03-01"
 

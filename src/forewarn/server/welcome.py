@@ -11,12 +11,12 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.moments import format_time
 from forewarn.core.words import OrderState
-from forewarn.wire.azure import VERSIONS
+from forewarn.wire.azure import offered
 
 (DEFAULT_OPERATOR,) = OperatorSettings().listen
 # More lines than that tell a person nothing.
 SHOWN = 20
-PATH = f"/metadata/scheduledevents?api-version={VERSIONS[-1].name}"
+PATH = f"/metadata/scheduledevents?api-version={offered(preview=False)[-1].name}"
 
 
 def addresses(

@@ -77,6 +77,7 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
         rate=settings.guest.rate,
         instance=InstanceMetadata(settings.guest.instance),
         instance_defaults=InstanceDefaults(location=settings.guest.location, size=settings.guest.size),
+        preview=settings.guest.preview,
         lenient_header_on_post=settings.guest.lenient_header_on_post,
         names=tuple(name.lower() for name in settings.guest.names),
         limits=Limits(
@@ -113,7 +114,13 @@ class OpenedService:
 
 def context_of(store: SqlStore, clock: Clock, settings: Settings) -> Context:
     """Make what use cases work with."""
-    return Context(store=store, clock=clock, policy=settings.times, new_id=new_id)
+    return Context(
+        store=store,
+        clock=clock,
+        policy=settings.times,
+        new_id=new_id,
+        preview=settings.guest.preview,
+    )
 
 
 def open_service(settings: Settings) -> OpenedService:

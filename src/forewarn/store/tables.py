@@ -24,6 +24,8 @@ from sqlalchemy import (
     literal_column,
 )
 
+from forewarn.core.words import HINTS
+
 metadata = MetaData()
 
 # PostgreSQL would otherwise sort by the locale of the database, and pages would differ from SQLite's.
@@ -232,6 +234,9 @@ events = Table(
     Index("events_order", "order_id"),
 )
 LISTED_EVENT: ColumnElement[bool] = events.c.ended_at.is_(None)
+# What rules count: not what only recommends something. Literal, for SQLite's partial indexes.
+_HINTS = ", ".join(f"'{type_}'" for type_ in sorted(HINTS))
+COUNTED_EVENT: ColumnElement[bool] = LISTED_EVENT & literal_column(f"events.type NOT IN ({_HINTS})")
 _where("events_group", events.c.group_name, events.c.domain, only=LISTED_EVENT)
 _where("events_number", events.c.number, events.c.id, only=LISTED_EVENT)
 _where("events_status", events.c.status, only=LISTED_EVENT)

@@ -36,6 +36,7 @@ class Version:
     fields: tuple[str, ...]  # in the order in which they are written
     iaas_prefix: str  # before every name that is not a cloud-service role instance
     needs_header: bool  # whether `Metadata: true` is enforced
+    preview: bool = False  # offered only where that is set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class Difference:
     fields: tuple[str, ...] = ()
     iaas_prefix: str | None = None
     needs_header: bool | None = None
+    preview: bool = False  # not generally available
 
 
 DIFFERENCES = (
@@ -63,6 +65,7 @@ DIFFERENCES = (
     Difference(name="2019-04-01", fields=("Description",)),
     Difference(name="2019-08-01", fields=("EventSource",)),
     Difference(name="2020-07-01", fields=("DurationInSeconds",)),
+    Difference(name="2024-07-09", types=(EventType.SPOT_REBALANCE_RECOMMENDATION,), preview=True),
 )
 
 
@@ -77,6 +80,7 @@ def _versions(differences: Iterable[Difference]) -> tuple[Version, ...]:
             fields=last.fields + step.fields,
             iaas_prefix=last.iaas_prefix if step.iaas_prefix is None else step.iaas_prefix,
             needs_header=last.needs_header if step.needs_header is None else step.needs_header,
+            preview=step.preview,
         )
         versions.append(last)
     return tuple(versions)
@@ -108,10 +112,24 @@ def version_invalid(newest: Sequence[str]) -> bytes:
     return compact({"error": text, "newest-versions": list(newest)})
 
 
-VERSION_INVALID = version_invalid([version.name for version in reversed(VERSIONS[-3:])])
 VERSION_UNKNOWN = _error("Not found. Invalid version requested")
 NOT_FOUND = _error("Not found")
-VERSION_LIST = compact({"apiVersions": [version.name for version in VERSIONS]})
+
+
+def offered(*, preview: bool) -> tuple[Version, ...]:
+    """Return the versions that are offered, with those that are not generally available or without."""
+    return tuple(version for version in VERSIONS if preview or not version.preview)
+
+
+# By whether versions that are not generally available are offered.
+VERSION_INVALID = {
+    preview: version_invalid([version.name for version in reversed(offered(preview=preview)[-3:])])
+    for preview in (False, True)
+}
+VERSION_LIST = {
+    preview: compact({"apiVersions": [version.name for version in offered(preview=preview)]})
+    for preview in (False, True)
+}
 
 
 def error(text: str) -> bytes:

@@ -113,6 +113,8 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", "/v1/machines/{stopped}/start", USED),
     ("POST", "/v1/machines/a-0/freeze", RUN),
     ("POST", "/v1/machines/spot/evict?project=a", RUN),
+    # No preview is offered.
+    ("POST", "/v1/machines/spot/recommend-rebalance?project=a", (409, 403, 403, 403, 403)),
     ("GET", "/v1/groups", LISTED),
     ("GET", "/v1/groups?project=a", ALL_MAY_READ),
     ("GET", "/v1/groups/a-web", ALL_MAY_READ),

@@ -244,3 +244,41 @@ def test_a_clock_is_not_turned_by_nonsense(api: Api, seconds: object) -> None:
     answer = api("POST", "/v1/clock/advance", json={"seconds": seconds})
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith("seconds: expected")
+
+
+# Recommendations.
+
+
+REBALANCE = "/v1/machines/spot-0/recommend-rebalance"
+
+
+def test_a_recommendation_is_refused_while_no_preview_is_offered(api: Api) -> None:
+    answer = api("POST", REBALANCE)
+    assert answer.status_code == 409
+    assert "`[guest] preview = true`" in answer.json()["error"]["message"]
+
+
+def test_a_recommendation_is_an_event_that_nobody_need_approve(tmp_path: Path) -> None:
+    service = Service(sqlite_url(tmp_path), preview=True)
+    service.apply(sample())
+    api = Api(app_of(service))
+    answer = api("POST", REBALANCE)
+    assert answer.status_code == 202
+    check_answer(OrderOnMachineAnswer, answer.json())
+    event, order = answer.json()["event"], answer.json()["order"]
+    assert (event["type"], event["status"], order["steps"]) == (
+        "SpotRebalanceRecommendation",
+        "Scheduled",
+        [],
+    )
+    shown = api("GET", f"/v1/events/{event['id']}").json()["event"]
+    assert (shown["awaits"], shown["approvals"]) == (None, [])
+    assert api("POST", f"/v1/events/{event['id']}/approve").json()["event"]["approvals"] == []
+    service.approve("spot-0", event["id"])
+    assert "SpotRebalance" not in api("GET", "/v1/calendar.ics").text
+    service.advance(minutes=29)
+    assert [each["id"] for each in api("GET", "/v1/events").json()["events"]] == [event["id"]]
+    service.advance(minutes=1)
+    assert api("GET", "/v1/events").json()["events"] == []
+    assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == "done"
+    service.close()

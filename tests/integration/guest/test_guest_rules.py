@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from forewarn.core.words import EventType
 from forewarn.guest.settings import EndpointSettings
 from forewarn.wire import azure
-from tests.integration.guest.guest_face import EVENTS, START_DATE, Face, machine, serving
+from tests.integration.guest.guest_face import EVENTS, START_DATE, Face, event, machine, serving
 
 OLD = "/metadata/scheduledevents?api-version=2017-03-01"
 
@@ -88,16 +89,16 @@ def test_posts_without_the_metadata_header_can_be_allowed() -> None:
 )  # fmt: skip
 def test_a_version_that_is_missing_or_malformed_is_refused(face: Face, query: str) -> None:
     answer = face.get("/metadata/scheduledevents" + query)
-    assert (answer.status, answer.body) == (400, azure.VERSION_INVALID)
+    assert (answer.status, answer.body) == (400, azure.VERSION_INVALID[False])
 
 
-@pytest.mark.parametrize("version", ["2020-07-02", "2099-01-01", "1999-01-01", "2020-09-01"])
+@pytest.mark.parametrize("version", ["2020-07-02", "2099-01-01", "1999-01-01", "2020-09-01", "2024-07-09"])
 def test_a_version_that_is_not_offered_is_not_found(face: Face, version: str) -> None:
     answer = face.get(f"/metadata/scheduledevents?api-version={version}")
     assert (answer.status, answer.body) == (404, azure.VERSION_UNKNOWN)
 
 
-@pytest.mark.parametrize("version", [version.name for version in azure.VERSIONS])
+@pytest.mark.parametrize("version", [version.name for version in azure.offered(preview=False)])
 def test_every_version_is_answered(face: Face, version: str) -> None:
     answer = face.get(f"/metadata/scheduledevents?api-version={version}")
     assert (answer.status, answer.body) == (200, b'{"DocumentIncarnation":1,"Events":[]}')
@@ -156,9 +157,25 @@ def test_after_a_host_of_another_a_connection_goes_on(face: Face) -> None:
         assert client.request("GET", EVENTS, "Metadata: true", host="[fe80::a9fe:a9fe%25eth0]").status == 200
 
 
+def test_a_preview_is_answered_where_it_is_offered() -> None:
+    preview, newest = (
+        f"/metadata/scheduledevents?api-version={each}" for each in ("2024-07-09", "2020-07-01")
+    )
+    hint = event(EventType.SPOT_REBALANCE_RECOMMENDATION, names=("web-0",))
+    with serving(settings=EndpointSettings(rate=0, preview=True)) as face:
+        face.show(hint)
+        (told,) = json.loads(face.get(preview).body)["Events"]
+        assert (told["EventType"], told["EventStatus"]) == ("SpotRebalanceRecommendation", "Scheduled")
+        assert json.loads(face.get(newest).body)["Events"] == []
+        assert b"2024-07-09" in face.get("/metadata/versions").body
+        assert b"2024-07-09" in face.get("/metadata/scheduledevents").body
+
+
 def test_the_versions_are_listed_without_a_version(face: Face) -> None:
     answer = face.get("/metadata/versions")
-    assert json.loads(answer.body) == {"apiVersions": [version.name for version in azure.VERSIONS]}
+    assert json.loads(answer.body) == {
+        "apiVersions": [version.name for version in azure.offered(preview=False)]
+    }
     with face.connect() as client:
         assert client.request("GET", "/metadata/versions").body == azure.NO_HEADER
 
@@ -301,7 +318,7 @@ def test_checks_come_in_the_order_of_the_contract(
 
 def test_the_version_is_checked_before_the_metadata_header(face: Face) -> None:
     with face.connect() as client:
-        assert client.request("GET", "/metadata/scheduledevents").body == azure.VERSION_INVALID
+        assert client.request("GET", "/metadata/scheduledevents").body == azure.VERSION_INVALID[False]
 
 
 def test_an_error_that_is_not_in_the_framing_leaves_the_connection_open(face: Face) -> None:

@@ -7,7 +7,7 @@ from forewarn.agent.care.agent_context import OnEndpointTrouble
 from forewarn.clock import monotonic
 from forewarn.sdk.answer_reading import backoff
 from forewarn.sdk.async_client import AsyncGuestClient
-from forewarn.sdk.documents import Document, Event
+from forewarn.sdk.documents import NEWEST_VERSION, Document, Event
 from forewarn.sdk.guest_errors import GuestError, Unavailable
 from forewarn.sdk.instances import Instance
 
@@ -24,11 +24,13 @@ class CurrentEndpoint:
         self,
         urls: Sequence[str],
         *,
+        api_version: str = NEWEST_VERSION,
         speed: float = 1.0,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """Take the URLs; none is to look for one in this machine. In a rehearsal its time may run faster."""
         self._urls = urls
+        self._version = api_version
         self._speed = speed
         self._pause = pause
         self._client: AsyncGuestClient | None = None  # kept, for the server's time, until another is found
@@ -111,10 +113,14 @@ class CurrentEndpoint:
 
     async def _search(self) -> AsyncGuestClient:
         if not self._urls:
-            return await AsyncGuestClient.discover(persistence=ONE_TRY)
+            async with AsyncGuestClient.discover(persistence=ONE_TRY) as found:
+                return self._client_at(found.url)
         if len(self._urls) == 1:
-            return AsyncGuestClient(self._urls[0], persistence=ONE_TRY)
-        return await _first_to_answer(self._urls)
+            return self._client_at(self._urls[0])
+        return self._client_at(await _first_to_answer([self._client_at(url) for url in self._urls]))
+
+    def _client_at(self, url: str) -> AsyncGuestClient:
+        return AsyncGuestClient(url, api_version=self._version, persistence=ONE_TRY)
 
     async def _watched(self, trouble: OnEndpointTrouble | None) -> AsyncIterator[Document]:
         """Watch the one that was found, until it has been silent for too long and there may be others."""
@@ -147,9 +153,8 @@ class CurrentEndpoint:
         return self._silent_since is not None and monotonic() - self._silent_since > SWITCH_SECONDS
 
 
-async def _first_to_answer(urls: Sequence[str]) -> AsyncGuestClient:
-    """Ask all at once, and stay with the first that gives a document."""
-    clients = [AsyncGuestClient(url, persistence=ONE_TRY) for url in urls]
+async def _first_to_answer(clients: Sequence[AsyncGuestClient]) -> str:
+    """Ask all at once, and return the URL of the first that gives a document."""
     asked = {asyncio.create_task(_answering(client)): client for client in clients}
     chosen: str | None = None
     errors: list[GuestError] = []
@@ -168,7 +173,7 @@ async def _first_to_answer(urls: Sequence[str]) -> AsyncGuestClient:
             await client.aclose()
     if chosen is None:
         raise Unavailable("; ".join(str(error) for error in errors))
-    return AsyncGuestClient(chosen, persistence=ONE_TRY)
+    return chosen
 
 
 async def _answering(client: AsyncGuestClient) -> str:

@@ -20,7 +20,8 @@ from forewarn.agent.setup.handler import Handler, OnFailure, OnRestart
 from forewarn.agent.setup.toml_lines import KeyPath, line_of
 from forewarn.agent.urls import endpoint
 from forewarn.core.errors import Invalid
-from forewarn.core.words import EventType, Source
+from forewarn.core.words import HINTS, EventType, Source
+from forewarn.sdk.documents import NEWEST_VERSION, PREVIEW_VERSION
 from forewarn.wire import fields
 from forewarn.wire.fields import Reader, Readers
 
@@ -51,6 +52,7 @@ class AgentSettings:
     approver: Approver = Approver.SELF
     approve_unknown: bool = False  # events of a type that nobody knows
     settle: float = 5.0  # seconds for which an event is missing before it is taken for over
+    api_version: str = NEWEST_VERSION
     listen: tuple[str, int] | None = None
     log: LogForm = LogForm.TEXT
 
@@ -167,6 +169,7 @@ _AGENT: Readers = {
     "approver": fields.choice(list(Approver)),
     "approve_unknown": fields.flag,
     "settle": _seconds(timedelta(), LONGEST_SETTLE),
+    "api_version": fields.choice((NEWEST_VERSION, PREVIEW_VERSION)),
     "listen": fields.optional(address),
     "log": fields.choice(list(LogForm)),
 }
@@ -218,6 +221,12 @@ class _ConfigReader:
             handlers += self._handlers(table, index, {handler.name for handler in handlers})
         if not handlers and agent.approve is not ApprovePolicy.NEVER:
             self._remarks.append("there are no handlers: events are approved at once, with nothing prepared")
+        if agent.api_version != PREVIEW_VERSION:
+            self._remarks += [
+                f'{handler.name}: the agent is told of a {hint} only with `api-version = "{PREVIEW_VERSION}"`'
+                for handler in handlers
+                for hint in sorted(HINTS.intersection(handler.when.types or ()))
+            ]
         return Config(
             agent=agent,
             handlers=tuple(handlers),

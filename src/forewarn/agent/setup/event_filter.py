@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forewarn.agent.verdict import Later, Now, Skip, Verdict
-from forewarn.core.words import EventType, Source
+from forewarn.core.words import HINTS, EventType, Source
 from forewarn.sdk.documents import Event
 
 
@@ -41,6 +41,8 @@ class EventFilter:
         return Now()
 
     def _mismatch(self, event: Event) -> str | None:
+        if event.type in HINTS and self.types is None:
+            return f"a {event.type} only recommends something: it is for handlers that name it"
         # A type that nobody knows may be any of them, or worse.
         if self.types is not None and event.type_is_known and event.type not in self.types:
             return f"not for {event.type}"

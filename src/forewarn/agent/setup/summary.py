@@ -9,7 +9,8 @@ from forewarn.agent.handling import Side
 from forewarn.agent.setup.agent_config import AgentSettings, Config
 from forewarn.agent.setup.handler import Handler, OnFailure
 from forewarn.core.policy import Policy
-from forewarn.core.words import EventType
+from forewarn.core.words import HINTS, EventType
+from forewarn.sdk.documents import PREVIEW_VERSION
 
 _WHOSE = {
     Approver.SELF: "if it names this machine alone",
@@ -39,8 +40,9 @@ class TypeSummary:
 
 
 def explain(config: Config) -> tuple[TypeSummary, ...]:
-    """Return what happens for every type, without secrets."""
-    return tuple(_summary(config, type_) for type_ in EventType)
+    """Return what happens for every type that the agent is told of, without secrets."""
+    told = config.agent.api_version == PREVIEW_VERSION
+    return tuple(_summary(config, type_) for type_ in EventType if told or type_ not in HINTS)
 
 
 def grouped(explained: Sequence[TypeSummary]) -> list[tuple[TypeSummary, ...]]:
@@ -85,7 +87,8 @@ def problems(config: Config) -> list[str]:
 
 
 def _summary(config: Config, type_: EventType) -> TypeSummary:
-    meant = [each for each in config.handlers if each.when.types is None or type_ in each.when.types]
+    every = () if type_ in HINTS else (None,)  # what only recommends something is for those that name it
+    meant = [each for each in config.handlers if each.when.types in every or type_ in (each.when.types or ())]
     notice = int(_PROMISES.notice(type_).total_seconds())
     longest = max((each.timeout for each in meant), default=0)
     return TypeSummary(
@@ -96,7 +99,7 @@ def _summary(config: Config, type_: EventType) -> TypeSummary:
             for handler in meant
             if handler.does.describe(Side.PREPARE)
         ),
-        approve=_approves(config.agent, meant),
+        approve="never" if type_ in HINTS else _approves(config.agent, meant),
         recover=tuple(
             redacted(f"{handler.name}: {described}", config.secrets)
             for handler in reversed(meant)

@@ -15,11 +15,16 @@ from forewarn.core.errors import Conflict
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order
 from forewarn.core.orders import interventions, lifecycle, reports, requests
+from forewarn.core.orders.recommendations import recommends
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, ApprovedBy, EventId, EventStatus, OrderId
 
 NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: done at once"
 NEVER_ANNOUNCED = "a start makes no event"
+NOT_OFFERED = (
+    "only guests that ask with a preview version are told of it, and none is offered: "
+    "`[guest] preview = true` in the server's settings offers it"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +53,12 @@ class OrderUseCases(ScopedUseCase):
     def __init__(self, context: Context, scope: Scope, *, external: ExternalReports) -> None:
         super().__init__(context, scope)
         self._external = external
+        self._preview = context.preview
 
     def order_machine(self, name: str, action: Action, request: OrderRequest) -> Placed:
-        """Order something to be done to a machine."""
+        """Order something to be done to a machine, or to be recommended to it."""
+        if recommends(action) and not self._preview:
+            raise Conflict(NOT_OFFERED)
         if self._scope.caller is not None:
             check_terms(emergency=request.terms.emergency, driver=request.driver)
         with self._store.write() as tx:

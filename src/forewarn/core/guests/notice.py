@@ -82,6 +82,8 @@ def impact(order: Order, event: Event) -> timedelta | None:
 
     Of a step that was tried again, the last attempt counts.
     """
+    if event.hint:
+        return None
     named = {resource.machine for resource in event.resources}
     steps = [step for step in order.stages[event.stage].steps if step.machine in named]
     spans = [_span(step) for step in steps if step.begun_at is not None]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forewarn.core.words import (
+    HINTS,
     ApprovalRule,
     ApprovedBy,
     EventId,
@@ -75,6 +76,11 @@ class Event:
     approvals: tuple[Approval, ...] = ()
     rule: ApprovalRule = ApprovalRule.ANY
     deferred: Deferral | None = None
+
+    @property
+    def hint(self) -> bool:
+        """Whether it only recommends something: it never starts, and no rule counts it."""
+        return self.type in HINTS
 
     @property
     def approved(self) -> bool:

@@ -149,7 +149,12 @@ def approve(draft: Draft, event: Event, approval: Approval) -> Event:
     for all of them.
     """
     late = event.status is not EventStatus.SCHEDULED or not event.listed
-    if late or any(known.by == approval.by and known.kind is approval.kind for known in event.approvals):
+    # A hint needs no approval; a guest that gives it all the same is not refused.
+    if (
+        event.hint
+        or late
+        or any(known.by == approval.by and known.kind is approval.kind for known in event.approvals)
+    ):
         return event
     draft.record(
         Kind.EVENT_APPROVED, event, by=approval.by, reason=f"{approval.kind} {approval.address}".strip()
@@ -195,7 +200,7 @@ def may_start_at(draft: Draft, event: Event) -> datetime:
 
 def awaits(event: Event) -> str:
     """Write whose approval a scheduled event still needs; nothing if none."""
-    if event.approved or event.status is not EventStatus.SCHEDULED or not event.listed:
+    if event.hint or event.approved or event.status is not EventStatus.SCHEDULED or not event.listed:
         return ""
     names = ", ".join(event.awaited)
     match event.rule:

@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.draft import Draft
+from forewarn.core.errors import Conflict
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.order import Order, Step
-from forewarn.core.orders import departures, events, reasons, stages, steps
+from forewarn.core.orders import departures, events, reasons, recommendations, stages, steps
 from forewarn.core.policy import Notice, Policy, notice_of
 from forewarn.core.words import Action, Kind, MachineName, OrderId, OrderState, StageState, StepState, Work
 
@@ -19,6 +20,8 @@ from forewarn.core.words import Action, Kind, MachineName, OrderId, OrderState, 
 def advance(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
     """Carry an order as far as it can go now, and say when to look at it again."""
     mine = draft.orders[order]
+    if mine.open and recommendations.recommends(mine.action):
+        return recommendations.advance(draft, mine, policy=policy)
     while mine.open:
         before = mine
         mine = draft.put_order(_go_on(draft, mine, policy))
@@ -40,6 +43,8 @@ def approve(draft: Draft, event: Event, approval: Approval, *, policy: Policy) -
 
 def defer(draft: Draft, event: Event, *, by: MachineName, wanted: timedelta, policy: Policy) -> None:
     """Defer an event because one of its guests asks for more time, and its whole stage with it."""
+    if event.hint:
+        raise Conflict(f"event {event.id} is a recommendation: nothing comes that could be put off")
     order = draft.orders[event.order]
     timing = reasons.timing(draft, order, order.stages[event.stage].steps, policy)
     latest = timing.latest(event.not_before, now=draft.now)

@@ -11,6 +11,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
 from forewarn.core.orders import departures, lifecycle, reasons, stages
 from forewarn.core.orders.interventions import cancel
+from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy
 from forewarn.core.rehearsal import consent
 from forewarn.core.words import (
@@ -134,17 +135,18 @@ def _check_state(draft: Draft, machine: Machine, action: Action) -> None:
         raise Conflict(f'machine "{machine.name}" is {machine.state}, there is nothing to start')
     if stopped and action not in (Action.START, Action.TERMINATE):
         raise Conflict(f'machine "{machine.name}" is stopped: start it first')
-    if action is Action.EVICT and machine.priority is not Priority.SPOT:
+    if ACTIONS[action].spot_only and machine.priority is not Priority.SPOT:
         raise Conflict(f'machine "{machine.name}" is {machine.priority}: only spot machines are evicted')
 
 
 def _check_first(draft: Draft, machine: Machine, action: Action) -> None:
-    """Refuse a second order on a machine, but for those after which it is gone."""
+    """Refuse a second order on a machine, but for those after which it is gone; a hint stands in no way."""
     for other in draft.orders.values():
         if (
             other.open
             and other.machine == machine.id
             and (ACTIONS[other.action].leaves or not ACTIONS[action].leaves)
+            and (recommends(other.action) == recommends(action) or ACTIONS[other.action].leaves)
         ):
             raise Conflict(
                 f'machine "{machine.name}" has order {other.id} ({other.action}), which is {other.state}'

@@ -37,7 +37,8 @@ BAD_HOST = Refusal(
 UNREADABLE_HOST = RequestFault(400, "Bad request. The Host header cannot be read")
 PROXIED = Refusal(status=400, body=azure.error("Bad request. Requests through a proxy are refused"))
 NOT_FOUND = Refusal(status=404, body=azure.NOT_FOUND)
-VERSION_INVALID = Refusal(status=400, body=azure.VERSION_INVALID)
+# By whether versions that are not generally available are offered.
+VERSION_INVALID = {preview: Refusal(status=400, body=body) for preview, body in azure.VERSION_INVALID.items()}
 INSTANCE_VERSION_INVALID = Refusal(status=400, body=azure.version_invalid(NEWEST_VERSIONS))
 VERSION_UNKNOWN = Refusal(status=404, body=azure.VERSION_UNKNOWN)
 TOO_MANY_KEYS = Refusal(status=400, body=azure.error("Bad request. There are too many query keys"))
@@ -80,12 +81,12 @@ def plan_of(request: Request, settings: EndpointSettings) -> Plan:
     handler = methods.get(request.method)
     if handler is None:
         return _not_allowed(methods)
-    return _with_query(handler, request, query, settings, repeated=_version_refusal(path))
+    return _with_query(handler, request, query, settings, repeated=_version_refusal(path, settings))
 
 
-def _version_refusal(path: str) -> Refusal:
+def _version_refusal(path: str, settings: EndpointSettings) -> Refusal:
     """Return how a version is refused there: each category offers its own."""
-    return INSTANCE_VERSION_INVALID if _is_instance(path) else VERSION_INVALID
+    return INSTANCE_VERSION_INVALID if _is_instance(path) else VERSION_INVALID[settings.preview]
 
 
 def _is_instance(path: str) -> bool:
@@ -156,7 +157,7 @@ def _with_query(
 
 
 def _poll(request: Request, query: Query, settings: EndpointSettings) -> Plan:
-    version = _version(query)
+    version = _version(query, settings)
     if isinstance(version, Refusal):
         return version
     if azure.VERSIONS[version].needs_header and not _has_header(request):
@@ -173,18 +174,21 @@ def _defer(request: Request, query: Query, settings: EndpointSettings) -> Plan:
 
 
 def _refusal_of_post(request: Request, query: Query, settings: EndpointSettings) -> Refusal | None:
-    version = _version(query)
+    version = _version(query, settings)
     if isinstance(version, Refusal):
         return version
     enforced = azure.VERSIONS[version].needs_header and not settings.lenient_header_on_post
     return NO_HEADER if enforced and not _has_header(request) else None
 
 
-def _version(query: Query) -> int | Refusal:
+def _version(query: Query, settings: EndpointSettings) -> int | Refusal:
     name = query.get("api-version", "")
     if not azure.is_version_date(name):
-        return VERSION_INVALID
-    return azure.VERSION_INDEX.get(name, VERSION_UNKNOWN)
+        return VERSION_INVALID[settings.preview]
+    index = azure.VERSION_INDEX.get(name)
+    if index is None or (azure.VERSIONS[index].preview and not settings.preview):
+        return VERSION_UNKNOWN
+    return index
 
 
 def _has_header(request: Request) -> bool:

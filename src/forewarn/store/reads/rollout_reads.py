@@ -31,7 +31,7 @@ _FOOTPRINTS = (
     .group_by(_M.host, _M.group_name, _M.update_domain, _M.project)
 )
 _SIZES = select(_M.group_name, func.count()).group_by(_M.group_name)
-_LISTED = select(_E.group_name, _E.domain).where(tables.LISTED_EVENT).distinct()
+_LISTED = select(_E.group_name, _E.domain).where(tables.COUNTED_EVENT).distinct()
 _NEVER_SEEN = among(select(_M.id, _M.name), _M.host).where(_NOT_STOPPED, _M.last_seen.is_(None))
 
 

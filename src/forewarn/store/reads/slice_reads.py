@@ -38,7 +38,7 @@ _HOLDS = HOLDS.select().order_by(tables.holds.c.at, tables.holds.c.id)
 _EVENTS = among(EVENTS.select(), _E.order_id).where(tables.LISTED_EVENT)
 LISTED_COUNTS = (
     select(_E.group_name, _E.domain, func.count())
-    .where(tables.LISTED_EVENT)
+    .where(tables.COUNTED_EVENT)
     .group_by(_E.group_name, _E.domain)
 )
 _LISTED_COUNTS_OF = among(LISTED_COUNTS, _E.group_name)

@@ -1,0 +1,141 @@
+"""Recommendations to rebalance: guests are told, nothing is done, and no rule counts it."""
+
+from datetime import timedelta
+
+import pytest
+
+from forewarn.core.errors import Conflict
+from forewarn.core.model.event import Event
+from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.hold import Hold
+from forewarn.core.orders import interventions, lifecycle
+from forewarn.core.words import Action, EventStatus, Kind, MachineName, OrderState, Priority
+from tests.unit.slices import MINUTE, NOON, Fleet, machine
+
+HINT = Action.RECOMMEND_REBALANCE
+
+
+def spot(name: str, host: str = "host-1", *, domain: int = 0) -> Fleet:
+    return Fleet(machine(name, host, domain=domain, priority=Priority.SPOT))
+
+
+def pair(**more: object) -> Fleet:
+    """Two machines of a group, of two update domains, on two hosts."""
+    return Fleet(
+        machine("web-0", priority=Priority.SPOT),
+        machine("web-1", "host-2", domain=1, priority=Priority.SPOT),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def only(fleet: Fleet) -> Event:
+    (event,) = fleet.events()
+    return event
+
+
+def test_it_is_scheduled_for_half_an_hour_and_no_step_belongs_to_it() -> None:
+    fleet = spot("web-0")
+    order = fleet.order("web-0", HINT)
+    event = only(fleet)
+    assert (event.type, event.status) == ("SpotRebalanceRecommendation", EventStatus.SCHEDULED)
+    assert event.not_before == NOON + 30 * MINUTE
+    assert (order.state, order.steps) == (OrderState.ANNOUNCED, ())
+    assert fleet.waits(order.id) == [
+        f"{event.id}: a recommendation, nothing is done; it leaves at 2026-01-05T12:30:00Z"
+    ]
+
+
+def test_it_leaves_after_half_an_hour() -> None:
+    fleet = spot("web-0")
+    order = fleet.order("web-0", HINT)
+    fleet.pass_(30 * MINUTE - timedelta(seconds=1))
+    assert only(fleet).status is EventStatus.SCHEDULED
+    fleet.pass_(timedelta(seconds=1))
+    assert fleet.events() == ()
+    assert fleet.draft.orders[order.id].state is OrderState.DONE
+    assert fleet.history(Kind.EVENT_FINISHED) == ["its time is over"]
+
+
+def test_it_leaves_when_it_is_cancelled() -> None:
+    fleet = spot("web-0")
+    order = fleet.order("web-0", HINT)
+    interventions.cancel(fleet.draft, order.id, by="test")
+    assert fleet.events() == ()
+
+
+def test_a_preempt_takes_its_place() -> None:
+    fleet = spot("web-0")
+    fleet.order("web-0", HINT)
+    fleet.turn(MINUTE)
+    fleet.order("web-0", Action.EVICT)
+    assert only(fleet).type == "Preempt"
+
+
+def test_approving_it_changes_nothing() -> None:
+    fleet = spot("web-0")
+    fleet.order("web-0", HINT)
+    before = only(fleet)
+    fleet.approve(before)
+    assert only(fleet) == before
+    assert fleet.history(Kind.EVENT_APPROVED) == []
+
+
+def test_it_cannot_be_put_off() -> None:
+    fleet = spot("web-0")
+    fleet.order("web-0", HINT)
+    with pytest.raises(Conflict, match="is a recommendation: nothing comes that could be put off"):
+        lifecycle.defer(fleet.draft, only(fleet), by=MachineName("web-0"), wanted=MINUTE, policy=fleet.policy)
+
+
+def test_only_a_spot_machine_is_told() -> None:
+    with pytest.raises(Conflict, match='"web-0" is regular: only spot machines are evicted'):
+        Fleet(machine("web-0")).order("web-0", HINT)
+
+
+def test_it_is_told_once_at_a_time_and_not_to_a_machine_that_is_leaving() -> None:
+    fleet = spot("web-0")
+    first = fleet.order("web-0", HINT)
+    with pytest.raises(Conflict, match=f"has order {first.id} \\(recommend-rebalance\\)"):
+        fleet.order("web-0", HINT)
+    fleet = spot("web-0")
+    fleet.order("web-0", Action.EVICT)
+    with pytest.raises(Conflict, match="evict"):
+        fleet.order("web-0", HINT)
+
+
+@pytest.mark.parametrize("first", [HINT, Action.RESTART])
+def test_it_stands_in_the_way_of_no_other_order_nor_another_in_its(first: Action) -> None:
+    fleet = spot("web-0")
+    fleet.order("web-0", first)
+    fleet.order("web-0", Action.RESTART if first is HINT else HINT)
+    assert {event.type for event in fleet.events()} == {"Reboot", "SpotRebalanceRecommendation"}
+
+
+def test_maintenance_does_not_wait_for_that_of_another_update_domain() -> None:
+    fleet = pair()
+    fleet.order("web-0", HINT)
+    fleet.turn(MINUTE)
+    assert fleet.maintain("host-2").state is OrderState.ANNOUNCED
+
+
+def test_it_does_not_wait_for_maintenance_of_another_update_domain() -> None:
+    fleet = pair()
+    fleet.maintain("host-2")
+    assert fleet.order("web-0", HINT).state is OrderState.ANNOUNCED
+
+
+def test_a_machine_that_was_told_counts_as_healthy() -> None:
+    fleet = pair(policies={"web": GroupPolicy(budget=1)})
+    fleet.order("web-0", HINT)
+    fleet.turn(MINUTE)
+    assert fleet.maintain("host-2").state is OrderState.ANNOUNCED
+
+
+def test_a_hold_keeps_it_back_until_it_is_released() -> None:
+    fleet = spot("web-0")
+    fleet.draft.holds["H"] = Hold(id="H", reason="heat", by="test", at=NOON)  # type: ignore[index]
+    order = fleet.order("web-0", HINT)
+    assert order.state is OrderState.QUEUED
+    assert order.waiting
+    fleet.draft.holds.clear()
+    assert fleet.advance(order.id).state is OrderState.ANNOUNCED
