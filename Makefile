@@ -77,8 +77,11 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[server,dev]'
 	@touch $@ $(VENV)/.server
 
-$(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/requirements.txt
+# What is in unpacked.txt is not installed: another kubectl, say, may be there under the same name.
+$(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/unpacked.txt tests/system/requirements.txt
 	@test "$$(id -u)" = 0 || { echo "make test-system installs Debian packages: run it as root"; exit 1; }
 	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$(cat tests/system/packages.txt) > /dev/null
+	cd $(VENV) && for name in $$(cat $(CURDIR)/tests/system/unpacked.txt); do \
+	  apt-get download -qq $$name && dpkg -x $${name}_*.deb $$name && rm $${name}_*.deb || exit 1; done
 	$(PIP) --requirement tests/system/requirements.txt
 	@touch $@
