@@ -63,8 +63,8 @@ def test_a_slice_has_the_notices_of_its_events(store: SqlStore) -> None:
 
 def test_tallies_add_up(store: SqlStore) -> None:
     with store.read() as snapshot:
-        assert snapshot.tallies() == {"notice-late": 0, "notice-never": 0}
+        assert snapshot.tallies() == {"notice-late": 0, "notice-never": 0, "promise-broken": 0}
     save(store, tallies={Kind.NOTICE_LATE: 2})
     save(store, tallies={Kind.NOTICE_LATE: 3, Kind.NOTICE_NEVER: 1})
     with store.read() as snapshot:
-        assert snapshot.tallies() == {"notice-late": 5, "notice-never": 1}
+        assert snapshot.tallies() == {"notice-late": 5, "notice-never": 1, "promise-broken": 0}

@@ -31,6 +31,7 @@ from forewarn.api.endpoints import (
 )
 from forewarn.api.limits import Bodies, CallerTable, Refusals
 from forewarn.api.services import ApiSettings, Services
+from forewarn.control.durations import Durations
 
 PARTS = (
     *(machine_endpoints, group_endpoints, host_endpoints, project_endpoints, rehearsal_endpoints),
@@ -61,6 +62,7 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Starl
     app.state.settings = settings
     app.state.authenticator = authenticator
     app.state.refusals = refusals
+    app.state.durations = Durations()
     return app
 
 

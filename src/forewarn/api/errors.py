@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -102,6 +103,14 @@ def http_refusal(error: HTTPException) -> JSONResponse:
     return answer(
         error.status_code, CODES.get(error.status_code, "Invalid"), str(error.detail), error.headers
     )
+
+
+def status_of(error: Exception) -> int:
+    """Return the status that an error is answered with."""
+    if isinstance(error, HTTPException):
+        return error.status_code
+    kind = KINDS.get(type(error)) if isinstance(error, ForewarnError) else None
+    return HTTPStatus.INTERNAL_SERVER_ERROR if kind is None else kind.status
 
 
 def _refusal(kind: ErrorKind) -> Any:

@@ -1,25 +1,28 @@
 """The metrics, in the text format of Prometheus."""
 
+import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from importlib.metadata import version
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 from prometheus_client.exposition import generate_latest
 
 from forewarn.api.limits import Limit
+from forewarn.control.durations import BOUNDS, Distribution
+from forewarn.control.fleet.fleet_views import Counts
 from forewarn.control.push.webhooks import WebhookView
 
 __all__ = ["CONTENT_TYPE", "Counted", "Meter"]
 
 
 class Counted(NamedTuple):
-    """What the store counts: what there is by its state, and what has happened."""
+    """What the store counts, and how webhooks fare."""
 
-    present: Mapping[str, Mapping[str, int]]
-    tallies: Mapping[str, int]
+    counts: Counts
     webhooks: Sequence[WebhookView]
 
 
@@ -34,12 +37,14 @@ class Meter:
         refused_requests: Mapping[Limit, int],
         writable: Callable[[], bool],
         clock_offset: Callable[[], timedelta],
+        durations: Mapping[str, Mapping[tuple[str, ...], Distribution]],
     ) -> None:
         self._guest_counters = guest_counters
         self._refused = refused
         self._refused_requests = refused_requests
         self._writable = writable
         self._clock_offset = clock_offset
+        self._durations = durations
         self._counted: Counted | None = None
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
@@ -69,16 +74,10 @@ class Meter:
         )
         offset.add_metric([], self._clock_offset().total_seconds())
         yield offset
-        counted = self._counted or Counted({}, {}, ())
-        for what, by_state in counted.present.items():
-            gauge = GaugeMetricFamily(f"forewarn_{what}", f"How many {what} there are.", labels=["state"])
-            for state, count in by_state.items():
-                gauge.add_metric([state], count)
-            yield gauge
-        for kind, count in counted.tallies.items():
-            said = f"Machines told of by records of the kind {kind}."
-            yield CounterMetricFamily(f"forewarn_{kind.replace('-', '_')}", said, value=count)
-        yield from _of_webhooks(counted.webhooks)
+        yield _build_info()
+        if self._counted is not None:
+            yield from _of_counts(self._counted.counts)
+        yield from _of_webhooks(() if self._counted is None else self._counted.webhooks)
         for name, value in self._guest_counters().items():
             said = f"Guest endpoint: {name.replace('_', ' ')}."
             yield CounterMetricFamily(f"forewarn_guest_{name}", said, value=value)
@@ -92,6 +91,54 @@ class Meter:
         for limit, value in self._refused_requests.items():
             requests.add_metric([limit], value)
         yield requests
+        for what, (said, named) in _DURATIONS.items():
+            yield _histogram(f"forewarn_{what}_duration_seconds", said, named, self._durations[what])
+
+
+_DURATIONS = {
+    "request": (
+        "How long calls of the operator API took, by operation and class of status.",
+        ("operation", "status"),
+    ),
+    "store": ("How long transactions of the store took, from opening to commit.", ("kind",)),
+}
+
+
+def _build_info() -> Metric:
+    info = GaugeMetricFamily("forewarn_build_info", "What runs.", labels=["version", "python"])
+    info.add_metric([version("forewarn"), platform.python_version()], 1.0)
+    return info
+
+
+def _of_counts(counts: Counts) -> Iterator[Metric]:
+    for what, by_state in counts.present.items():
+        yield _gauge(f"forewarn_{what}", f"How many {what} there are.", "state", by_state)
+    yield _gauge("forewarn_holds", "How many holds are in force, by what they reach.", "reach", counts.holds)
+    said = "For how long the event that should have started first has not, in service time."
+    yield GaugeMetricFamily(
+        "forewarn_oldest_overdue_start_seconds", said, value=counts.overdue.total_seconds()
+    )
+    for kind, count in counts.tallies.items():
+        said = f"Machines told of by records of the kind {kind}."
+        yield CounterMetricFamily(f"forewarn_{kind.replace('-', '_')}", said, value=count)
+
+
+def _gauge(name: str, said: str, label: str, values: Mapping[str, int]) -> Metric:
+    gauge = GaugeMetricFamily(name, said, labels=[label])
+    for value, count in values.items():
+        gauge.add_metric([value], count)
+    return gauge
+
+
+def _histogram(
+    name: str, said: str, labels: Sequence[str], seen: Mapping[tuple[str, ...], Distribution]
+) -> Metric:
+    histogram = HistogramMetricFamily(name, said, labels=labels)
+    for values, taken in seen.items():
+        bounds = [*map(str, BOUNDS), "+Inf"]
+        buckets = list(zip(bounds, map(float, taken.up_to), strict=True))
+        histogram.add_metric(values, buckets, sum_value=taken.seconds)
+    return histogram
 
 
 def _of_webhooks(views: Sequence[WebhookView]) -> Iterator[Metric]:

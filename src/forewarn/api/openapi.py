@@ -90,7 +90,7 @@ def _operation(endpoint: ApiRoute, components: "_Components") -> dict[str, Any]:
         "tags": [promise.tag],
         "summary": promise.summary,
         "description": description,
-        "operationId": (promise.operation_id or endpoint.name).replace("-", "_"),
+        "operationId": endpoint.operation,
         "security": [] if endpoint.path in OPEN_TO_ALL else [{name: []} for name in _SECURITY_SCHEMES],
         "parameters": [components.resolved(each) for each in parameters],
         "requestBody": _request_body(bodies[0], components) if bodies else None,

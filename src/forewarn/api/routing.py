@@ -11,10 +11,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from forewarn.api.errors import status_of
 from forewarn.api.idempotency import REPEATED_HEADER, keyed_call
 from forewarn.api.inputs import Input, inputs
 from forewarn.api.services import Services
+from forewarn.clock import monotonic
 from forewarn.control.answering_once import Answered, KeyedCall
+from forewarn.control.durations import Durations
 from forewarn.core.access import Right, check
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import write_body
@@ -72,7 +75,28 @@ class ApiRoute(Route):
         """The kind of what it answers with."""
         return inspect.signature(self.handler).return_annotation
 
+    @property
+    def operation(self) -> str:
+        """What the OpenAPI document and the metrics call it."""
+        return (self.promise.operation_id or self.name).replace("-", "_")
+
     async def _answer(self, request: Request) -> Response:
+        """Answer a call, and count how long that took; of a stream, until it begins."""
+        began, status = monotonic(), 0
+        try:
+            response = await self._respond(request)
+        except Exception as error:
+            status = status_of(error)
+            raise
+        else:
+            status = response.status_code
+            return response
+        finally:
+            if status:  # else its caller has gone
+                durations: Durations = request.app.state.durations
+                durations.note(self.operation, f"{status // 100}xx", seconds=monotonic() - began)
+
+    async def _respond(self, request: Request) -> Response:
         # Those who need no token have no caller.
         caller = getattr(request.state, "caller", None)
         if caller is not None:

@@ -11,6 +11,7 @@ from forewarn.api.inputs import FromRequest
 from forewarn.api.limits import BodyLimits, CallerLimits
 from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
+from forewarn.control.durations import Distribution
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
 from forewarn.core.errors import Refused
@@ -120,6 +121,7 @@ class ApiParts:
     probes: Probes
     guest_counters: Callable[[], Mapping[str, float]] = dict  # for the metrics, by name
     refused: Callable[[], Mapping[tuple[str, str], int]] = dict  # connections, by port and limit
+    store_durations: Callable[[], Mapping[tuple[str, ...], Distribution]] = dict  # of transactions, by kind
 
 
 class Services(CallerUseCases):
@@ -133,6 +135,7 @@ class Services(CallerUseCases):
         self.probes = parts.probes
         self.guest_counters = parts.guest_counters
         self.refused = parts.refused
+        self.store_durations = parts.store_durations
         self.clock: ClockReading = parts.timekeeper
 
     async def run(self, job: Callable[[], T], /) -> T:

@@ -72,6 +72,8 @@ class Draft:
         """Write a line of the history about a thing, and return its number."""
         line = Record(number=self.number + 1, at=self.now, kind=kind, order=order, by=by, reason=reason)
         self._records.append(self._named(line, about))
+        if kind is Kind.PROMISE_BROKEN:
+            self.count(kind, len(about.resources) if isinstance(about, Event) else 1)
         return self.number
 
     def count(self, kind: Kind, machines: int) -> None:

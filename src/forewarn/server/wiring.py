@@ -227,6 +227,7 @@ def wire(opened: OpenedService) -> Parts:
             ),
             probes=health,
             guest_counters=guest.counters,
+            store_durations=opened.store.durations.seen,
             refused=lambda: {
                 (each.plane, limit): count
                 for each in (guest.refusals, operator_refusals)

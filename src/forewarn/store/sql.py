@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from forewarn.clock import monotonic
+from forewarn.control.durations import Durations
 from forewarn.control.ports.scope import Scope
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.record import Record
@@ -31,6 +33,7 @@ class SqlStore:
         self._database = database
         self._engines = engines
         self._of_thread = threading.local()
+        self.durations = Durations()  # of whole transactions, by whether they may write
         # Told of records once they are saved, by the thread that saved them.
         self.saved: Callable[[Sequence[Record]], None] = lambda _: None
 
@@ -128,8 +131,12 @@ class SqlStore:
             with joined.begin_nested():
                 yield joined
             return
-        with self._connect(engine) as connection, connection.begin():
-            yield connection
+        began, kind = monotonic(), "write" if engine is self._engines.writing else "read"
+        try:
+            with self._connect(engine) as connection, connection.begin():
+                yield connection
+        finally:
+            self.durations.note(kind, seconds=monotonic() - began)
 
     def _connect(self, engine: Engine) -> Connection:
         try:

@@ -239,7 +239,7 @@ _HINTS = ", ".join(f"'{type_}'" for type_ in sorted(HINTS))
 COUNTED_EVENT: ColumnElement[bool] = LISTED_EVENT & literal_column(f"events.type NOT IN ({_HINTS})")
 _where("events_group", events.c.group_name, events.c.domain, only=LISTED_EVENT)
 _where("events_number", events.c.number, events.c.id, only=LISTED_EVENT)
-_where("events_status", events.c.status, only=LISTED_EVENT)
+_where("events_status", events.c.status, events.c.not_before, only=LISTED_EVENT)
 
 # Which machines an event named when it was announced: what happened to it happened to them.
 event_machines = Table(

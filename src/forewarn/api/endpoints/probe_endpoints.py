@@ -43,9 +43,7 @@ async def show_metrics(request: Request, service: Service) -> Response:
     counted: Counted | None
     try:
         counted = await service.run(
-            lambda: Counted(
-                service.fleet.views.counts(), service.fleet.views.tallies(), service.webhooks.webhooks()[0]
-            )
+            lambda: Counted(service.fleet.views.counts(), service.webhooks.webhooks()[0])
         )
     except Unavailable:
         # The rest must be seen all the same, and that this is missing.
@@ -57,5 +55,9 @@ async def show_metrics(request: Request, service: Service) -> Response:
         refused_requests=refusals.counts,
         writable=service.probes.writable,
         clock_offset=lambda: service.clock.offset,
+        durations={
+            "request": request.app.state.durations.seen(),
+            "store": service.store_durations(),
+        },
     )
     return Response(meter.text(counted), media_type=CONTENT_TYPE)

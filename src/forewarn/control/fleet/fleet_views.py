@@ -1,6 +1,8 @@
 """What operators can ask about the fleet as a whole."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 
 from forewarn.control import naming
 from forewarn.control.use_case import FleetUseCase
@@ -11,6 +13,16 @@ from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.words import GroupKind, HostName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What the store counts."""
+
+    present: Mapping[str, Mapping[str, int]]  # what there is, by its state
+    holds: Mapping[str, int]  # by what they reach
+    tallies: Mapping[str, int]  # what has happened
+    overdue: timedelta  # for how long the event that should have started first has not
 
 
 class FleetViews(FleetUseCase):
@@ -53,15 +65,17 @@ class FleetViews(FleetUseCase):
         with self._store.read() as snapshot:
             return list(snapshot.around().holds.values())
 
-    def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """Count what there is, for the metrics."""
+    def counts(self) -> Counts:
+        """Count what there is and what has happened, for the metrics."""
         with self._store.read() as snapshot:
-            return snapshot.counts()
-
-    def tallies(self) -> Mapping[str, int]:
-        """Count what has happened, for the metrics."""
-        with self._store.read() as snapshot:
-            return snapshot.tallies()
+            first = snapshot.oldest_awaited()
+            late = timedelta() if first is None else self._clock.now() - first
+            return Counts(
+                present=snapshot.counts(),
+                holds=snapshot.holds_by_reach(),
+                tallies=snapshot.tallies(),
+                overdue=max(late, timedelta()),
+            )
 
 
 def _group_spec(group: Group) -> GroupSpec:

@@ -36,6 +36,10 @@ from forewarn.core.words import (
     OrderId,
 )
 
+# What metrics tell holds and open rollouts apart by.
+HOLD_REACHES = ("fleet", "project", "host")
+ROLLOUT_STATES = ("running", "paused", "aborting")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
@@ -117,7 +121,15 @@ class Snapshot(ScopedSnapshot, DueQueries, RolloutQueries, TokenQueries, AnswerQ
         ...
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """Count machines, hosts, orders and listed events by state, for the metrics."""
+        """Count machines, hosts, open orders, listed events and open rollouts by state, for the metrics."""
+        ...
+
+    def holds_by_reach(self) -> Mapping[str, int]:
+        """Count holds by what they reach, for the metrics."""
+        ...
+
+    def oldest_awaited(self) -> datetime | None:
+        """Return the first NotBefore of all events that have not started."""
         ...
 
     def tallies(self) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import or_, select
+from sqlalchemy import and_, or_, select
 
 from forewarn.core.errors import Conflict, NotFound
 from forewarn.core.model.event import Event
@@ -60,7 +60,8 @@ class Lookups(Reader):
         query = ORDERS.select().where(_O.id == order.upper())
         if self._project is not None:
             told = self._mine(select(_E.order_id).where(_E.order_id == order.upper()), EVENT_PROJECT)
-            query = query.where(or_(_O.project == self._project, _O.id.in_(told)))
+            of_host = and_(_O.project.is_(None), _O.id.in_(told))
+            query = query.where(or_(_O.project == self._project, of_host))
         return self._find(ORDERS.read, query)
 
     def event(self, event: EventId) -> Event | None:
@@ -75,7 +76,7 @@ class Lookups(Reader):
             # By the order's project first: the record that tells an ended event's own may have been removed.
             project = select(_O.project).where(_O.id == _E.order_id).scalar_subquery()
             mine = self._mine(select(_E.id).where(_E.order_id == order.upper()), EVENT_PROJECT)
-            query = query.where(or_(project == self._project, _E.id.in_(mine)))
+            query = query.where(or_(project == self._project, and_(project.is_(None), _E.id.in_(mine))))
         return self._list(EVENTS.read, query.order_by(_E.number, _E.id))
 
     def scheduled_user_orders(self, project: ProjectName) -> int:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, func, select
+from sqlalchemy import ColumnElement, case, func, select
 
+from forewarn.control.ports.store import HOLD_REACHES, ROLLOUT_STATES
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.event import Event
 from forewarn.core.model.hold import Grace
@@ -29,6 +29,7 @@ from forewarn.store import tables
 from forewarn.store.reads.reader import SELECT_GROUPS, among
 from forewarn.store.reads.slice_reads import LISTED_COUNTS, SliceReads, by_group
 from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
+from forewarn.store.rows.times import moment_or_none
 
 _M, _O, _E = tables.machines.c, tables.orders.c, tables.events.c
 _EVENTS = among(EVENTS.select(), _E.id)
@@ -36,7 +37,13 @@ _ORDERS = among(ORDERS.select(), _O.id)
 _OPEN_ORDERS = among(select(_O.id), _O.id).where(tables.OPEN_ORDER)
 _OPEN = (OrderState.QUEUED, OrderState.ANNOUNCED, OrderState.STARTED, OrderState.FAILED)
 # What was never counted is shown as 0, or a metric would begin in the middle.
-_COUNTED = {Kind.NOTICE_LATE.value: 0, Kind.NOTICE_NEVER.value: 0}
+_COUNTED = {kind.value: 0 for kind in (Kind.NOTICE_LATE, Kind.NOTICE_NEVER, Kind.PROMISE_BROKEN)}
+_HOLD_REACH = case(
+    (tables.holds.c.host.is_not(None), "host"),
+    (tables.holds.c.project.is_not(None), "project"),
+    else_="fleet",
+)
+_ROLLOUT_STATE = case((tables.rollouts.c.aborting, "aborting"), else_=tables.rollouts.c.state)
 
 
 class UnscopedReads(SliceReads):
@@ -95,14 +102,26 @@ class UnscopedReads(SliceReads):
             "hosts": self._count_by(tables.hosts.c.state, HostState),
             "orders": self._count_by(_O.state, _OPEN, tables.OPEN_ORDER),
             "events": self._count_by(_E.status, EventStatus, tables.LISTED_EVENT),
+            "rollouts": self._count_by(_ROLLOUT_STATE, ROLLOUT_STATES, tables.OPEN_ROLLOUT),
         }
 
+    def holds_by_reach(self) -> Mapping[str, int]:
+        """Count holds by what they reach."""
+        return self._count_by(_HOLD_REACH, HOLD_REACHES)
+
+    def oldest_awaited(self) -> datetime | None:
+        """Return the first NotBefore of all events that have not started."""
+        awaited = tables.LISTED_EVENT, _E.status == EventStatus.SCHEDULED.value
+        # In the order of its index, of which this reads one row.
+        first = select(_E.not_before).where(*awaited).order_by(_E.not_before).limit(1)
+        return moment_or_none(self._connection.scalar(first))
+
     def _count_by(
-        self, column: Column[Any], states: Iterable[StrEnum], *only: ColumnElement[bool]
+        self, column: ColumnElement[Any], states: Iterable[str], *only: ColumnElement[bool]
     ) -> Mapping[str, int]:
         counted = self._all(select(column, func.count()).where(*only).group_by(column))
         # A state that nothing is in any more must show as 0, or a metric would stay where it was.
-        return {state.value: 0 for state in states} | {row[0]: row[1] for row in counted}
+        return {str(state): 0 for state in states} | {row[0]: row[1] for row in counted}
 
     def reached(self) -> datetime | None:
         """Return the service time that has been reached; None in a new store."""

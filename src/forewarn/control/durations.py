@@ -1,0 +1,42 @@
+"""How long things took: counted as they happen, for the metrics."""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+
+# In seconds: from a look into memory to what a person gives up on.
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """How many took how long."""
+
+    up_to: tuple[int, ...]  # how many took at most so long, for each of the bounds; then, how many there were
+    seconds: float  # of all together
+
+
+class Durations:
+    """Counts by labels; threads may count at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[tuple[str, ...], list[int]] = {}
+        self._sums: dict[tuple[str, ...], float] = {}
+
+    def note(self, *labels: str, seconds: float) -> None:
+        """Count one that took so long."""
+        with self._lock:
+            counts = self._counts.setdefault(labels, [0] * (len(BOUNDS) + 1))
+            counts[bisect_left(BOUNDS, seconds)] += 1
+            self._sums[labels] = self._sums.get(labels, 0.0) + seconds
+
+    def seen(self) -> Mapping[tuple[str, ...], Distribution]:
+        """Return what was counted, by labels."""
+        with self._lock:
+            return {
+                labels: Distribution(up_to=tuple(accumulate(counts)), seconds=self._sums[labels])
+                for labels, counts in sorted(self._counts.items())
+            }

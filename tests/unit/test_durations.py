@@ -1,0 +1,15 @@
+"""How long things took, counted."""
+
+from forewarn.control.durations import BOUNDS, Durations
+
+
+def test_each_bound_counts_what_took_at_most_so_long() -> None:
+    durations = Durations()
+    for seconds in (0.0, BOUNDS[0], 0.003, 100.0):
+        durations.note("show", "2xx", seconds=seconds)
+    durations.note("show", "4xx", seconds=0.2)
+    seen = durations.seen()
+    assert list(seen) == [("show", "2xx"), ("show", "4xx")]
+    counted = dict(zip((*BOUNDS, "all"), seen["show", "2xx"].up_to, strict=True))
+    assert (counted[0.001], counted[0.0025], counted[0.005], counted[10.0], counted["all"]) == (2, 2, 3, 3, 4)
+    assert round(seen["show", "2xx"].seconds, 4) == 100.004
