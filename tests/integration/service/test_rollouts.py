@@ -499,6 +499,17 @@ def test_a_machine_that_does_not_poll_again_pauses_the_rollout(service: Service)
     assert service.rollout(rollout).state is RolloutState.DONE
 
 
+def test_a_poll_does_not_end_a_rollout_that_is_paused(service: Service) -> None:
+    rollout = polling(service, "web-0")
+    service.advance(minutes=30)
+    service.poll("web-0")
+    service.engine._rollouts.look(rollout.id, service.clock.now())
+    assert service.rollout(rollout).state is RolloutState.PAUSED
+    service.rollouts.resume(rollout.id, by="ops")
+    service.tick()
+    assert service.rollout(rollout).state is RolloutState.DONE
+
+
 def test_a_machine_that_never_polled_is_not_waited_for(service: Service) -> None:
     rollout = polling(service)
     service.advance(minutes=20)

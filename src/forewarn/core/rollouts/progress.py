@@ -15,10 +15,17 @@ Quiet: TypeAlias = Sequence[Step]
 
 
 def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime) -> Rollout:
-    """Bring its waves up to date with their orders; `quiet` are the machines that must still poll again."""
-    checking = bool(quiet)
-    settled = tuple(wave_now(wave, orders, checking=checking, now=now) for wave in rollout.waves)
-    rollout = replace(rollout, waves=settled)
+    """Bring its waves up to date with their orders; `quiet` are the machines that must still poll again.
+
+    No poll wakes what is paused: a wave whose polls are awaited then is settled when a person resumes.
+    """
+    paused = rollout.state is RolloutState.PAUSED and not rollout.aborting
+
+    def settled(wave: Wave) -> Wave:
+        checking = bool(quiet) or (paused and wave.state is WaveState.CHECKING)
+        return wave_now(wave, orders, checking=checking, now=now)
+
+    rollout = replace(rollout, waves=tuple(map(settled, rollout.waves)))
     if rollout.open and not unfinished(rollout):
         if rollout.aborting:
             return _ended(rollout, RolloutState.ABORTED, now=now)
