@@ -18,7 +18,8 @@ from forewarn.core.model.survey import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import planning, steering
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import forecast, on_one_host
+from forewarn.core.rollouts.forecast import forecast
+from forewarn.core.rollouts.plan_warnings import on_one_host
 from forewarn.core.words import GroupName, HostName, HostState, MachineId, MachineName, ProjectName, Work
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

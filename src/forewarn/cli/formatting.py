@@ -52,6 +52,20 @@ def rollout_state(rollout: "RolloutAnswer") -> str:
     return "aborting" if rollout.aborting else rollout.state
 
 
+def rollout_progress(rollout: "RolloutAnswer") -> str:
+    """Write how many hosts are done and, of a rollout that does no more, which are not."""
+    said = f"{len(rollout.hosts_done)} of {counted(len(rollout.hosts), 'host')} done"
+    stopped = rollout.aborting or rollout.state == "aborted"
+    return f"{said}; not done: {some(rollout.hosts_not_done)}" if stopped and rollout.hosts_not_done else said
+
+
+def some(words: Sequence[str], most: int = 10) -> str:
+    """Join words as a person would, and count those that are too many: `a, b and 7 more`."""
+    if len(words) <= most:
+        return listing(words)
+    return f"{', '.join(words[:most])} and {len(words) - most} more"
+
+
 def listing(words: Sequence[str]) -> str:
     """Join words as a person would: `a, b and c`."""
     *most, last = words or ["nobody"]

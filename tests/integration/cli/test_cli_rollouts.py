@@ -144,6 +144,22 @@ def test_only_a_rollout_for_which_the_verb_makes_sense_can_be_meant(service: Ser
     assert f"Rollout {second}: paused" in run("pause").stdout
 
 
+def test_an_aborted_rollout_says_how_many_hosts_are_done_and_which_are_not(service: Service) -> None:
+    run("start", "--all", "--detach")
+    service.advance(minutes=25)
+    aborted = "1 of 3 hosts done; not done: host-2 and host-3"
+    assert aborted in run("abort").stdout
+    assert aborted in run("show").stdout
+    assert "1 of 3 done" in run("list").stdout
+    shown = answer("show")["rollout"]
+    assert (shown["hosts_done"], shown["hosts_not_done"]) == (["host-1"], ["host-2", "host-3"])
+
+
+def test_a_plan_says_why_its_waves_are_smaller_than_they_may_be() -> None:
+    said = run("plan", "--all", "--hosts-at-once", "2").stdout
+    assert "2 of 3 waves have fewer than 2 hosts: two update domains of group web are not disturbed" in said
+
+
 def test_a_rollout_that_finishes_what_it_has_begun_is_aborting(service: Service) -> None:
     run("start", "host-1", "host-2", "--detach")
     service.advance(minutes=16)

@@ -280,6 +280,21 @@ def test_the_plan_knows_the_windows(service: Service) -> None:
     assert service.rollout(rollout).ended_at == plan.expected[-1].end_at
 
 
+def test_all_who_ask_are_told_of_as_many_waves(service: Service) -> None:
+    service.apply(declared(open_at("14:00", 2)))
+    request = RolloutRequest(hosts=None, work=Work.REBOOT, hosts_at_once=3, by="test")
+    # Without windows two hosts could go together.
+    planned = [wave.hosts for wave in service.rollouts.plan(request).rollout.waves]
+    assert planned == [("host-3",), ("host-1", "host-2")]
+    rollout = service.rollouts.begin(request).rollout
+    for _ in range(3):
+        (listed,), _ = service.rollouts.rollouts(after=None, limit=9)
+        shown = service.rollouts.rollout(rollout.id, expected=True)
+        assert [wave.hosts for wave in listed.rollout.waves] == planned
+        assert [wave.hosts for wave in shown.rollout.waves] == planned
+        service.advance(hours=1)
+
+
 def test_at_its_deadline_a_rollout_waits_for_no_window(service: Service) -> None:
     service.apply(declared(open_at("23:00", 1)))
     rollout = service.roll("host-1", terms=RolloutTerms(deadline=START + timedelta(hours=1)))

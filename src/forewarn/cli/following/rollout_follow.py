@@ -205,6 +205,7 @@ def _end(session: Session, rollout: RolloutAnswer) -> None:
         return
     short = terminal.short(rollout.id)
     said = f"rollout {short} is {rollout.state}" + (f": {rollout.why}" if rollout.why else "")
+    said += f"\n{formatting.rollout_progress(rollout)}."
     if rollout.state is RolloutState.PAUSED:
         said += (
             f"\nGo on with `{session.command(f'rollout resume {short}')}`, "

@@ -160,6 +160,7 @@ class RolloutGate:
             return
         why = f": {rollout.why}" if rollout.why else ""
         said = f"rollout {self._id} is {formatting.rollout_state(rollout)}{why}"
+        said += f"\n{formatting.rollout_progress(rollout)}."
         if rollout.ended_at is None:
             said += f"\n{self._ways_on()}"
         terminal.print_error(said)

@@ -141,4 +141,10 @@ def _do(session: Session, typed: str | None, verb: str, reason: str | None) -> N
     state = formatting.rollout_state(rollout)
     if verb == "resume" and state == "paused":
         raise RequestRefused(f"Rollout {terminal.short(id_)} is paused again: {rollout.why}")
-    session.print_reply(reply, lambda _: terminal.echo(f"Rollout {terminal.short(id_)}: {OUTCOMES[state]}."))
+    session.print_reply(reply, lambda _: _show_outcome(rollout))
+
+
+def _show_outcome(rollout: RolloutAnswer) -> None:
+    state = formatting.rollout_state(rollout)
+    done = "" if state == "running" else f" {formatting.rollout_progress(rollout)}."
+    terminal.fold(f"Rollout {terminal.short(rollout.id)}: {OUTCOMES[state]}.{done}", hanging="  ")

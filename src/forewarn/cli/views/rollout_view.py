@@ -17,8 +17,8 @@ LIST = terminal.ItemTable[RolloutAnswer](
         "ROLLOUT": lambda rollout: terminal.short(rollout.id),
         "ACTION": lambda rollout: rollout.action,
         "STATE": formatting.rollout_state,
-        "HOSTS": lambda rollout: len(rollout.hosts),
-        "WAVES": lambda rollout: _progress(rollout),
+        "HOSTS": lambda rollout: f"{len(rollout.hosts_done)} of {len(rollout.hosts)} done",
+        "WAVES": lambda rollout: _waves_done(rollout),
         "BEGUN": lambda rollout: rollout.created_at,
         "BY": lambda rollout: rollout.by,
         "WHY": lambda rollout: rollout.why or rollout.reason,
@@ -46,9 +46,11 @@ IDLE = "nothing to do there"
 MOST_REASONS = 20
 
 
-def _progress(rollout: RolloutAnswer) -> str:
+def _waves_done(rollout: RolloutAnswer) -> str:
+    """Write how many waves are done, and of how many; an aborted rollout knows only those that began."""
     done = sum(wave.state is WaveState.DONE for wave in rollout.waves)
-    return f"{done} of {len(rollout.waves)} done"
+    stopped = formatting.rollout_state(rollout) in ("aborting", "aborted")
+    return f"{done} done" if stopped else f"{done} of {len(rollout.waves)} done"
 
 
 def show(rollout: RolloutAnswer) -> None:
@@ -58,7 +60,8 @@ def show(rollout: RolloutAnswer) -> None:
             ("rollout", rollout.id),
             ("action", rollout.action),
             ("state", formatting.rollout_state(rollout)),
-            ("waves", _progress(rollout)),
+            ("hosts", formatting.rollout_progress(rollout)),
+            ("waves", _waves_done(rollout)),
             ("by", rollout.by),
             ("reason", rollout.reason),
             ("begun", rollout.created_at),
@@ -73,6 +76,7 @@ def show(rollout: RolloutAnswer) -> None:
     terminal.echo()
     WAVES.print(enumerate(rollout.waves, start=1))
     _show_reasons(rollout)
+    _show_warnings(rollout)
 
 
 def _known_or_about(known: datetime | None, expected: datetime | None) -> datetime | str | None:
@@ -88,7 +92,6 @@ def _health(rollout: RolloutAnswer) -> str:
 def show_started(session: Session, rollout: RolloutAnswer) -> None:
     """Show what has been begun, and how to follow it."""
     show(rollout)
-    _show_warnings(rollout)
     terminal.echo(
         f"\n  Follow it:  {session.command('rollout show ' + terminal.short(rollout.id) + ' --follow')}"
     )

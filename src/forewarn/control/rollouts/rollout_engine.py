@@ -68,6 +68,7 @@ class RolloutEngine(FleetUseCase):
             ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
             placed = self._place(tx, mine, chosen, now)
             mine = planning.begin(mine, placed, survey, now=now, ends_about=ends)
+            mine = forecast.arranged(mine, survey, now=now, policy=self._policy)
         # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
         return self.save(tx, replace(mine, due_at=now), now)
 

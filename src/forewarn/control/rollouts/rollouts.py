@@ -15,9 +15,10 @@ from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.rollouts import forecast, planning, progress, steering
+from forewarn.core.rollouts import forecast, plan_warnings, planning, progress, steering
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.rollouts.forecast import Expected, on_one_host
+from forewarn.core.rollouts.forecast import Expected
+from forewarn.core.rollouts.plan_warnings import on_one_host
 from forewarn.core.words import HostName, HostState, Kind, Work
 from forewarn.wire.fields import either
 
@@ -61,7 +62,7 @@ class Rollouts(FleetUseCase):
         now = self._clock.now()
         with self._store.read() as snapshot:
             mine, survey = self._planned(snapshot, request, now)
-            warnings = self._warnings(snapshot, mine, survey)
+            warnings = self._warnings(snapshot, mine, survey, now)
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         candidates = Candidates(mine, survey, self._policy)
         reasons = (candidates.why_not(host, now=now) for host in mine.hosts)
@@ -77,7 +78,7 @@ class Rollouts(FleetUseCase):
             mine, survey = self._planned(tx, request, now)
             if not request.overlap:
                 _check_apart(mine, tx.open_rollouts())
-            warnings = self._warnings(tx, mine, survey)
+            warnings = self._warnings(tx, mine, survey, now)
             said = f"{request.work} of {len(mine.hosts)} hosts, {request.hosts_at_once} at once"
             said = f"{said}: {request.reason}" if request.reason else said
             mine = replace(mine, number=tx.around().number + 1)
@@ -128,13 +129,15 @@ class Rollouts(FleetUseCase):
         """Show one rollout; on demand with what is expected of its coming waves, which costs a forecast."""
         now = self._clock.now()
         times: tuple[Expected, ...] = ()
+        said: tuple[str, ...] = ()
         with self._store.read() as snapshot:
             mine = with_notice(snapshot, naming.existing(snapshot.rollout(id_), "rollout", id_))
             # When a paused one goes on is not known.
             if expected and mine.left and mine.state is RolloutState.RUNNING and not mine.aborting:
                 survey = surveyed(snapshot, mine.left, mine.terms)
-                mine, times = forecast.forecast(mine, survey, now=now, policy=self._policy)
-        return replace(self._shown(mine, now), expected=times)
+                times = forecast.times(mine, survey, now=now, policy=self._policy)
+                said = tuple(plan_warnings.warnings(mine, survey, times, policy=self._policy))
+        return replace(self._shown(mine, now, warnings=said), expected=times)
 
     def rollouts(
         self, *, after: str | None, limit: int, only_open: bool = False
@@ -187,14 +190,19 @@ class Rollouts(FleetUseCase):
             created_at=now,
         )
         Candidates(mine, survey, self._policy).check(now=now)
-        return planning.replan(mine, survey), survey
+        mine = planning.replan(mine, survey)
+        return forecast.arranged(mine, survey, now=now, policy=self._policy), survey
 
-    def _warnings(self, snapshot: Snapshot, mine: Rollout, survey: HostSurvey) -> tuple[str, ...]:
+    def _warnings(
+        self, snapshot: Snapshot, mine: Rollout, survey: HostSurvey, now: datetime
+    ) -> tuple[str, ...]:
         saved = snapshot.silent_machines(mine.hosts)
         fresh = self._activity.fresh(list(saved))
         silent = sorted(name for machine, name in saved.items() if machine not in fresh)
         never = (f"never polled: {naming.some(silent)}",) if silent else ()
-        return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(survey), *never)
+        times = forecast.times(mine, survey, now=now, policy=self._policy)
+        unexpected = plan_warnings.warnings(mine, survey, times, policy=self._policy)
+        return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(survey), *unexpected, *never)
 
 
 def _check_apart(mine: Rollout, others: Iterable[Rollout]) -> None:

@@ -117,6 +117,18 @@ class Rollout:
         return tuple(wave for wave in self.waves if not wave.begun)
 
     @property
+    def hosts_done(self) -> tuple[HostName, ...]:
+        """The hosts whose work is done: those of waves that are over, without those that were abandoned."""
+        over = {host for wave in self.waves if wave.state is WaveState.DONE for host in wave.hosts}
+        return tuple(host for host in self.hosts if host in over and host not in self.abandoned)
+
+    @property
+    def hosts_not_done(self) -> tuple[HostName, ...]:
+        """The hosts whose work is not done, or not yet."""
+        done = frozenset(self.hosts_done)
+        return tuple(host for host in self.hosts if host not in done)
+
+    @property
     def left(self) -> tuple[HostName, ...]:
         """The hosts that have not begun, in the order in which they were given."""
         begun = {host for wave in self.begun for host in wave.hosts}

@@ -11,7 +11,10 @@ from forewarn.core.model.survey import HostSurvey
 from forewarn.core.policy import Policy
 from forewarn.core.rollouts import waves
 from forewarn.core.rollouts.candidates import Candidates
-from forewarn.core.words import GroupName, HostName
+from forewarn.core.words import HostName
+
+# Hosts that were planned together are seldom apart for long; those that are need a new plan.
+MOST_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,7 @@ def forecast(
     found: list[Expected] = []
     planned: list[Wave] = []
     while left:
-        moments = {host: candidates.timing(host).announce_at(at) for host in left}
+        moments = {host: candidates.announce_at(host, at) for host in left}
         possible = [moment for moment in moments.values() if moment is not None]
         if not possible:
             planned += limits.cut(left)
@@ -45,7 +48,7 @@ def forecast(
         at = min(possible)
         free = [host for host in left if moments[host] == at]
         chosen = limits.pick(free)
-        expected = _expected(chosen, survey, candidates, at=at, policy=policy)
+        expected = _expected(chosen, survey, candidates, at=at)
         planned.append(Wave(hosts=chosen))
         found.append(expected)
         at = expected.end_at + rollout.gap
@@ -54,11 +57,45 @@ def forecast(
     return replace(rollout, waves=(*rollout.begun, *planned)), tuple(found)
 
 
+def arranged(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> Rollout:
+    """Return a rollout whose planned waves are as the windows of its projects let them come."""
+    if all(project.calendar.always for project in survey.projects.values()):
+        return rollout
+    return forecast(rollout, survey, now=now, policy=policy)[0]
+
+
+def times(rollout: Rollout, survey: HostSurvey, *, now: datetime, policy: Policy) -> tuple[Expected, ...]:
+    """Return when each planned wave is to be expected, up to one that no window has room for."""
+    candidates, at = Candidates(rollout, survey, policy), _free_at(rollout, now)
+    found: list[Expected] = []
+    for wave in rollout.planned:
+        together = _together_at(wave.hosts, candidates, at)
+        if together is None:
+            break
+        found.append(_expected(wave.hosts, survey, candidates, at=together))
+        at = found[-1].end_at + rollout.gap
+    return tuple(found)
+
+
+def _together_at(hosts: Sequence[HostName], candidates: Candidates, at: datetime) -> datetime | None:
+    """Find the first moment at which all these hosts may be announced; None if there is none in sight."""
+    for _ in range(MOST_TRIES):
+        moments = [candidates.announce_at(host, at) for host in hosts]
+        known = [moment for moment in moments if moment is not None]
+        if len(known) < len(moments):
+            return None
+        latest = max(known, default=at)
+        if latest == at:
+            return at
+        at = latest
+    return None
+
+
 def ends_about(
     rollout: Rollout, hosts: Iterable[HostName], survey: HostSurvey, *, now: datetime, policy: Policy
 ) -> datetime:
     """Return when a wave of these hosts is over that is announced now."""
-    return _expected(hosts, survey, Candidates(rollout, survey, policy), at=now, policy=policy).end_at
+    return _expected(hosts, survey, Candidates(rollout, survey, policy), at=now).end_at
 
 
 def _free_at(rollout: Rollout, now: datetime) -> datetime:
@@ -68,10 +105,10 @@ def _free_at(rollout: Rollout, now: datetime) -> datetime:
 
 
 def _expected(
-    hosts: Iterable[HostName], survey: HostSurvey, candidates: Candidates, *, at: datetime, policy: Policy
+    hosts: Iterable[HostName], survey: HostSurvey, candidates: Candidates, *, at: datetime
 ) -> Expected:
     """Return when a wave that is announced at a moment starts and ends: the slowest host decides."""
-    each = [tuple(_stages(host, survey, candidates, at=at, policy=policy)) for host in hosts]
+    each = [tuple(_stages(host, survey, candidates, at=at)) for host in hosts]
     together = ((stage for stage in level if stage is not None) for level in zip_longest(*each))
     stages = [reduce(_slower, level) for level in together]
     return Expected(
@@ -83,15 +120,14 @@ def _expected(
 
 
 def _stages(
-    host: HostName, survey: HostSurvey, candidates: Candidates, *, at: datetime, policy: Policy
+    host: HostName, survey: HostSurvey, candidates: Candidates, *, at: datetime
 ) -> Iterator[Expected]:
     """Yield when each stage of a host's order is to be expected."""
     timing = candidates.timing(host)
     for _ in range(survey.footprint(host).stages):
         at = timing.announce_at(at) or at
         start = timing.not_before(at)
-        # However short the work is, events stay listed for so long after their start.
-        end = start + max(policy.linger, candidates.work)
+        end = start + candidates.stage
         yield Expected(announce_at=at, start_at=start, end_at=end)
         at = end
 
@@ -102,17 +138,3 @@ def _slower(one: Expected, other: Expected) -> Expected:
         start_at=max(one.start_at, other.start_at),
         end_at=max(one.end_at, other.end_at),
     )
-
-
-def on_one_host(survey: HostSurvey) -> Sequence[str]:
-    """Return a warning for each group that has every member on one host: no wave can spare it."""
-    carrying: dict[GroupName, dict[HostName, int]] = {}
-    for host, footprint in survey.footprints.items():
-        for group, counts in footprint.counts.items():
-            carrying.setdefault(group, {})[host] = sum(counts.values())
-    return [
-        f"group {group}: all {members} members are on {host}"
-        for group, members in sorted(survey.sizes.items())
-        for host, carried in carrying.get(group, {}).items()
-        if carried == members and members > 1
-    ]

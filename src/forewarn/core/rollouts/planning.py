@@ -74,7 +74,7 @@ def next_wave(
             rollout, waves=(*rollout.begun, Wave(hosts=chosen), *waves.limits(rollout, survey).cut(rest))
         )
     blocking = tuple(dict.fromkeys(why for host in rollout.left for why in reasons[host]))
-    opening = (candidates.timing(host).announce_at(now) for host in rollout.left)
+    opening = (candidates.announce_at(host, now) for host in rollout.left)
     due_at = min((moment for moment in opening if moment is not None and moment > now), default=None)
     return replace(rollout, waiting=blocking, blocked=not chosen, due_at=due_at), chosen
 

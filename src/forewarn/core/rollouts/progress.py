@@ -8,7 +8,7 @@ from typing import TypeAlias
 from forewarn.core.model.order import Order, Step
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.words import OrderId, OrderState, StageState
+from forewarn.core.words import HostName, OrderId, OrderState, StageState
 
 Orders: TypeAlias = Mapping[OrderId, Order]
 Quiet: TypeAlias = Sequence[Step]
@@ -28,6 +28,9 @@ def settle(rollout: Rollout, orders: Orders, quiet: Quiet = (), *, now: datetime
     rollout = replace(rollout, waves=tuple(map(settled, rollout.waves)))
     if rollout.open and not unfinished(rollout):
         if rollout.aborting:
+            # Nobody resumes it, and so settles what went wrong.
+            undone = tuple(HostName(problem.what) for problem in trouble(rollout, orders))
+            rollout = replace(rollout, abandoned=rollout.abandoned + undone)
             return _ended(rollout, RolloutState.ABORTED, now=now)
         if not rollout.left and not trouble(rollout, orders):
             return _ended(rollout, RolloutState.DONE, now=now)

@@ -47,6 +47,13 @@ class WaveLimits:
                 wave.take(host, footprint)
         return tuple(wave.hosts)
 
+    def why_no_more(self, taken: Iterable[HostName], others: Iterable[HostName]) -> Sequence[str]:
+        """Return why a wave takes none of other hosts beside its own; "" of one that it could take."""
+        wave = WaveBuilder(self.spare)
+        for host in taken:
+            wave.take(host, self.survey.footprint(host))
+        return list(dict.fromkeys(wave.obstacle(self.survey.footprint(host)) for host in others))
+
     def allow(self, planned: Sequence[Wave], hosts: Iterable[HostName]) -> bool:
         """Whether planned waves are still right for these hosts: machines move."""
         if sorted(host for wave in planned for host in wave.hosts) != sorted(hosts):
@@ -73,18 +80,23 @@ class WaveBuilder:
         self.hosts: list[HostName] = []
         self._domains: dict[GroupName, frozenset[int]] = {}
         self._spare = dict(spare)
+        self._whole_spare = spare
 
     def fits(self, footprint: Footprint) -> bool:
-        """Whether a host can join; the first one can always, for nothing smaller can be done."""
+        """Whether a host can join."""
+        return not self.obstacle(footprint)
+
+    def obstacle(self, footprint: Footprint) -> str:
+        """Return why a host cannot join; the first one can always, for nothing smaller can be done."""
         if not self.hosts:
-            return True
+            return ""
         for group, counts in footprint.counts.items():
             there = self._domains.get(group)
             if there is not None and (len(counts) > 1 or there != counts.keys()):
-                return False
+                return f"two update domains of group {group} are not disturbed together"
             if group in self._spare and footprint.together(group) > self._spare[group]:
-                return False
-        return True
+                return f"group {group} can spare {self._whole_spare[group]} at once"
+        return ""
 
     def take(self, host: HostName, footprint: Footprint) -> None:
         """Let a host join."""

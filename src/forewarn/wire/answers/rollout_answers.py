@@ -58,6 +58,8 @@ class RolloutAnswer(ApiAnswer):
     aborting: bool
     action: Work
     hosts: tuple[str, ...]
+    hosts_done: tuple[str, ...]
+    hosts_not_done: tuple[str, ...]
     hosts_at_once: int
     gap_seconds: float
     driver: str

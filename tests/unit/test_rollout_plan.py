@@ -1,0 +1,182 @@
+"""The plan of a rollout: why waves are small, hosts that a window would cut, and one plan for everybody."""
+
+from dataclasses import replace
+from datetime import datetime, time, timedelta
+
+from forewarn.core.model.budget import Budget
+from forewarn.core.model.order import Order
+from forewarn.core.model.project import Project
+from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
+from forewarn.core.model.survey import HostSurvey
+from forewarn.core.model.windows import Calendar, Window
+from forewarn.core.policy import Policy
+from forewarn.core.rollouts import forecast, plan_warnings, planning, progress
+from forewarn.core.rollouts.candidates import Candidates
+from forewarn.core.words import Action, GroupName, OrderId, OrderState, ProjectName, Source, Work
+from tests.unit.test_rollout import NOW, carries, host, over, survey
+
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+DEFAULT = ProjectName("default")
+POLICY = Policy()
+
+
+def bound(*windows: tuple[str, float], ground: HostSurvey) -> HostSurvey:
+    """The same hosts, which may be disturbed only in these windows: from when on, and for how many hours."""
+    every = frozenset(range(7))
+    open_ = tuple(
+        Window(days=every, start=time.fromisoformat(start), length=timedelta(hours=hours))
+        for start, hours in windows
+    )
+    calendar = Calendar(windows=open_)
+    return replace(ground, projects={DEFAULT: Project(name=DEFAULT, calendar=calendar)})
+
+
+def at(text: str, *, days: int = 0) -> datetime:
+    return datetime.combine(NOW.date(), time.fromisoformat(text), tzinfo=NOW.tzinfo) + days * DAY
+
+
+# Why waves are small
+
+
+def test_waves_that_a_budget_keeps_small_say_which_group_can_spare_how_many() -> None:
+    budgets = {GroupName("db"): Budget(needs=1, members=4)}
+    ground = survey(*(carries(db={0: 1}) for _ in range(4)), budgets=budgets)
+    assert list(plan_warnings.smaller_waves(over(ground, at_once=4), ground)) == [
+        "1 of 2 waves has fewer than 4 hosts: group db can spare 3 at once"
+    ]
+
+
+def test_waves_that_update_domains_keep_small_say_of_which_group() -> None:
+    ground = survey(carries(web={0: 1}), carries(web={1: 1}), carries(web={2: 1}))
+    assert list(plan_warnings.smaller_waves(over(ground, at_once=2), ground)) == [
+        "2 of 3 waves have fewer than 2 hosts: two update domains of group web are not disturbed together"
+    ]
+
+
+def test_waves_that_are_full_and_a_last_one_that_is_not_need_no_reason() -> None:
+    ground = survey(*(carries(web={0: 1}) for _ in range(5)))
+    assert list(plan_warnings.smaller_waves(over(ground, at_once=2), ground)) == []
+
+
+def test_waves_that_windows_keep_small_say_so() -> None:
+    ground = survey(carries(web={0: 1}), carries(web={0: 1}))
+    apart = replace(over(ground), waves=(Wave(hosts=(host(1),)), Wave(hosts=(host(2),))))
+    (said,) = plan_warnings.smaller_waves(apart, ground)
+    assert said.endswith("other hosts wait for the windows of their projects")
+
+
+# Hosts that the end of a window would cut
+
+# A host with two update domains takes two stages, each fifteen minutes of notice and five of work.
+TWO_STAGES = survey(carries(web={0: 1, 1: 1}))
+
+
+def announced(ground: HostSurvey, now: datetime) -> datetime | None:
+    return Candidates(over(ground), ground, POLICY).announce_at(host(1), now)
+
+
+def test_a_host_is_not_begun_so_late_that_the_end_of_the_window_would_cut_it() -> None:
+    ground = bound(("22:00", 7), ground=TWO_STAGES)
+    assert announced(ground, at("04:10")) == at("04:10")
+    assert announced(ground, at("04:25")) == at("21:45")
+
+
+def test_one_that_waits_so_says_why() -> None:
+    ground = bound(("22:00", 7), ground=TWO_STAGES)
+    plan, chosen = planning.next_wave(over(ground), ground, now=at("04:25"), policy=POLICY)
+    assert (chosen, plan.due_at) == ((), at("21:45"))
+    (why,) = plan.waiting
+    assert f"{why}" == (
+        "host-1: would be cut by the end of a window; done whole, "
+        f"it is announced at {at('21:45'):%Y-%m-%dT%H:%M:%SZ}"
+    )
+
+
+def test_a_host_that_no_window_has_room_for_is_cut_and_that_is_warned_of() -> None:
+    ground = bound(("22:00", 0.25), ground=TWO_STAGES)
+    plan, times = forecast.forecast(over(ground), ground, now=at("12:00"), policy=POLICY)
+    assert [stage.start_at for stage in times[0].stages] == [at("22:00"), at("22:00", days=1)]
+    (said,) = plan_warnings.cut_hosts(plan, ground, times, policy=POLICY)
+    assert said.startswith("host-1 is cut by the end of a window: its next stage is announced at ")
+    assert f"{at('21:45', days=1):%Y-%m-%dT%H:%M:%SZ}" in said
+
+
+def test_a_host_is_rather_cut_than_kept_until_long_after_its_rest_would_come() -> None:
+    # The rest of it fits into tonight's window; the whole only into that of the day after tomorrow.
+    short = Window(days=frozenset(range(7)), start=time(22), length=15 * MINUTE)
+    long = Window(days=frozenset({(NOW + 2 * DAY).weekday()}), start=time(10), length=2 * 60 * MINUTE)
+    project = Project(name=DEFAULT, calendar=Calendar(windows=(short, long)))
+    ground = replace(TWO_STAGES, projects={DEFAULT: project})
+    assert announced(ground, at("12:00")) == at("21:45")
+
+
+def test_a_host_with_one_stage_is_begun_as_long_as_that_fits() -> None:
+    ground = bound(("22:00", 7), ground=survey(carries(web={0: 1})))
+    assert announced(ground, at("04:25")) == at("04:25")
+
+
+# One plan
+
+
+def test_the_plan_that_is_kept_has_the_waves_that_windows_make_of_it() -> None:
+    quiet, busy = ProjectName("quiet"), ProjectName("busy")
+    ground = survey(
+        replace(carries(web={0: 1}), projects=frozenset({quiet})),
+        replace(carries(web={0: 1}), projects=frozenset({busy})),
+    )
+    night = Calendar(windows=(Window(days=frozenset(range(7)), start=time(2), length=60 * MINUTE),))
+    ground = replace(ground, projects={quiet: Project(name=quiet, calendar=night), busy: Project(name=busy)})
+    plan = forecast.arranged(over(ground), ground, now=NOW, policy=POLICY)
+    assert [wave.hosts for wave in plan.waves] == [(host(2),), (host(1),)]
+    times = forecast.times(plan, ground, now=NOW, policy=POLICY)
+    assert len(times) == len(plan.planned)
+    assert times == forecast.forecast(plan, ground, now=NOW, policy=POLICY)[1]
+
+
+def test_without_windows_the_plan_stays_as_it_was_cut() -> None:
+    ground = survey(carries(web={0: 1}), carries(web={1: 1}))
+    plan = over(ground)
+    assert forecast.arranged(plan, ground, now=NOW, policy=POLICY) is plan
+
+
+# What is done
+
+
+def test_hosts_are_done_whose_wave_is_over_and_that_were_not_abandoned() -> None:
+    plan = over(survey(*(carries(web={0: 1}) for _ in range(4))), at_once=2)
+    done, planned = plan.waves
+    rollout = replace(plan, waves=(replace(done, state=WaveState.DONE), planned), abandoned=(host(2),))
+    assert rollout.hosts_done == (host(1),)
+    assert rollout.hosts_not_done == (host(2), host(3), host(4))
+
+
+def test_a_host_that_was_abandoned_while_its_rollout_was_aborted_is_not_done() -> None:
+    plan = over(survey(carries(web={0: 1}), carries(web={0: 1})))
+    orders = {OrderId("1"): order("1", OrderState.DONE), OrderId("2"): order("2", OrderState.FAILED)}
+    begun = Wave(hosts=(host(1), host(2)), orders=tuple(orders), state=WaveState.STARTED)
+    rollout: Rollout = replace(plan, waves=(begun,), aborting=True)
+    ended = progress.settle(rollout, orders, now=NOW)
+    assert (ended.state, ended.hosts_done, ended.hosts_not_done) == (
+        RolloutState.ABORTED,
+        (host(1),),
+        (host(2),),
+    )
+
+
+def order(id_: str, state: OrderState) -> Order:
+    """An order on a host that is over."""
+    return Order(
+        id=OrderId(id_),
+        number=1,
+        action=Action.MAINTENANCE,
+        work=Work.REBOOT,
+        source=Source.PLATFORM,
+        project=None,
+        machine=None,
+        machine_name=None,
+        host=host(int(id_)),
+        by="test",
+        state=state,
+        created_at=NOW,
+        ended_at=NOW,
+    )
