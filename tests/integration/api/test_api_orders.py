@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.core.policy import Policy
+from forewarn.core.words import HostName
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import (
     NotedOrderWithEventsAnswer,
@@ -100,6 +101,44 @@ def test_every_host_order_is_accepted(api: Api, action: str) -> None:
     answer = api("POST", f"/v1/hosts/host-1/{action}")
     assert answer.status_code == 202
     check_answer(OrderWithEventsAnswer, answer.json())
+
+
+def test_a_whole_host_that_carries_two_update_domains_of_a_group_is_refused(
+    service: Service, api: Api
+) -> None:
+    service.put("web-1", host=HostName("host-1"))
+    answer = api("POST", "/v1/hosts/host-1/maintenance", json={"action": "reboot", "whole": True})
+    assert answer.status_code == 409
+    message = answer.json()["error"]["message"]
+    assert message.startswith("host-1 carries update domains 0 and 1 of group web: ")
+    assert '"together"' in message
+    assert api("GET", "/v1/orders").json()["orders"] == []
+    rollout = {"hosts": "all", "action": "reboot", "whole": True}
+    assert api("POST", "/v1/rollouts", json=rollout).json()["error"]["message"] == message
+
+
+def test_together_a_host_is_done_in_one_stage_with_full_notice_and_the_promise_is_recorded(
+    service: Service, api: Api
+) -> None:
+    service.put("web-1", host=HostName("host-1"))
+    body = {"action": "reboot", "together": "its board is swapped"}
+    answer = api("POST", "/v1/hosts/host-1/maintenance", json=body).json()
+    assert answer["order"]["together"] == "its board is swapped"
+    assert [len(stage["steps"]) for stage in answer["order"]["stages"]] == [4]
+    assert {event["not_before"] for event in answer["events"]} == {"2026-01-05T12:15:00Z"}
+    records = api("GET", "/v1/history?kind=promise-broken").json()["records"]
+    assert [(record["group"], record["reason"]) for record in records] == [
+        ("web", "its board is swapped: update domains 0 and 1 of web are disturbed together")
+    ] * 2
+
+
+def test_a_rollout_does_hosts_together_for_a_reason(service: Service, api: Api) -> None:
+    service.put("web-1", host=HostName("host-1"))
+    body = {"hosts": ["host-1"], "action": "reboot", "together": "boards are swapped"}
+    rollout = api("POST", "/v1/rollouts", json=body).json()["rollout"]
+    assert rollout["together"] == "boards are swapped"
+    (order,) = api("GET", "/v1/orders").json()["orders"]
+    assert (order["together"], len(order["stages"])) == ("boards are swapped", 1)
 
 
 def test_an_unknown_maintenance_action_is_named(api: Api) -> None:

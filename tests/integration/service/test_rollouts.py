@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from forewarn.control.rollouts.rollouts import RolloutRequest
 from forewarn.core.errors import Conflict, Invalid, NotFound
-from forewarn.core.model.declaration import FleetSpec
+from forewarn.core.model.declaration import FleetSpec, HostSpec
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.rollout import Rollout, RolloutState, RolloutTerms, WaveState
@@ -404,9 +404,13 @@ def test_an_abort_leaves_no_host_half_done(service: Service) -> None:
     assert service.views.order(order).order.state is OrderState.DONE
 
 
+def declared_host(name: str) -> HostSpec:
+    return HostSpec(name=HostName(name))
+
+
 def test_empty_hosts_are_done_a_wave_in_each_tick(service: Service) -> None:
     empty = tuple(HostName(f"empty-{number}") for number in range(5))
-    service.apply(replace(three_domains(), hosts=(*three_domains().hosts, *empty)))
+    service.apply(replace(three_domains(), hosts=(*three_domains().hosts, *map(declared_host, empty))))
     names = [str(name) for name in empty]
     begun = service.rollouts.begin(RolloutRequest(hosts=empty, work=Work.FREEZE, by="test")).rollout
     assert len(begun.begun) == 1, names
@@ -594,7 +598,7 @@ def test_of_a_rollout_that_is_done_nobody_is_told_who_had_a_word_before(service:
 
 
 def test_a_wave_that_a_pause_ends_is_summed_at_once(service: Service) -> None:
-    service.apply(replace(three_domains(), hosts=(*three_domains().hosts, HostName("empty"))))
+    service.apply(replace(three_domains(), hosts=(*three_domains().hosts, declared_host("empty"))))
     rollout = service.roll("empty", "host-1", hosts_at_once=2)
     service.rollouts.pause(rollout.id, by="ops")
     before = service.rollout(rollout)

@@ -67,6 +67,7 @@ def show(rollout: RolloutAnswer) -> None:
             ("begun", rollout.created_at),
             ("ended", rollout.ended_at),
             ("deadline", rollout.deadline),
+            *([("together", rollout.together)] if rollout.together else []),
             ("health", _health(rollout)),
             ("abandoned", rollout.given_up),
             ("why", rollout.why),
