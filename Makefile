@@ -10,12 +10,12 @@ CLOCK ?= system
 # Where the service is, as HOST:PORT; left empty, the settings say it (127.0.0.1:8169 and 127.0.0.1:8170).
 GUEST ?=
 OPERATOR ?=
+SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
 .PHONY: run setup test test-long check bench reference test-mutants test-system format clean
 
 run: $(VENV)/.server
-	$(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) \
-	  $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
+	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
 
 setup: $(VENV)/.dev
 

@@ -1,8 +1,12 @@
 """How a command ends that fails: with a message, and a code that scripts can rely on."""
 
+import json
+
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from forewarn.cli.main import app
 from forewarn.cli.session import exit_codes
 from forewarn.client.replies import AnswerNotUnderstood, RequestRefused, ServerUnreachable
 from forewarn.core.errors import Conflict, Invalid
@@ -26,3 +30,54 @@ def test_an_error_is_a_message_and_a_code(
         raise error
     assert ended.value.exit_code == code
     assert str(error).partition(": ")[2] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (RequestRefused("it is started", status=409, code="Conflict"), "Conflict", "it is started"),
+        (RequestRefused("nothing was changed"), "Refused", "nothing was changed"),
+        (ServerUnreachable("nobody answers\nstart one"), "Unreachable", "nobody answers\nstart one"),
+        (Invalid("the file is no config"), "Invalid", "the file is no config"),
+    ],
+)
+def test_a_program_gets_the_error_as_json(
+    error: Exception, code: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit), exit_codes(json=True):
+        raise error
+    written = capsys.readouterr()
+    assert json.loads(written.err) == {"error": {"code": code, "message": said}}
+    assert written.out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--json machine lst", "No such command 'lst'; did you mean list?"),
+        ("machine list --json --grup web", "No such option: --grup (Possible options: --group)"),
+        ("machine list --frobnicate --json", "No such option: --frobnicate"),
+        ("clock advance soon --json", "Invalid value for DURATION: expected a time such as 90"),
+    ],
+)
+def test_what_was_typed_wrong_is_json_too_where_that_is_asked_for(words: str, message: str) -> None:
+    result = CliRunner().invoke(app, words.split())
+    assert result.exit_code == 2
+    error = json.loads(result.stderr)["error"]
+    assert error["code"] == "Usage"
+    assert error["message"].startswith(message)
+    assert result.stdout == ""
+
+
+def test_json_of_a_command_that_is_run_is_not_ones_own() -> None:
+    result = CliRunner().invoke(app, ["gate", "hots", "--", "program", "--json"])
+    assert result.exit_code == 2
+    assert "did you mean host?" in result.stderr
+    assert not result.stderr.startswith("{")
+
+
+@pytest.mark.parametrize("words", ["xyz", "machine frobnicate", "machine list --zzz"])
+def test_nothing_is_suggested_that_is_not_close(words: str) -> None:
+    said = CliRunner().invoke(app, words.split()).stderr
+    assert "did you mean" not in said
+    assert "Possible" not in said

@@ -14,6 +14,14 @@ class _PlainHelp:
         """Return its options."""
         return _plain(super().get_params(ctx))  # type: ignore[misc]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read what was typed; an option that does not exist is answered with those that are close."""
+        try:
+            return super().parse_args(ctx, args)  # type: ignore[misc]
+        except Exception as error:
+            _leave_out_guesses(error)
+            raise
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Draw its help."""
         help_drawing.load()
@@ -49,6 +57,16 @@ class CommandAfterDashes(_Command):
 class HelpGroup(_PlainHelp, TyperGroup):
     """The Click group that Typer makes of a CommandGroup."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command; a name that is none is answered with what was meant, if that is close."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            from forewarn.core.spelling import hint
+
+            ctx.fail(
+                f"No such command {args[0]!r}{hint(args[0], self.list_commands(ctx))}.".replace("?.", "?")
+            )
+        return super().resolve_command(ctx, args)
+
 
 class CommandGroup(typer.Typer):
     """A Typer application whose commands and groups have this help."""
@@ -59,6 +77,15 @@ class CommandGroup(typer.Typer):
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Add a command."""
         return super().command(name, **{"cls": _Command, **settings})
+
+
+def _leave_out_guesses(error: Any) -> None:
+    """Let Click suggest only options that are close to what was typed."""
+    if getattr(error, "possibilities", None):
+        from forewarn.core.spelling import closest
+
+        typed = error.option_name
+        error.possibilities = [each for each in error.possibilities if closest(typed, [each]) is not None]
 
 
 def _plain(params: Any) -> Any:

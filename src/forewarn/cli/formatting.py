@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from forewarn.core.moments import format_span_briefly
+from forewarn.core.spelling import counted as counted
 
 if TYPE_CHECKING:
     from forewarn.wire.answers.event_answers import EventAnswer, NoticeAnswer
@@ -70,11 +71,6 @@ def listing(words: Sequence[str]) -> str:
     """Join words as a person would: `a, b and c`."""
     *most, last = words or ["nobody"]
     return f"{', '.join(most)} and {last}" if most else last
-
-
-def counted(count: int, what: str) -> str:
-    """Write how many there are of something: `1 record`, `2 records`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 _FILTERS = {

@@ -1,5 +1,6 @@
 """A group whose commands are imported when they are called: help and completion list them without."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -9,7 +10,11 @@ import typer
 import typer.main
 from typer.core import TyperCommand
 
+from forewarn.cli import terminal
 from forewarn.cli.command_group import CommandGroup, HelpGroup
+
+# The base of all that Click finds wrong; Typer has a Click of its own inside.
+_UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,19 @@ def lazy_group(parts: Mapping[str, LazyCommand]) -> type[HelpGroup]:
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             return parts[cmd_name].listed(cmd_name) if cmd_name in parts else None
+
+        def main(self, args: Any = None, *more: Any, **settings: Any) -> Any:
+            """Run the command; what is wrong with how it was typed is JSON too, where that is asked for."""
+            words = list(sys.argv[1:] if args is None else args)
+            typed = words[: words.index("--")] if "--" in words else words
+            if "--json" not in typed:
+                return super().main(args, *more, **settings)
+            try:
+                code = super().main(words, *more, **settings | {"standalone_mode": False})
+            except _UsageError as error:
+                terminal.print_json_error("Usage", error.format_message())
+                code = error.exit_code
+            sys.exit(code if isinstance(code, int) else 0)
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             name, command, rest = super().resolve_command(ctx, args)

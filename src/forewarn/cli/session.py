@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_args
 
 import typer
 
@@ -88,7 +88,8 @@ class Session:
             self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER,
             token=self.token or os.environ.get("FOREWARN_TOKEN") or None,
             authorities=os.environ.get("FOREWARN_CA"),
-            say=terminal.try_print_error,
+            # What a program reads is nothing but the error, if there is one.
+            say=(lambda _: None) if self.json else terminal.try_print_error,
         )
 
     @property
@@ -170,22 +171,28 @@ def keep_options(ctx: typer.Context, **given: Any) -> Session:
 
 
 @contextmanager
-def exit_codes() -> Iterator[None]:
+def exit_codes(*, json: bool = False) -> Iterator[None]:
     """End what fails as a program should: with a message, and 1 refused, 2 wrong usage, 3 no server."""
     try:
         yield
     except RequestRefused as refusal:
         message = str(refusal)
         typed = in_flags(message) if refusal.status == BAD_REQUEST else message
-        terminal.print_error(typed)
         # What names a flag is wrong usage, whether it was found here or by the server.
-        raise typer.Exit(1 if typed == message else 2) from None
+        _end(typed, exit_code=1 if typed == message else 2, code=refusal.code, json=json)
     except ServerUnreachable as error:
-        terminal.print_error(str(error))
-        raise typer.Exit(3) from None
+        _end(str(error), exit_code=3, code="Unreachable", json=json)
     except (AnswerNotUnderstood, ForewarnError) as error:
-        terminal.print_error(str(error))
-        raise typer.Exit(2 if isinstance(error, Invalid) else 1) from None
+        exit_code = 2 if isinstance(error, Invalid) else 1
+        _end(str(error), exit_code=exit_code, code=type(error).__name__, json=json)
+
+
+def _end(message: str, *, exit_code: int, code: str, json: bool) -> NoReturn:
+    if json:
+        terminal.print_json_error(code, message)
+    else:
+        terminal.print_error(message)
+    raise typer.Exit(exit_code) from None
 
 
 def _command(function: Command, options: Mapping[str, Any]) -> Command:
@@ -193,7 +200,7 @@ def _command(function: Command, options: Mapping[str, Any]) -> Command:
 
     def command(ctx: typer.Context, **given: Any) -> None:
         session = keep_options(ctx, **{name: given.pop(name) for name in options})
-        with exit_codes():
+        with exit_codes(json=session.json):
             function(session, **given, **({"ctx": ctx} if "ctx" in parameters else {}))
 
     # Typer reads a command's options from its signature.

@@ -87,6 +87,14 @@ def print_error(text: str) -> None:
     print(f"forewarn: {first}", *rest, sep="\n", file=sys.stderr)
 
 
+def print_json_error(code: str, message: str) -> None:
+    """Print what went wrong to stderr for a program, in the form of the API's errors."""
+    import json
+
+    error = {"error": {"code": code, "message": message}}
+    print(json.dumps(error, ensure_ascii=False), file=sys.stderr)
+
+
 def try_print_error(text: str) -> None:
     """Print to stderr what can be lost: a terminal may be closed."""
     with suppress(OSError):

@@ -14,19 +14,32 @@ A = TypeVar("A", bound="ApiAnswer")
 Body: TypeAlias = Mapping[str, Any] | None
 
 FIRST_ERROR = 400
-FORBIDDEN, NOT_FOUND, TOO_MANY, UNAVAILABLE = 403, 404, 429, 503
+FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, UNAVAILABLE = 403, 404, 409, 429, 503
 # As many as the server gives at once.
 PAGE = 1000
 
 ADVICE = "Start one with `forewarn serve`, or set FOREWARN_SERVER (or --server) to where it is."
 
 
+ABOUT_CERTIFICATES = (
+    "Set FOREWARN_CA to a file (PEM) with the certificate of who signed it, or with its own if nobody did."
+)
+
+
 class RequestRefused(Exception):
     """The server said no; the message is its own, and so is the status, if it was asked at all."""
 
-    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str = "Refused",
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
+        self.code = code  # the API's word for this kind of refusal
         self.retry_after = retry_after  # the seconds after which the server wants to be asked again
 
 
@@ -89,11 +102,13 @@ def read_reply(url: str, sent: "httpx.Response") -> dict[str, Any]:
         said = json.loads(sent.content)
         refused = status >= FIRST_ERROR
         message = said["error"]["message"] if refused else ""
+        code = said["error"]["code"] if refused else ""
     except (ValueError, KeyError, TypeError):
         raise ServerUnreachable(f"What answers at {url} is no forewarn server.\n{ADVICE}") from None
     if refused:
         wait = sent.headers.get("Retry-After", "")
-        raise RequestRefused(message, status=status, retry_after=float(wait) if wait.isdigit() else None)
+        after = float(wait) if wait.isdigit() else None
+        raise RequestRefused(message, status=status, code=code, retry_after=after)
     return dict(said)
 
 
@@ -101,11 +116,27 @@ def unreachable(url: str, error: Exception) -> ServerUnreachable:
     """Return the error for a server that does not answer."""
     import httpx
 
+    if untrusted := _untrusted(error):
+        return ServerUnreachable(
+            f"The certificate that {url} shows is not trusted ({untrusted}).\n{ABOUT_CERTIFICATES}"
+        )
     broke_off = isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError)
     return ServerUnreachable(
         f"No server answers at {url} ({error}).\n{ADVICE}",
         broke_off=broke_off and not isinstance(error, httpx.ConnectError),
     )
+
+
+def _untrusted(error: BaseException) -> str | None:
+    """Return why a certificate was not trusted, if that is at the bottom of an error."""
+    import ssl
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return cause.verify_message
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

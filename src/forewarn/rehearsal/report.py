@@ -7,6 +7,7 @@ from typing import Any
 
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.core.moments import format_span_briefly
+from forewarn.core.spelling import counted
 from forewarn.rehearsal.scenario import Expectation, Scenario
 from forewarn.wire.answers.coding import ANSWERS
 
@@ -225,7 +226,7 @@ def _of_polls(expect: Expectation, account: Account) -> list[str]:
     if expect.polled is True and not account.polls:
         return [f"{account.machine} should have polled, and never did"]
     if expect.polled is False and account.polls:
-        return [f"{account.machine} should not have polled, and did {account.polls} times"]
+        return [f"{account.machine} should not have polled, and did {counted(account.polls, 'time')}"]
     return []
 
 

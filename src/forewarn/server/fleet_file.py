@@ -1,14 +1,13 @@
 """The fleet file that a server is started with: applied if it is new, and the difference shown."""
 
 import hashlib
-import tomllib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 from forewarn.control.fleet.declaring import FleetCommands
-from forewarn.core.errors import Invalid
-from forewarn.wire.fleet import read_fleet
+from forewarn.core.errors import Conflict, Invalid
+from forewarn.wire.fleet import parse_fleet_file, read_fleet, unreadable_fleet_file
 
 # More lines of one kind than that tell a person nothing.
 SHOWN = 10
@@ -20,22 +19,21 @@ def apply_file(fleet: FleetCommands, path: str, *, say: Callable[[str], None]) -
     digest = hashlib.sha256(text.encode()).hexdigest()
     if digest == fleet.applied_fleet():
         return
+    table = parse_fleet_file(text, name=path)
     try:
-        spec = read_fleet(tomllib.loads(text))
+        spec = read_fleet(table)
         changes = fleet.apply_fleet(spec, by=f"file {path}", dry_run=True)
         _show(changes, path, say)
         fleet.apply_fleet(spec, digest=digest, by=f"file {path}")
-    except tomllib.TOMLDecodeError as error:
-        raise Invalid(f"{path} is not TOML: {error}") from None
-    except Invalid as error:
-        raise Invalid(f"{path}: {error}") from None
+    except (Invalid, Conflict) as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
 def _text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"fleet file {path} cannot be read: {error}") from None
+        raise unreadable_fleet_file(path, error) from None
 
 
 def _show(changes: tuple[str, ...], path: str, say: Callable[[str], None]) -> None:

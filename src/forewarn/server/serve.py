@@ -20,6 +20,7 @@ from forewarn import config
 from forewarn.config import Settings
 from forewarn.control.restored_store import RestoredStore
 from forewarn.core.errors import Invalid
+from forewarn.core.spelling import counted
 from forewarn.guest.http.listeners import Listen
 from forewarn.sdk.platform.systemd import Systemd
 from forewarn.server import addresses, descriptors, welcome
@@ -199,7 +200,7 @@ def _greet(opened: OpenedService, parts: Parts, shares: Shares, *, operators: Se
     players = [member.machine for _, member in sorted(parts.board.ports.items())]
     guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
     database = without_password(opened.settings.database)
-    about = f"{len(parts.board)} machines (database {database}, clock {opened.clock.kind})"
+    about = f"{counted(len(parts.board), 'machine')} (database {database}, clock {opened.clock.kind})"
     for line in welcome.addresses(guests=guests, operators=operators, players=players, about=about):
         say(line)
     say(welcome.room(machines=parts.guest.room, operators=shares.operators.whole, of=shares.descriptors))

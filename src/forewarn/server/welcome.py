@@ -10,6 +10,7 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.moments import format_time
+from forewarn.core.spelling import counted
 from forewarn.core.words import OrderState
 from forewarn.wire.azure import offered
 
@@ -25,6 +26,7 @@ def addresses(
     """Write where everything is; players are the machines with a port of their own."""
     own = [player.port for player in players]
     more = f"; {len(own)} machines have ports of their own, {own[0]} to {own[-1]}" if own else ""
+    more = f"; a machine has a port of its own, {own[0]}" if len(own) == 1 else more
     return [
         f"forewarn {version('forewarn')} serves {about}",
         f"  guests     {', '.join(f'http://{place}' for place in guests)}, known by their addresses{more}",
@@ -35,7 +37,8 @@ def addresses(
 def room(*, machines: int, operators: int, of: int) -> str:
     """Write how much can be connected at once."""
     return (
-        f"  room       for {machines} machines and {operators} operators at once, with {of} file descriptors"
+        f"  room       for {counted(machines, 'machine')} and {counted(operators, 'operator')} at once, "
+        f"with {of} file descriptors"
     )
 
 

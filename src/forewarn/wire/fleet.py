@@ -3,6 +3,7 @@
 What is wrong is refused with the name of the field and what was expected there, so that the line is found.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -129,6 +130,20 @@ FLEET: Fields = {
         schema={"type": "array", "items": fields.object_schema(MACHINE, _REQUIRED_OF_MACHINE)},
     ),
 }
+
+
+def parse_fleet_file(text: str, *, name: str) -> dict[str, Any]:
+    """Return what a fleet file says, before anything of it is checked; errors name the file."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Invalid(f"{name} is not TOML: {error}") from None
+
+
+def unreadable_fleet_file(name: str, error: OSError | UnicodeDecodeError) -> Invalid:
+    """Return the error for a fleet file that cannot be read."""
+    why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return Invalid(f"fleet file {name} cannot be read: {why}")
 
 
 def read_fleet(declared: object) -> FleetSpec:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.core.words import Action, Work
 from tests.harness import Service
 from tests.process import FOREWARN, until
 from tests.served import app_of, sample, serving
@@ -14,12 +15,17 @@ from tests.stores import sqlite_url
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
+def service(tmp_path: Path) -> Iterator[Service]:
     service = Service(sqlite_url(tmp_path))
     service.apply(sample())
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def server(service: Service) -> Iterator[str]:
     with serving(app_of(service)) as url:
         yield url
-    service.close()
 
 
 def completed(typed: str, *, server: str = "http://127.0.0.1:1", shell: str = "bash") -> list[str]:
@@ -62,6 +68,25 @@ def test_nouns_verbs_and_choices_need_no_server(typed: str, expected: list[str])
 def test_names_are_those_of_the_server(server: str, typed: str, expected: list[str]) -> None:
     # A server that is busy is not waited for.
     until(lambda: completed(typed, server=server) == expected, what="the names")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("order show 0", ["00000000"]),
+        ("rollout pause 0", ["00000000"]),
+        ("order cancel 1", []),
+        ("event show 0", None),
+    ],
+)
+def test_ids_are_those_of_the_server_as_long_as_they_must_be(
+    service: Service, server: str, words: str, expected: list[str] | None
+) -> None:
+    # Ids of tests are numbers: two of a kind differ in the last character, and one alone is short.
+    events = service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE).events
+    service.roll("host-2")
+    wanted = sorted(event.id for event in events) if expected is None else expected
+    until(lambda: sorted(completed(f"forewarn {words}", server=server)) == wanted, what="the ids")
 
 
 def test_a_server_that_was_typed_counts(server: str) -> None:

@@ -66,6 +66,17 @@ def test_a_fleet_file_that_is_no_toml_is_refused(tmp_path: Path) -> None:
     assert f"{fleet} is not TOML" in refused.stderr
 
 
+def test_a_fleet_file_that_conflicts_with_what_goes_on_is_named(tmp_path: Path) -> None:
+    fleet = sample_fleet(tmp_path)
+    with Program(tmp_path, "--fleet", fleet) as program:
+        program.guest("127.0.1.10").document()
+        program.post("/v1/machines/web-0/restart")
+    fleet.write_text(fleet.read_text().replace('group = "web"', 'project = "default"'))
+    refused = run(tmp_path, "serve", "--fleet", fleet, "--clock", "manual", *FREE)
+    assert refused.returncode == 1
+    assert f'forewarn: {fleet}: machine "web-0" is named in event' in refused.stderr
+
+
 def test_a_fleet_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
     refused = run(tmp_path, "serve", "--fleet", "nowhere.toml", *FREE)
     assert refused.returncode == 2

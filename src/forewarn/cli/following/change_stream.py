@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from forewarn.cli import terminal
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import (
+    CONFLICT,
     FORBIDDEN,
     PAGE,
     TOO_MANY,
@@ -37,7 +38,7 @@ PAUSE = 1.0
 # Records that come so close together are one update; but not for ever.
 TOGETHER, LONGEST_TOGETHER = 0.05, 0.5
 
-CONFLICT, SERVER_ERROR = 409, 500
+SERVER_ERROR = 500
 
 Record = Reply[RecordAnswer]
 

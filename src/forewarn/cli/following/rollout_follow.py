@@ -5,14 +5,13 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import typer
-
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.change_stream import ChangeStream, LinkState, OutageNotes, Refresher
 from forewarn.cli.following.ended_reasons import EndedReasons
 from forewarn.cli.following.fleet_copy import ServiceTime
 from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
+from forewarn.client.replies import RequestRefused
 from forewarn.core.model.rollout import RolloutState, WaveState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer
@@ -181,7 +180,7 @@ def _waves(rollout: RolloutAnswer) -> "list[Text]":
     done = sum(wave.state is WaveState.DONE for wave in waves)
     first = max(0, min(done - 1, len(waves) - WAVES_SHOWN))
     width = max((len(wave.state) for wave in waves), default=0)
-    lines = [Text(f"  … {first} waves before", style="dim")] if first else []
+    lines = [Text(f"  … {formatting.counted(first, 'wave')} before", style="dim")] if first else []
     for number, wave in enumerate(waves[first : first + WAVES_SHOWN], start=first + 1):
         state, style = wave.state, terminal.STYLES.get(wave.state, "")
         ended = f"   {formatting.utc(wave.ended_at)}" if wave.ended_at else ""
@@ -189,7 +188,7 @@ def _waves(rollout: RolloutAnswer) -> "list[Text]":
         lines.append(Text.assemble(f"  {number:>4}  ", (f"{state:{width}}", style), f"  {hosts}{ended}"))
     after = len(waves) - first - WAVES_SHOWN
     if after > 0:
-        lines.append(Text(f"  … {after} waves after", style="dim"))
+        lines.append(Text(f"  … {formatting.counted(after, 'wave')} after", style="dim"))
     return lines
 
 
@@ -211,5 +210,4 @@ def _end(session: Session, rollout: RolloutAnswer) -> None:
             f"\nGo on with `{session.command(f'rollout resume {short}')}`, "
             f"or abort it with `{session.command(f'rollout abort {short}')}`."
         )
-    terminal.print_error(said)
-    raise typer.Exit(1)
+    raise RequestRefused(said)

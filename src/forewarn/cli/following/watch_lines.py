@@ -36,7 +36,7 @@ def rollout_line(rollout: RolloutAnswer) -> Text:
     return Text.assemble(
         f"rollout {terminal.short(rollout.id)} {rollout.action}{GAP}",
         (state, terminal.STYLES.get(state, "")),
-        f"{GAP}{'█' * filled}{'░' * (BAR - filled)} {done} of {len(waves)} waves",
+        f"{GAP}{'█' * filled}{'░' * (BAR - filled)} {done} of {formatting.counted(len(waves), 'wave')}",
     )
 
 

@@ -44,12 +44,11 @@ class WatchView:
         """Draw everything, a line each."""
         copy = self._copy
         now = copy.time.at_present()
-        rollouts = [line for each in copy.rollouts or () for line in rollout_lines(each, size.width)]
         top = [
             _header(copy, link, size.width),
             _summary(copy) if link is not LinkState.LOST else Text(trouble, style="red"),
-            *_shortened([hold_line(each, now) for each in copy.holds or ()], MOST_HOLDS, "holds"),
-            *_shortened(rollouts, MOST_ROLLOUTS, "lines of rollouts"),
+            *_shortened([hold_line(each, now) for each in copy.holds or ()], MOST_HOLDS, "hold"),
+            *_rollouts(copy, size.width),
             Text(),
         ]
         none = "No events: nothing is announced." if copy.watched.all else "No events of what is watched."
@@ -78,8 +77,8 @@ def _fitted(
     room = height - len(top) - (2 if hosts else 1)  # a line between two parts
     shares = _shares(room, [len(events), len(hosts), groups])
     shown = _sections(
-        _shortened(events, shares[0], "events"),
-        _shortened(hosts, shares[1], "hosts"),
+        _shortened(events, shares[0], "event"),
+        _shortened(hosts, shares[1], "host"),
         _groups(machines, shares[2]),
     )
     drawn = [*top, *shown]
@@ -117,14 +116,25 @@ def _groups(machines: list[DrawnGroup], room: int) -> list[Text]:
         full, brief = machines[place]
         lines[place] = [brief]
         over -= len(full) - 1
-    return _shortened([line for each in lines for line in each], room, "groups")
+    return _shortened([line for each in lines for line in each], room, "group")
 
 
 def _shortened(lines: list[Text], room: int, what: str) -> list[Text]:
     if len(lines) <= room:
         return lines
-    hidden = len(lines) - max(room - 1, 0)
-    return [*lines[: max(room - 1, 0)], Text(f"… and {hidden} more {what}", style="dim")]
+    shown = max(room - 1, 0)
+    return [*lines[:shown], _more(len(lines) - shown, what)]
+
+
+def _more(hidden: int, what: str) -> Text:
+    return Text(f"… and {formatting.counted(hidden, f'more {what}')}", style="dim")
+
+
+def _rollouts(copy: FleetCopy, width: int) -> list[Text]:
+    every = copy.rollouts or []
+    lines = [line for each in every[:MOST_ROLLOUTS] for line in rollout_lines(each, width)]
+    hidden = len(every) - MOST_ROLLOUTS
+    return [*lines, _more(hidden, "rollout")] if hidden > 0 else lines
 
 
 def _header(copy: FleetCopy, link: LinkState, width: int) -> Text:

@@ -1,6 +1,7 @@
 """`forewarn fleet`: the fleet as a file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,8 +9,9 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.confirmation import confirm
-from forewarn.cli.session import Noun, Session
-from forewarn.client.replies import Reply, RequestRefused
+from forewarn.cli.session import BAD_REQUEST, Noun, Session
+from forewarn.client.replies import CONFLICT, Reply, RequestRefused
+from forewarn.core.errors import Invalid
 from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer, FleetAnswer
 
 app = Noun()
@@ -32,7 +34,8 @@ def apply(
 ) -> None:
     """Make the fleet what a file says; the difference is shown first."""
     declared = _read(file)
-    planned = _put(session, declared, dry_run=True)
+    with _naming(file):
+        planned = _put(session, declared, dry_run=True)
     changes = planned.value.changes
     if not session.json:
         terminal.echo("\n".join(changes) or "Nothing to change: the fleet is what the file says.")
@@ -40,10 +43,24 @@ def apply(
         session.print_reply(planned, lambda _: None)
         return
     _ask(changes, yes=yes)
-    done = _put(session, declared)
+    with _naming(file):
+        done = _put(session, declared)
     session.print_reply(
         done, lambda made: terminal.echo(f"Applied: {formatting.counted(len(made.changes), 'change')}.")
     )
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Let the server's refusal of what a file says name the file, as `serve --fleet` does."""
+    try:
+        yield
+    except RequestRefused as refusal:
+        if refusal.status == BAD_REQUEST:
+            raise Invalid(f"{file}: {refusal}") from None
+        if refusal.status == CONFLICT:
+            raise RequestRefused(f"{file}: {refusal}", status=CONFLICT, code=refusal.code) from None
+        raise
 
 
 def _put(session: Session, declared: object, *, dry_run: bool | None = None) -> Reply[AppliedFleetAnswer]:
@@ -53,14 +70,14 @@ def _put(session: Session, declared: object, *, dry_run: bool | None = None) -> 
 
 def _read(file: Path) -> dict[str, Any]:
     import json
-    import tomllib
+
+    from forewarn.wire.fleet import parse_fleet_file, unreadable_fleet_file
 
     try:
-        declared = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RequestRefused(f"{file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RequestRefused(f"{file} is not TOML: {error}") from None
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise unreadable_fleet_file(str(file), error) from None
+    declared = parse_fleet_file(text, name=str(file))
     # What only TOML has (dates) becomes texts, so that the server can say what it expected instead.
     written: dict[str, Any] = json.loads(json.dumps(declared, default=str))
     return written

@@ -9,7 +9,7 @@ import typer
 from forewarn.cli import formatting
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.id_lookup import full_id
-from forewarn.cli.options.completion import names
+from forewarn.cli.options.completion import ids, names
 from forewarn.cli.session import Session, with_session
 from forewarn.cli.views import history_lines
 from forewarn.client.replies import PAGE
@@ -52,8 +52,12 @@ def history(
         str | None,
         typer.Option(metavar="NAME", help="Only of this machine.", autocompletion=names("machines")),
     ] = None,
-    event: Annotated[str | None, typer.Option(metavar="ID", help="Only of this event.")] = None,
-    order: Annotated[str | None, typer.Option(metavar="ID", help="Only of this order.")] = None,
+    event: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only of this event.", autocompletion=ids("events"))
+    ] = None,
+    order: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only of this order.", autocompletion=ids("orders"))
+    ] = None,
     kind: Kinds = None,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only from this time on, as 2026-01-31T12:00:00Z.")

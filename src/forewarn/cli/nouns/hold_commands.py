@@ -7,6 +7,7 @@ import typer
 from forewarn.cli import terminal
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.completion import names
+from forewarn.cli.options.shared_options import id_argument
 from forewarn.cli.session import Session, with_session
 from forewarn.client.replies import RequestRefused
 from forewarn.wire.answers.service_answers import HoldAnswer
@@ -20,7 +21,7 @@ HeldHost = Annotated[
     str | None,
     typer.Option("--host", metavar="HOST", help="The hold on this host.", autocompletion=names("hosts")),
 ]
-Id = Annotated[str | None, typer.Argument(metavar="[HOLD]", help="Its id; left out if there is only one.")]
+Id = Annotated[str | None, id_argument("[HOLD]", "Its id; left out if there is only one.")]
 
 LIST = terminal.ItemTable[HoldAnswer](
     columns={

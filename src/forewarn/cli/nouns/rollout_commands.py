@@ -8,7 +8,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.following.rollout_follow import follow
 from forewarn.cli.id_lookup import find_by_prefix, id_of
 from forewarn.cli.options.rollout_options import with_rollout
-from forewarn.cli.options.shared_options import Reason
+from forewarn.cli.options.shared_options import Reason, id_argument
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views import rollout_view
 from forewarn.cli.views.questions import Yes, ask_before_rollout
@@ -27,7 +27,7 @@ Follow = Annotated[
 ]
 Id = Annotated[
     str | None,
-    typer.Argument(metavar="[ROLLOUT]", help="Its id, or how it begins; left out if only one can be meant."),
+    id_argument("[ROLLOUT]", "Its id, or how it begins; left out if only one can be meant."),
 ]
 
 

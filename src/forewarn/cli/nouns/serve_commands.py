@@ -59,7 +59,7 @@ def backup(
     json: Json = None,
 ) -> None:
     """Copy the store to a file, also while a server runs on it."""
-    with exit_codes():
+    with exit_codes(json=bool(json)):
         webhooks = installed("forewarn.server.serve").backup(database, file)
     answer = {"file": file, "webhooks": webhooks}
     keep_options(ctx, json=json).print_answer(answer, lambda: _show_saved(file, webhooks))

@@ -1,4 +1,4 @@
-"""Names that the shell completes: asked of the server at once, and without a word if that fails."""
+"""Names and ids that the shell completes: asked of the server at once, and without a word if that fails."""
 
 import os
 from collections.abc import Callable
@@ -11,19 +11,41 @@ from forewarn.cli.session import DEFAULT_SERVER
 # A person has pressed a key and waits.
 SECONDS = 1.0
 MOST = 1000
+WITHOUT_PAGES = ("holds",)
+# How much of an id a person is shown, and all of it.
+SHORT_ID, WHOLE_ID = 8, 36
 
 
 def names(what: str) -> Callable[[typer.Context, str], list[str]]:
     """Complete the names of machines, hosts or groups."""
+    return _completing(what, lambda found: [str(each["name"]) for each in found])
 
+
+def ids(what: str) -> Callable[[typer.Context, str], list[str]]:
+    """Complete the ids of orders, events, rollouts, holds or webhooks: as short as they are shown."""
+    return _completing(what, lambda found: _shortened([str(each["id"]) for each in found]))
+
+
+def _completing(
+    what: str, choices: Callable[[list[Any]], list[str]]
+) -> Callable[[typer.Context, str], list[str]]:
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
-            found = _asked(what, server=_option(ctx, "server"), token=_option(ctx, "token"))
+            found = choices(_asked(what, server=_option(ctx, "server"), token=_option(ctx, "token")))
         except Exception:  # noqa: BLE001 - whatever it is, it must not spill into what is being typed
             return []
-        return [name for name in found if name.startswith(incomplete)]
+        typed = incomplete.casefold()
+        return [each for each in found if each.casefold().startswith(typed)]
 
     return complete
+
+
+def _shortened(known: list[str]) -> list[str]:
+    """Shorten ids as far as they are told apart."""
+    lengths = range(SHORT_ID, WHOLE_ID)
+    enough = (length for length in lengths if len({each[:length] for each in known}) == len(known))
+    length = next(enough, WHOLE_ID)
+    return [each[:length] for each in known]
 
 
 def _option(ctx: Any, name: str) -> str | None:
@@ -35,7 +57,7 @@ def _option(ctx: Any, name: str) -> str | None:
     return os.environ.get(f"FOREWARN_{name.upper()}") or None
 
 
-def _asked(what: str, *, server: str | None, token: str | None) -> list[str]:
+def _asked(what: str, *, server: str | None, token: str | None) -> list[Any]:
     # Not by the client that commands use: what it needs takes longer to load than the answer to come.
     import json
     import ssl
@@ -51,6 +73,8 @@ def _asked(what: str, *, server: str | None, token: str | None) -> list[str]:
             HTTPSHandler(context=ssl.create_default_context(cafile=os.environ.get("FOREWARN_CA")))
         )
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    request = Request(f"{url}/v1/{what}?limit={MOST}", headers=headers)  # noqa: S310 - http or https, see above
+    pages = "" if what in WITHOUT_PAGES else f"?limit={MOST}"
+    request = Request(f"{url}/v1/{what}{pages}", headers=headers)  # noqa: S310 - http or https, see above
     with build_opener(*handlers).open(request, timeout=SECONDS) as answer:
-        return [str(each["name"]) for each in json.load(answer)[what]]
+        listed: list[Any] = json.load(answer)[what]
+        return listed

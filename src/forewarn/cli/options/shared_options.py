@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forewarn.cli.options.completion import names
+from forewarn.cli.options.completion import ids, names
 from forewarn.core.moments import EXPECTED_SPAN, parse_span
 
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
@@ -46,9 +46,10 @@ def name_argument(metavar: str, completed_by: str | None = None) -> Any:
     return typer.Argument(metavar=metavar, autocompletion=completion)
 
 
-def id_argument(metavar: str) -> Any:
-    """Make the argument that is the id of one thing."""
-    return typer.Argument(metavar=metavar, help="Its id, or how it begins.")
+def id_argument(metavar: str, help_: str = "Its id, or how it begins.") -> Any:
+    """Make the argument that is the id of one thing; the shell completes those that are listed."""
+    listed = f"{metavar.strip('[]').lower()}s"
+    return typer.Argument(metavar=metavar, help=help_, autocompletion=ids(listed))
 
 
 HostArgument = Annotated[str, name_argument("HOST", "hosts")]

@@ -11,6 +11,7 @@ from forewarn.core import retention
 from forewarn.core.model.record import Record
 from forewarn.core.moments import format_span
 from forewarn.core.retention import Needed, Pruning
+from forewarn.core.spelling import counted
 from forewarn.core.words import Kind
 
 # A few milliseconds of work, for which a use case may have to wait.
@@ -74,7 +75,7 @@ class RecordPruning(FleetUseCase):
         """End a pass with a record of what it has removed."""
         if pruning.unreported:
             age = format_span(self._keep or 0)
-            count = "1 record" if pruning.unreported == 1 else f"{pruning.unreported} records"
+            count = counted(pruning.unreported, "record")
             gone = f"{count} up to number {pruning.up_to}, older than {age}"
             with self._saving(tx, now=now) as draft:
                 draft.record(Kind.HISTORY_PRUNED, None, reason=gone)

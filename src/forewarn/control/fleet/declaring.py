@@ -14,7 +14,7 @@ from forewarn.core.fleet import applying, machines
 from forewarn.core.model.declaration import FleetSpec, MachineSpec
 from forewarn.core.model.machine import Machine
 from forewarn.core.moments import format_span
-from forewarn.core.spelling import hint
+from forewarn.core.spelling import counted, hint
 from forewarn.core.words import Kind, ProjectName
 
 
@@ -75,7 +75,7 @@ class FleetCommands(FleetUseCase):
                 changes = (*changes, *leaving.lines())
                 let_go(tx, draft, leaving, by=by)
                 if changes:
-                    draft.record(Kind.FLEET_APPLIED, None, by=by, reason=f"{len(changes)} changes")
+                    draft.record(Kind.FLEET_APPLIED, None, by=by, reason=counted(len(changes), "change"))
             if digest is not None:
                 tx.set_applied_fleet(digest)
         if leaving.webhooks:

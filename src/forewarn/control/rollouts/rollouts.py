@@ -19,6 +19,7 @@ from forewarn.core.rollouts import forecast, plan_warnings, planning, progress, 
 from forewarn.core.rollouts.candidates import Candidates
 from forewarn.core.rollouts.forecast import Expected
 from forewarn.core.rollouts.plan_warnings import on_one_host
+from forewarn.core.spelling import counted
 from forewarn.core.words import HostName, HostState, Kind, Work
 from forewarn.wire.fields import either
 
@@ -79,7 +80,7 @@ class Rollouts(FleetUseCase):
             if not request.overlap:
                 _check_apart(mine, tx.open_rollouts())
             warnings = self._warnings(tx, mine, survey, now)
-            said = f"{request.work} of {len(mine.hosts)} hosts, {request.hosts_at_once} at once"
+            said = f"{request.work} of {counted(len(mine.hosts), 'host')}, {request.hosts_at_once} at once"
             said = f"{said}: {request.reason}" if request.reason else said
             mine = replace(mine, number=tx.around().number + 1)
             self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)

@@ -16,7 +16,7 @@ from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.moments import format_span
-from forewarn.core.spelling import hint
+from forewarn.core.spelling import counted, hint
 from forewarn.core.words import GroupKind, GroupName, HostName, Kind, ProjectName
 
 
@@ -86,7 +86,9 @@ def _check_budgets(spec: FleetSpec) -> None:
     for group in spec.groups:
         # With as many as there are, none could ever be maintained.
         if group.policy.budget and group.policy.budget >= sizes[group.name]:
-            least = f"expected fewer than its {sizes[group.name]} machines, got {group.policy.budget}"
+            least = (
+                f"expected fewer than its {counted(sizes[group.name], 'machine')}, got {group.policy.budget}"
+            )
             raise Invalid(f"groups.{group.name}: policy.budget: {least}")
 
 
