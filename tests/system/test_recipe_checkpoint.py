@@ -146,6 +146,17 @@ def test_a_cancelled_event_leaves_it_running(tmp_path: Path, computation: Comput
         agent.out.wait_for("checkpoint | it runs")
 
 
+def test_a_computation_that_did_not_run_is_not_started_by_an_event(tmp_path: Path) -> None:
+    computation = Computation(tmp_path)
+    with serving(tmp_path) as service, agent_of(service, computation) as agent:
+        service.post("/v1/machines/batch_0/restart")
+        agent.wait_for(Approved)
+        service.advance(900)
+        agent.wait_for(Over)
+        agent.out.wait_for("checkpoint | it did not run before the event, and stays so")
+    assert not computation.log.exists()
+
+
 def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, computation: Computation) -> None:
     before = computation.pid()
     rehearsed("checkpoint", tmp_path, computation.places)
