@@ -2,15 +2,26 @@
 
 import os
 import re
+import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+import typer.main
 
+from forewarn.cli.main import app
 from forewarn.core.words import Kind
 from tests.process import Program, sample_fleet, shell_function
+from tests.receiver import receiving
 
 ROOT = Path(__file__).parents[3]
+FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
+# In a script: a file that it writes there, and each `forewarn` with its words.
+WRITTEN_FILE = re.compile(r"<<'?END'?\n.*?^END$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"(?:^|[|&;(]) *(?:\w+=\S+ )*forewarn((?: [^|&;<>()#\n]+)?)", re.MULTILINE)
 
 
 def ports_of(fleet: Path) -> dict[str, str]:
@@ -64,6 +75,27 @@ def test_a_host_is_gated_as_printed(tmp_path: Path) -> None:
         assert "holidays" in said
 
 
+def test_records_are_followed_as_printed(tmp_path: Path) -> None:
+    with receiving() as receiver, Program(tmp_path, "--fleet", sample_fleet(tmp_path)) as program:
+        script = "\n".join(blocks(ROOT / "docs/how-to/follow-events.md"))
+        script = script.replace("http://127.0.0.1:8170", program.operators)
+        script = script.replace("https://chat.example/hooks/ops", receiver.url)
+        # A stream has no end: somebody who types it ends it.
+        script = re.sub(r"^(curl -N .*)$", r"timeout 1 \1 || test $? = 124", script, flags=re.MULTILINE)
+        said = typed(f"{shell_function()}\n{script}", tmp_path, FOREWARN_SERVER=program.operators)
+        assert "The call was taken." in said
+        assert receiver.taken
+
+
+def test_a_store_is_saved_and_copied_as_printed(tmp_path: Path) -> None:
+    _, save, move = blocks(ROOT / "docs/how-to/keep-the-store.md")
+    with Program(tmp_path, "--fleet", sample_fleet(tmp_path)):
+        assert "The store is saved" in typed(f"{shell_function()}\n{save}", tmp_path)
+    script = move.replace("postgresql://forewarn@db.example/forewarn", "copied.db")
+    typed(f"{shell_function()}\n{script}", tmp_path)
+    assert (tmp_path / "copied.db").exists()
+
+
 def typed(script: str, folder: Path, **environment: str) -> str:
     """Run a script as somebody would who types it, and return what it prints."""
     inherited = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
@@ -93,6 +125,43 @@ def test_no_link_leads_nowhere(document: str) -> None:
         linked = path.parent / target if target else path
         assert linked.exists(), f"{document} links to {target}"
         assert not anchor or anchor in anchors(linked), f"{document} links to {target}#{anchor}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_command_that_is_printed_is_one(document: str) -> None:
+    text = (ROOT / document).read_text()
+    shell = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+    for block in shell.findall(text):
+        for words in commands_of(block):
+            parse(words, whole=True)
+    if "how-to" in document:
+        for said in re.findall(r"`forewarn ([^`>…|]+)", FENCED.sub("", text)):
+            parse(shlex.split(said), whole=False)
+
+
+def commands_of(script: str) -> Iterator[list[str]]:
+    """Give the words of each `forewarn` in a script, without files that it writes there."""
+    script = WRITTEN_FILE.sub("", script).replace("\\\n", " ")
+    for said in COMMAND.findall(script):
+        yield shlex.split(said)
+
+
+def parse(words: list[str], *, whole: bool) -> None:
+    """Parse a command, as it would be before it is run; in prose its arguments may be left out."""
+    command: Any = typer.main.get_command(app)
+    rest = words
+    while hasattr(command, "commands"):
+        context = command.make_context("forewarn", rest, resilient_parsing=True)
+        rest = [*context._protected_args, *context.args]
+        if not rest:
+            return
+        assert rest[0] in command.commands, f"forewarn {' '.join(words)}"
+        command, rest = command.commands[rest[0]], rest[1:]
+    try:
+        command.make_context("forewarn", rest)
+    except typer.BadParameter as error:
+        if whole or type(error).__name__ != "MissingParameter":
+            raise
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
