@@ -22,6 +22,7 @@ NAMED = {
     "POST /v1/webhooks": "webhook add",
     "DELETE /v1/webhooks/{id}": "webhook remove",
     "POST /v1/tokens": "token create",
+    "GET /v1/caller": "token show",
     "GET /v1/holds": "holds",
     "POST /v1/holds": "hold",
     "POST /v1/holds/{id}/release": "release",
