@@ -37,7 +37,7 @@ NAMED = {
 }
 # Commands that are more than one call, or none.
 OWN = {
-    *("gate host", "gate machine", "gate order", "rollout plan", "history export"),
+    *("gate host", "gate machine", "gate order", "gate rollout", "rollout plan", "history export"),
     *("serve", "backup", "unit install", "copy"),
 }
 # Nouns that are for inside a machine: they speak to the guest endpoint, and have references of their own.

@@ -1,7 +1,6 @@
 """Signals to a running server, and what it sends to systemd."""
 
 import json
-import json
 import os
 import shutil
 import signal
@@ -78,16 +77,6 @@ def test_settings_that_cannot_be_read_again_stay_as_they_are(tmp_path: Path) -> 
         program.process.send_signal(signal.SIGHUP)
         program.err.wait_for("guest has changed: that takes a restart")
         assert program.get("/healthz") == {"status": "ok"}
-
-
-def test_a_hangup_has_the_log_written_as_is_set_now(tmp_path: Path) -> None:
-    settings = tmp_path / "settings.toml"
-    settings.write_text('[log]\nformat = "text"\n')
-    with Program(tmp_path, "--config", settings) as program:
-        settings.write_text('[log]\nformat = "json"\n')
-        program.process.send_signal(signal.SIGHUP)
-        program.err.wait_for("the settings were read again")
-        assert json.loads(program.err.lines[-1])["message"] == "the settings were read again"
 
 
 def test_a_hangup_shows_the_new_certificate_and_keeps_the_old_one_if_that_is_bad(tmp_path: Path) -> None:
