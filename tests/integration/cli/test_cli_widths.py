@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from forewarn.cli import terminal
 from forewarn.cli.main import app
+from forewarn.core.model.declaration import HostSpec
 from forewarn.core.words import HostName
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
@@ -30,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for number, name in enumerate(NAMES)
     ]
     declared = fleet(group("availability-set-of-the-shop"), *machines)
-    service.apply(replace(declared, hosts=tuple(map(HostName, HOSTS))))
+    service.apply(replace(declared, hosts=tuple(HostSpec(name=HostName(name)) for name in HOSTS)))
     with serving(app_of(service)) as url:
         said(url, "machine", "restart", NAMES[0])
         said(url, "rollout", "start", "--all", "--hosts-at-once", "2", "--detach", "--reason", "a new kernel")
@@ -56,6 +57,7 @@ def said(url: str, *words: str) -> str:
         ("group list", ("name", "kind")),
         ("event list", ("type", "status", "resources")),
         ("order list", ("action", "host")),
+        ("order show ORDER", ("machine", "resources", "not_before")),
         ("holds", ("at", "reason", "by")),
         ("history --limit 20", ("at", "kind")),
         ("project list", ("name",)),
@@ -64,6 +66,7 @@ def said(url: str, *words: str) -> str:
 def test_a_table_fits_its_terminal_and_cuts_no_name_and_no_time(
     server: str, monkeypatch: pytest.MonkeyPatch, words: str, named: tuple[str, ...]
 ) -> None:
+    words = words.replace("ORDER", json.loads(said(server, "order", "list", "--json"))["orders"][-1]["id"])
     sent = json.loads(said(server, *words.split(), "--json"))
     wanted = {word for value in values(sent, named) for word in value}
     monkeypatch.setattr(terminal, "is_terminal", lambda: True)

@@ -1,6 +1,7 @@
 """The program on the sample fleet: it starts, says where it is, answers everybody, and ends when told."""
 
 import signal
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import httpx
 import pytest
 
 from tests.process import PATIENCE, Held, Program, free_port, sample_fleet, until
+
+ROOT = Path(__file__).parents[3]
 
 pytestmark = pytest.mark.usefixtures("started_anew")
 
@@ -108,3 +111,10 @@ def test_it_ends_cleanly_when_told(tmp_path: Path, number: signal.Signals) -> No
         program.out.finish()
         assert program.err.text == ""
         assert program.out.lines[-1] == "Stopping …"
+
+
+def test_make_says_what_it_runs_in_one_line() -> None:
+    words = ["make", "--dry-run", "run", "GUEST=127.0.0.1:1"]
+    told = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    (line,) = (line for line in told.stdout.splitlines() if "forewarn serve" in line)
+    assert line.endswith("--clock system --guest 127.0.0.1:1")

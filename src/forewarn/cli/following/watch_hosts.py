@@ -10,8 +10,10 @@ from rich.text import Text
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.fleet_copy import FleetCopy
 from forewarn.cli.following.watch_lines import natural, rows
+from forewarn.core.model.rollout import WaveState
 from forewarn.core.words import Action, EventStatus, HostState, MachineState, OrderState
 from forewarn.wire.answers.order_answers import OrderAnswer
+from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.guid import is_guid
 
 Carried = Mapping[str | None, Counter[MachineState]]  # by the name of the host
@@ -72,10 +74,17 @@ def _doing(copy: FleetCopy, host: str, now: datetime) -> str:
     orders = [order for order in copy.orders or () if order.host == host]
     if orders:
         return "; ".join(_order(copy, order, now) for order in orders)
-    waiting = (each for rollout in copy.rollouts or () for each in rollout.waiting)
-    return "; ".join(
-        dict.fromkeys(terminal.shorten_ids(each.reason) for each in waiting if each.what == host)
-    )
+    reasons = (reason for rollout in copy.rollouts or () for reason in _turn(rollout, host))
+    return terminal.shorten_ids("; ".join(dict.fromkeys(reasons)))
+
+
+def _turn(rollout: RolloutAnswer, host: str) -> list[str]:
+    """Return why a rollout has not come to a host: of the next wave that may be said of its groups."""
+    own = [each.reason for each in rollout.waiting if each.what == host]
+    following = next((wave for wave in rollout.waves if wave.state is WaveState.PLANNED), None)
+    if own or following is None or host not in following.hosts:
+        return own
+    return [f"{each.what}: {each.reason}" for each in rollout.waiting if each.what not in rollout.hosts]
 
 
 def _order(copy: FleetCopy, order: OrderAnswer, now: datetime) -> str:

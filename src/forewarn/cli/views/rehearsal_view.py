@@ -54,6 +54,18 @@ GUESTS = terminal.ItemTable[Row](
 )
 
 
+PLAYERS = terminal.ItemTable["Account"](
+    columns={
+        "machine": lambda account: account.machine,
+        "polls": lambda account: account.polls,
+        "spoiled": lambda account: account.spoiled,
+        "sees now": lambda account: len(account.listed),
+        "approved": lambda account: len(account.approved),
+    },
+    spare=("spoiled",),
+)
+
+
 class RehearsalPrinter:
     """Prints what happens, in lines."""
 
@@ -102,17 +114,14 @@ class RehearsalScreen(RehearsalPrinter):
 
     def drawn(self) -> "RenderableType":
         """Draw the present state."""
-        from rich.console import Group
-        from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=f"{self._name}, {format_span_briefly(self._elapsed().total_seconds())}")
-        for column in ("machine", "polls", "spoiled", "sees now", "approved"):
-            table.add_column(column)
-        for account in list(self._accounts.values()):
-            counts = [str(len(each)) for each in (account.listed, account.approved)]
-            table.add_row(account.machine, str(account.polls), str(account.spoiled), *counts)
-        return Group(table, *(Text(line, no_wrap=True, overflow="ellipsis") for line in list(self._lines)))
+        from forewarn.cli.table_drawing import clip
+
+        passed = format_span_briefly(self._elapsed().total_seconds())
+        lines = [Text(f"{self._name}, {passed}", style="bold"), *PLAYERS.lines(list(self._accounts.values()))]
+        happened = [clip(Text(line), terminal.width()) for line in list(self._lines)]
+        return Text("\n").join([*lines, Text(), *happened])
 
 
 @contextmanager
