@@ -46,7 +46,7 @@ def completed(typed: str, *, server: str = "http://127.0.0.1:1", shell: str = "b
     ("typed", "expected"),
     [
         ("forewarn mach", ["machine"]),
-        ("forewarn machine re", ["restart", "redeploy"]),
+        ("forewarn machine re", ["restart", "redeploy", "recommend-rebalance"]),
         ("forewarn host maintenance host-1 --action fr", ["freeze"]),
         ("forewarn history ex", ["export"]),
     ],
