@@ -74,8 +74,6 @@ def test_names_are_those_of_the_server(server: str, typed: str, expected: list[s
     ("words", "expected"),
     [
         ("order show 0", ["00000000"]),
-        ("rollout pause 0", ["00000000"]),
-        ("order cancel 1", []),
         ("event show 0", None),
     ],
 )

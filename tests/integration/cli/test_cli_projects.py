@@ -173,3 +173,15 @@ def test_a_token_says_whose_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     caller = json.loads(run("token", "show", "--json").output)["caller"]
     assert caller == {"name": "anna", "role": "user", "project": "a", "rights": ["see", "use"]}
     assert "anna" in run("token", "show").output
+
+
+def test_a_tenant_is_shown_an_emergency_but_no_way_past_what_it_waits_for(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("host", "maintenance", "host-1", "--action", "freeze", "--emergency", "smoke", "--notice", "2m")
+    order = json.loads(run(*words, "--json").stdout)["order"]["id"]
+    assert "To go on at once:" in run("order", "show", order).stdout
+    monkeypatch.setenv("FOREWARN_TOKEN", A_USER)
+    shown = run("order", "show", order).stdout
+    assert "smoke" in shown
+    assert "To go on at once:" not in shown

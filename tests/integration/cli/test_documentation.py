@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +147,14 @@ def commands_of(script: str) -> Iterator[list[str]]:
         yield shlex.split(said)
 
 
+@cache
+def whole_command() -> Any:
+    return typer.main.get_command(app)
+
+
 def parse(words: list[str], *, whole: bool) -> None:
     """Parse a command, as it would be before it is run; in prose its arguments may be left out."""
-    command: Any = typer.main.get_command(app)
-    rest = words
+    command, rest = whole_command(), words
     while hasattr(command, "commands"):
         context = command.make_context("forewarn", rest, resilient_parsing=True)
         rest = [*context._protected_args, *context.args]

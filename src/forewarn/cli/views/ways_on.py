@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
+from forewarn.client.replies import FORBIDDEN, RequestRefused
 from forewarn.core.words import EventStatus
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer, WaitingAnswer
@@ -19,7 +20,12 @@ Way = tuple[str, str]  # what it does, and the words of the command
 
 def show_ways_on(session: Session, order: OrderAnswer) -> None:
     """Print how an order that waits can go on at once."""
-    ways = sorted(dict.fromkeys(_ways(session, order)), key=lambda way: way[0].startswith("or "))
+    try:
+        ways = sorted(dict.fromkeys(_ways(session, order)), key=lambda way: way[0].startswith("or "))
+    except RequestRefused as refusal:
+        if refusal.status != FORBIDDEN:
+            raise
+        return  # a tenant sees that it waits; to end that is the operator's
     if not ways:
         return
     terminal.echo("  To go on at once:")
