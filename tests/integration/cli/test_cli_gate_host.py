@@ -7,6 +7,7 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 from typer.testing import CliRunner, Result
 
+from forewarn.cli.gate import gate_run
 from forewarn.cli.main import app as main
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
@@ -39,8 +40,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 @pytest.fixture
-def ran(tmp_path: Path) -> Path:
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file to which the command writes a line for each time that it runs."""
+    monkeypatch.setattr(gate_run, "LOOK_EVERY", 0.02)
     path = tmp_path / "ran"
     path.touch()
     return path

@@ -42,20 +42,20 @@ def service(tmp_path: Path) -> Iterator[Service]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the command runs, looked after more often than people need it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rollout_gate, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(rollout_gate, "LOOK_EVERY", 0.05)
     (tmp_path / "ran").touch()
     return tmp_path
 
 
 def hurrying(service: Service) -> ASGIApp:
-    """An API whose clock goes on by five minutes with each look at a rollout, unless work is under way."""
+    """An API whose clock goes on by a quarter of an hour with each look, unless work is under way."""
     app = app_of(service)
 
     async def hurry(scope: Scope, receive: Receive, send: Send) -> None:
         await app(scope, receive, send)
         steps = [step for order in service.everything().orders.values() for step in order.steps]
         if "/rollouts/" in scope["path"] and not any(step.state is StepState.RUNNING for step in steps):
-            service.advance(minutes=5)
+            service.advance(minutes=15)
 
     return hurry
 
