@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -117,8 +118,8 @@ def test_an_emergency_says_that_it_is_one_what_it_waits_for_and_how_to_go_on(ser
         "host-1: maintenance (reboot) ordered as an emergency (smoke in rack 3), not announced yet." in said
     )
     assert "web: update domain 0 waits for domain 1" in said
-    assert f"forewarn event approve {first.events[0].id}" in said
-    assert f"forewarn order cancel {first.order.id}" in said
+    assert f" event approve {first.events[0].id}" in said
+    assert f" order cancel {first.order.id}" in said
     run("order", "cancel", first.order.id)
     assert run("order", "list", "--state", "started").stdout.count("host-1") == 1
 
@@ -127,4 +128,4 @@ def test_an_emergency_that_is_held_names_the_hold_to_lift() -> None:
     run("hold", "--reason", "a freeze", "--host", "host-1")
     said = run(*EMERGENCY).stdout
     assert "host host-1: held by" in said
-    assert "lift the hold:  forewarn release 0000" in said
+    assert re.search(r"lift the hold:  \S+ release 0000", said)
