@@ -1,10 +1,17 @@
 """What a project's people are shown of a text, a record, a person."""
 
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
+
 import pytest
 
 from forewarn.core.disclosure import Disclosure, Names, words, words_in
+from forewarn.core.model.event import Approval, Event
+from forewarn.core.model.order import Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
-from forewarn.core.words import HostName, Kind, ProjectName
+from forewarn.core.model.waiting import Waiting
+from forewarn.core.words import ApprovedBy, GroupName, HostName, Kind, ProjectName
 from tests.harness import START
 
 NAMES = Names(
@@ -77,3 +84,65 @@ def test_records_keep_what_a_projects_own_people_and_guests_said(
     seen = HIDDEN.shown(record(kind, by=by, reason=reason))
     assert (seen.by, seen.reason) == shown
     assert seen.host is None
+
+
+# Whatever texts are added to the values: none of them is forgotten
+
+SAID = "of kvm-1 by bob"
+
+
+def filled(kind: Any) -> Any:
+    """Make a value all of whose texts name a host and an operator, but for its own names."""
+    given: dict[str, Any] = {}
+    for each, hint in get_type_hints(kind).items():
+        if kind is Approval and each == "kind":
+            given[each] = ApprovedBy.PERSON
+        elif each in PLAIN:
+            given[each] = PLAIN[each]
+        elif hint is str or (hint == str | None):
+            given[each] = SAID
+        elif str(hint).startswith("tuple") and (inner := INNER.get((kind, each))) is not None:
+            given[each] = (filled(inner),)
+        elif hint is OrderTerms:
+            given[each] = filled(OrderTerms)
+        else:
+            given[each] = None
+    return kind(**{each.name: given[each.name] for each in fields(kind)})
+
+
+INNER: dict[tuple[Any, str], Any] = {
+    (Order, "stages"): Stage,
+    (Stage, "steps"): Step,
+    (Order, "waiting"): Waiting,
+    (Event, "approvals"): Approval,
+}
+PLAIN = {
+    "project": ProjectName("a"),
+    "group": GroupName("a-web"),
+    "resources": (),
+    "kind": "x",
+    "rule": "any",
+    "driver": "simulated",
+    "address": "10.0.0.1",
+}
+
+
+def texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case tuple():
+            for each in value:
+                yield from texts(each)
+        case _ if is_dataclass(value):
+            for each in fields(value):
+                yield from texts(getattr(value, each.name))
+
+
+@pytest.mark.parametrize("kind", [Order, Event, Record])
+def test_no_text_of_a_value_is_forgotten(kind: Any) -> None:
+    value = filled(kind)
+    assert {"kvm-1", "bob"} <= words([value])
+    seen = list(texts(HIDDEN.shown(value)))
+    assert [each for each in seen if "kvm-1" in each or "bob" in each] == []
+    assert list(texts(SEEN.shown(value))) == list(texts(value))

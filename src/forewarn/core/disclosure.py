@@ -7,14 +7,14 @@ are names. Operators allow a project to see both with `sees-hosts`.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from forewarn.core.model.event import Approval, Event
 from forewarn.core.model.hold import FLEET_REACH
 from forewarn.core.model.machine import Machine
-from forewarn.core.model.order import Order, Stage, Step
+from forewarn.core.model.order import Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
@@ -115,20 +115,23 @@ class Disclosure:
         if self.sees_hosts:
             return order
         said_by_own = order.by in self.names.people
-        terms = order.terms
         return replace(
             order,
             host=None,
             by=self.person(order.by),
             reason=order.reason if said_by_own else self.text(order.reason),
             why=self.text(order.why),
-            terms=replace(terms, emergency=self.text(terms.emergency), paused=self.text(terms.paused)),
+            terms=order.terms if said_by_own else self._terms(order.terms),
             waiting=tuple(
                 replace(each, what=self.text(each.what), reason=self.text(each.reason))
                 for each in order.waiting
             ),
             stages=tuple(_with_steps(stage, map(self._step, stage.steps)) for stage in order.stages),
         )
+
+    def _terms(self, terms: OrderTerms) -> OrderTerms:
+        shown: dict[str, Any] = {name: self.text(said) for name, said in _texts(terms).items()}
+        return replace(terms, **shown)
 
     def _share(self, order: Order) -> Order:
         """Return what of a host's order concerns the project; its stages keep their places."""
@@ -185,6 +188,12 @@ class Disclosure:
         return record.reason if said_by_own or record.kind in _OF_WEBHOOKS else self.text(record.reason)
 
 
+def _texts(terms: OrderTerms) -> dict[str, str]:
+    """Return all texts of the terms, by their names: also of terms that come later."""
+    values = {each.name: getattr(terms, each.name) for each in fields(terms)}
+    return {name: value for name, value in values.items() if isinstance(value, str)}
+
+
 def _with_steps(stage: Stage, steps: Iterable[Step]) -> Stage:
     return replace(stage, steps=tuple(steps))
 
@@ -205,7 +214,7 @@ def _words_of(value: object) -> Iterator[str]:
         case str():
             yield from words_in(value)
         case Order():
-            texts = (value.by, value.reason, value.why, value.terms.emergency, value.terms.paused)
+            texts = (value.by, value.reason, value.why, *_texts(value.terms).values())
             yield from chain.from_iterable(map(words_in, texts))
             for each in value.waiting:
                 yield from (each.what, *words_in(each.what), *words_in(each.reason))

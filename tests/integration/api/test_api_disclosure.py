@@ -153,6 +153,11 @@ def emergency(world: World) -> None:
     world.service.advance(minutes=30)
 
 
+def all_at_once(world: World) -> None:
+    body = {"action": "freeze", "together": WORDS, "deadline": "2026-01-06T12:00:00Z"}
+    world.ask(OPERATOR, f"POST /v1/hosts/{HOSTS[0]}/maintenance", body)
+
+
 def failed_outside(world: World) -> None:
     body = {"action": "redeploy", "driver": "external"}
     placed = world.ask(OPERATOR, f"POST /v1/hosts/{HOSTS[0]}/maintenance", body)
@@ -216,6 +221,7 @@ def rollout_that_is_paused(world: World) -> None:
 
 STORIES: list[Callable[[World], None]] = [
     *(host_maintenance, maintenance_deferred_by_another, emergency, failed_outside, held_host),
+    all_at_once,
     *(host_hold_on_a_host_order, own_redeploy, eviction, failed_host, moved_and_removed_host),
     *(rehearsal, rollout_that_is_paused),
 ]
