@@ -95,6 +95,7 @@ def order(number: int, **more: Any) -> Order:
         "machine_name": None,
         "host": None,
         "by": "test",
+        "driver": "simulated",
         "created_at": NOW,
     }
     return Order(number=number, **defaults | more)

@@ -57,6 +57,8 @@ QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
     "open_rollouts": lambda snapshot: snapshot.open_rollouts(),
     "scheduled_user_orders": lambda snapshot: snapshot.scheduled_user_orders(DEFAULT_PROJECT),
     "last_seen": lambda snapshot: snapshot.last_seen([machine_id("web-0")]),
+    "host_drivers": lambda snapshot: snapshot.host_drivers(),
+    "hosts_by_driver": lambda snapshot: snapshot.hosts_by_driver(),
     "counts": lambda snapshot: snapshot.counts(),
     "since": lambda snapshot: snapshot.since(1),
     "due_orders": lambda snapshot: snapshot.due_orders(NOW, limit=10),

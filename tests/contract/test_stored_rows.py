@@ -70,6 +70,7 @@ PLAIN_ROLLOUT = Rollout(
     number=1,
     work=Work.REBOOT,
     hosts=(HostName("host-1"),),
+    terms=RolloutTerms(driver="simulated"),
     by="test",
     created_at=NOW,
 )
@@ -232,6 +233,7 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
                 Wave(hosts=(HostName("host-2"),), notice=NoticeSummary()),
             ),
             abandoned=(HostName("host-3"),),
+            drivers={HostName("host-1"): "external"},
             excused=(machine_id("web-0"),),
             terms=RolloutTerms(
                 driver="external",

@@ -107,13 +107,13 @@ def test_an_answer_that_lacks_a_key_is_of_a_version_that_is_not_understood() -> 
 
 
 def test_a_word_of_a_later_version_is_a_text() -> None:
-    sent = {"hosts": [{"name": "host-0", "state": "resting"}], "next": None}
+    sent = {"hosts": [{"name": "host-0", "state": "resting", "driver": "external"}], "next": None}
     reply = asyncio.run(client((200, sent)).all(HostAnswer))
     assert reply.value.items[0].state == "resting"
 
 
 def test_a_list_is_read_page_by_page() -> None:
-    hosts = [{"name": f"host-{n}", "state": "ok"} for n in range(3)]
+    hosts = [{"name": f"host-{n}", "state": "ok", "driver": "external"} for n in range(3)]
     pages = [(200, {"hosts": hosts[:2], "next": "two"}), (200, {"hosts": hosts[2:], "next": None})]
     reply = asyncio.run(client(*pages).all(HostAnswer))
     assert [host.name for host in reply.value.items] == ["host-0", "host-1", "host-2"]

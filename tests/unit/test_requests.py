@@ -36,7 +36,7 @@ def test_an_order_keeps_who_asked_for_what() -> None:
     order = fleet.order("web-0")
     assert (order.action, order.work, order.source) == (Action.RESTART, Work.REBOOT, Source.USER)
     assert (order.by, order.machine_name, order.host, order.project) == ("test", "web-0", None, "default")
-    assert fleet.history(Kind.ORDER_PLACED) == ["restart"]
+    assert fleet.history(Kind.ORDER_PLACED) == ["restart, simulated"]
 
 
 @pytest.mark.parametrize("action", [Action.RESTART, Action.REDEPLOY, Action.FREEZE])

@@ -163,8 +163,8 @@ def test_every_step_leaves_records_of_its_beginning_and_end() -> None:
     fleet = Fleet(machine("web-0"), machine("web-1"), hosts=["host-2"])
     order = started(fleet, Work.REDEPLOY)
     fleet.finish(order.id)
-    assert fleet.history(Kind.STEP_BEGUN) == ["redeploy to host-2"] * 2
-    assert fleet.history(Kind.STEP_DONE) == ["redeploy to host-2"] * 2
+    assert fleet.history(Kind.STEP_BEGUN) == ["redeploy to host-2, simulated"] * 2
+    assert fleet.history(Kind.STEP_DONE) == ["redeploy to host-2, simulated"] * 2
 
 
 def test_a_failed_host_takes_no_machine() -> None:

@@ -55,7 +55,9 @@ class HostOrderBody(OrderBody):
     notice_seconds: float | None = maybe(
         seconds(minimum=0, maximum=30 * DAY), "The notice of an emergency; none if left out."
     )
-    driver: DriverName | None = maybe(DRIVER, "external: it is done outside, and reported.")
+    driver: DriverName | None = maybe(
+        DRIVER, "Who does the work, for an operator to say; left out: as its host declares it."
+    )
     heartbeat_seconds: float | None = maybe(*HEARTBEAT)
     rehearsal: str | None = maybe(
         NAME, "The scenario it is part of; 409 unless all machines concerned are of projects for it."
@@ -94,5 +96,5 @@ class MachineOrderBody(HostOrderBody):
 
 def check_heartbeat(seconds: float | None, driver: str | None) -> None:
     """Refuse a heartbeat that would be asked of a driver of our own."""
-    if seconds is not None and driver != EXTERNAL:
+    if seconds is not None and driver not in (None, EXTERNAL):
         raise Invalid('heartbeat_seconds: expected only beside driver "external"')

@@ -113,6 +113,8 @@ def _build_info() -> Metric:
 def _of_counts(counts: Counts) -> Iterator[Metric]:
     for what, by_state in counts.present.items():
         yield _gauge(f"forewarn_{what}", f"How many {what} there are.", "state", by_state)
+    said = "How many hosts there are, by who does the work on them."
+    yield _gauge("forewarn_hosts_by_driver", said, "driver", counts.drivers)
     yield _gauge("forewarn_holds", "How many holds are in force, by what they reach.", "reach", counts.holds)
     said = "For how long the event that should have started first has not, in service time."
     yield GaugeMetricFamily(

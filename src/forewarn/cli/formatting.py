@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.spelling import counted as counted
+from forewarn.core.words import SIMULATED
 
 if TYPE_CHECKING:
     from forewarn.wire.answers.event_answers import EventAnswer, NoticeAnswer
+    from forewarn.wire.answers.order_answers import OrderAnswer
     from forewarn.wire.answers.rollout_answers import RolloutAnswer
+
+# Wherever the result of a simulation is shown, so that it is not taken for work.
+SIMULATED_MARK = "simulated: nothing is really done"
 
 NOTICES = {
     "notice": "of notice at least",
@@ -46,6 +51,19 @@ def starts(event: "EventAnswer", now: datetime) -> str:
 def between(start: datetime, end: datetime | None) -> str:
     """Write the time from one moment to another."""
     return "-" if end is None else format_span_briefly((end - start).total_seconds())
+
+
+def is_simulated(order: "OrderAnswer") -> bool:
+    """Return whether nothing is really done to the machines of an order."""
+    return order.driver == SIMULATED and order.work is not None
+
+
+def simulated_part(rollout: "RolloutAnswer") -> str:
+    """Name how much of a rollout nothing is really done of; nothing, if all of it is real."""
+    simulated, whole = len(rollout.simulated_hosts), len(rollout.hosts)
+    if not simulated:
+        return ""
+    return "simulated" if simulated == whole else f"simulated on {simulated} of {counted(whole, 'host')}"
 
 
 def rollout_state(rollout: "RolloutAnswer") -> str:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from forewarn.core.errors import Anonymous, Conflict, Invalid, NotFound, Refused
 from forewarn.core.model.order import Order
 from forewarn.core.spelling import hint
-from forewarn.core.words import DEFAULT_PROJECT, EXTERNAL, ProjectName, Source
+from forewarn.core.words import DEFAULT_PROJECT, ProjectName, Source
 
 # What every secret begins with, so that a scanner of repositories can find one that leaked.
 PREFIX = "fw_"
@@ -223,9 +223,9 @@ def _expiry(life: timedelta | None, now: datetime) -> datetime | None:
     return now + life
 
 
-def check_terms(*, emergency: str, driver: str) -> None:
-    """Refuse a project's user what only an operator may ask for: broken promises, and work done outside."""
+def check_terms(*, emergency: str, driver: str | None) -> None:
+    """Refuse a project's user what only an operator may ask for: broken promises, and who does the work."""
     if emergency:
         raise Refused("only an operator may declare an emergency")
-    if driver == EXTERNAL:
-        raise Refused("only an operator may have work done by an external driver")
+    if driver is not None:
+        raise Refused("driver: only an operator may say who does the work: leave it out, its host says so")

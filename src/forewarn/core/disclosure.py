@@ -29,6 +29,8 @@ A_MACHINE = "another machine"
 ANOTHER_GUEST = "another project's guest"
 # What a project sees of that for which an order waits and which is not its own.
 OF_OTHERS = Waiting(what="the platform", reason="waits for something that is not of your project")
+# Of work that is not the server's own.
+DONE_OUTSIDE = "waits for those who run the hosts to do it"
 
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
 # A name as sentences have it: `host kvm-1`, `"kvm-1"`.
@@ -112,6 +114,7 @@ class Disclosure:
     def _order(self, order: Order) -> Order:
         own = order.project == self.project
         order = order if own else self._share(order)
+        order = replace(order, waiting=tuple(map(_without_report, order.waiting)))
         if self.sees_hosts:
             return order
         said_by_own = order.by in self.names.people
@@ -192,6 +195,11 @@ def _texts(terms: OrderTerms) -> dict[str, str]:
     """Return all texts of the terms, by their names: also of terms that come later."""
     values = {each.name: getattr(terms, each.name) for each in fields(terms)}
     return {name: value for name, value in values.items() if isinstance(value, str)}
+
+
+def _without_report(waiting: Waiting) -> Waiting:
+    """Return what waits for a report without the way to give it, which only operators have."""
+    return replace(waiting, reason=DONE_OUTSIDE) if waiting.outside else waiting
 
 
 def _with_steps(stage: Stage, steps: Iterable[Step]) -> Stage:

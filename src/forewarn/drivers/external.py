@@ -1,12 +1,13 @@
 """A driver that does nothing: others do the work, and report through the API how it goes.
 
-Whoever begins must report within the limit that the work is done, has failed or goes on. Silence for longer
-is a failure, shown like any other, never forgotten. Silence is counted in real time: those who work outside
-do not go by a clock that is turned or runs fast. A server that is started anew begins to count anew.
+What nobody has taken up waits, without a limit. Whoever takes it up says so with a first heartbeat, and must
+then report within the limit that the work is done, has failed or goes on. Silence for longer is a failure,
+shown like any other, never forgotten. Silence is counted in real time: those who work outside do not go by
+a clock that is turned or runs fast. A server that is started anew begins to count anew.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from forewarn.config import Settings
@@ -45,27 +46,23 @@ class ExternalDriver:
         self._reports: dict[OrderId, _LastReport] = {}
 
     def begin(self, task: DriverTask) -> Begun:
-        """Let others begin, and wait for their reports."""
-        self.expect(task.order, task.heartbeat)
-        return Running(task.now + (task.heartbeat or self._silence))
+        """Let others begin, whenever they like."""
+        return Running(None)
 
     def check(self, task: DriverTask) -> Checked:
         """Return whether there was a report in time; a step that was never let begin has not begun."""
         if task.step.look_at == task.step.begun_at:
             return NotBegun()
-        if task.order not in self._reports:  # begun by a server that is gone
-            return self.begin(task)
+        if task.step.taken_up_at is None:
+            return Running(None)
+        if task.order not in self._reports:
+            self.heard(task.order, task.heartbeat)
         report = self._reports[task.order]
         left = report.at + report.limit - self._monotonic()
         return Running(task.now + timedelta(seconds=left)) if left > 0 else Failed(_silent(report))
 
-    def heard(self, order: OrderId) -> None:
-        """Take a heartbeat."""
-        if order in self._reports:
-            self._reports[order] = replace(self._reports[order], at=self._monotonic())
-
-    def expect(self, order: OrderId, limit: timedelta | None) -> None:
-        """Begin to count the silence about an order that another server let begin."""
+    def heard(self, order: OrderId, limit: timedelta | None) -> None:
+        """Begin to count the silence about an order."""
         self._reports[order] = _LastReport(self._monotonic(), (limit or self._silence).total_seconds())
 
     def overdue(self) -> Mapping[OrderId, str]:

@@ -203,6 +203,8 @@ def _greet(opened: OpenedService, parts: Parts, shares: Shares, *, operators: Se
     about = f"{counted(len(parts.board), 'machine')} (database {database}, clock {opened.clock.kind})"
     for line in welcome.addresses(guests=guests, operators=operators, players=players, about=about):
         say(line)
+    for line in welcome.work(parts.services.fleet.views.hosts_by_driver()):
+        say(line)
     say(welcome.room(machines=parts.guest.room, operators=shares.operators.whole, of=shares.descriptors))
     hints = welcome.things_to_try(
         players, command=sys.argv[0], operators=operators[0], clock=opened.clock.kind, empty=not parts.board

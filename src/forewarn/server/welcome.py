@@ -1,7 +1,7 @@
 """What is printed once the service answers: where it is, and what a newcomer may try."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from forewarn.config import OperatorSettings
@@ -11,7 +11,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.moments import format_time
 from forewarn.core.spelling import counted
-from forewarn.core.words import OrderState
+from forewarn.core.words import EXTERNAL, SIMULATED, OrderState
 from forewarn.wire.azure import offered
 
 (DEFAULT_OPERATOR,) = OperatorSettings().listen
@@ -40,6 +40,20 @@ def room(*, machines: int, operators: int, of: int) -> str:
         f"  room       for {counted(machines, 'machine')} and {counted(operators, 'operator')} at once, "
         f"with {of} file descriptors"
     )
+
+
+def work(hosts_by_driver: Mapping[str, int]) -> list[str]:
+    """Write where nothing is really done, and where somebody must say when work is done."""
+    simulated, outside = hosts_by_driver.get(SIMULATED, 0), hosts_by_driver.get(EXTERNAL, 0)
+    whole = sum(hosts_by_driver.values())
+    lines = []
+    if simulated:
+        where = "" if simulated == whole else f" on {simulated} of {whole} hosts"
+        lines.append(f"  work       simulated{where}: nothing is really done")
+    if outside:
+        where = "" if outside == whole else f" on {outside} of {whole} hosts"
+        lines.append(f"  work       done outside{where}: it waits for those who do it (forewarn gate --help)")
+    return lines
 
 
 def things_to_try(

@@ -93,6 +93,10 @@ hosts = Table(
     Index("hosts_room", "state", "carried", "name"),
 )
 
+# Most hosts leave it to the fleet's default.
+OWN_DRIVER: ColumnElement[bool] = hosts.c.driver.is_not(None)
+_where("hosts_driver", hosts.c.driver, hosts.c.name, only=OWN_DRIVER)
+
 groups = Table(
     "groups",
     metadata,

@@ -123,6 +123,7 @@ def test_groups_and_hosts_are_listed_and_shown(api: Api) -> None:
         "host": {
             "name": "host-2",
             "state": "ok",
+            "driver": "simulated",
             "machines": ["db", "web-1", "web-4"],
             "projects": ["default"],
         }

@@ -68,6 +68,7 @@ def test_lists_are_tables_that_a_pipe_gets_whole(server: str) -> None:
     assert run("host", "list").stdout.splitlines()[2].split() == [
         "host-1",
         "ok",
+        "simulated",
         "spot-0,",
         "web-0,",
         "web-3",

@@ -237,6 +237,7 @@ def test_silence_outside_for_too_long_is_a_failure_though_service_time_stands_st
 
 def test_a_clock_that_is_turned_makes_nobody_late(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
+    service.orders.heartbeat(order)
     service.advance(hours=1)
     assert service.views.order(order).order.state is OrderState.STARTED
     service.real += 60
@@ -246,6 +247,7 @@ def test_a_clock_that_is_turned_makes_nobody_late(service: Service) -> None:
 
 def test_a_server_that_is_started_anew_begins_to_count_anew(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
+    service.orders.heartbeat(order)
     service.real += 59
     service.restart()
     service.real += 59

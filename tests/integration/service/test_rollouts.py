@@ -556,6 +556,7 @@ def test_somebody_else_may_do_the_work_of_a_rollout(service: Service) -> None:
     service.advance(minutes=5)
     assert states(service.rollout(rollout)) == ["done", "announced"]
     service.advance(minutes=15)
+    service.orders.heartbeat(OrderId(order_of(service, service.rollout(rollout), "host-2")))
     service.real += 420
     service.tick()
     assert "nobody has reported for 7 m" in service.rollout(rollout).why

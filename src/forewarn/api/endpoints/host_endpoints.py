@@ -16,15 +16,17 @@ router = ApiRouter("hosts")
 @router.call("GET /v1/hosts", "List hosts")
 async def list_hosts(page: PageQuery, service: Service) -> Page[HostAnswer]:
     """List hosts by name."""
-    found, after = await service.run(lambda: service.fleet.views.hosts(after=page.after, limit=page.limit))
-    return Page(kind=HostAnswer, items=[HostAnswer.like(host) for host in found], next=after)
+    found, after, drivers = await service.run(
+        lambda: service.fleet.views.hosts(after=page.after, limit=page.limit)
+    )
+    return Page(kind=HostAnswer, items=[HostAnswer.driven(host, drivers) for host in found], next=after)
 
 
 @router.call("GET /v1/hosts/{name}", "Show a host", errors=(404,))
 async def show_host(name: HostInPath, service: Service) -> HostWithMachinesAnswer:
     """Show a host and what it carries."""
-    host, machines = await service.run(lambda: service.fleet.views.host(name))
-    return HostWithMachinesAnswer.of(host, machines)
+    host, machines, drivers = await service.run(lambda: service.fleet.views.host(name))
+    return HostWithMachinesAnswer.of(host, machines, drivers)
 
 
 @router.call("POST /v1/hosts/{name}/maintenance", "Maintain a host", status=202, errors=(404, 409, 413))

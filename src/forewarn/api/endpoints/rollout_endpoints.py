@@ -22,7 +22,7 @@ from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, Service
 from forewarn.control.rollouts.rollouts import RolloutRequest, RolloutView
 from forewarn.core.model.rollout import RolloutTerms
-from forewarn.core.words import SIMULATED, DriverName, HostName, Work
+from forewarn.core.words import DriverName, HostName, Work
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.fields import Field, flag
@@ -49,9 +49,7 @@ class RolloutBody(OrderBody):
     gap_seconds: float = given(
         seconds(minimum=0, maximum=30 * DAY), "From the end of a wave to the next announcement.", default=0
     )
-    driver: DriverName = given(
-        DRIVER, "external: the work of each order is done outside, and reported.", default=SIMULATED
-    )
+    driver: DriverName | None = maybe(DRIVER, "Who does the work; left out: as each host declares it.")
     heartbeat_seconds: float | None = maybe(*HEARTBEAT)
     deadline: datetime | None = maybe(*DEADLINE)
     expected_seconds: float | None = maybe(*EXPECTED)
@@ -181,5 +179,9 @@ _add_stop(
 
 def _shown(shown: RolloutView) -> RolloutAnswer:
     return RolloutAnswer.of(
-        shown.rollout, waiting=shown.waiting, expected=shown.expected, warnings=shown.warnings
+        shown.rollout,
+        waiting=shown.waiting,
+        drivers=shown.drivers,
+        expected=shown.expected,
+        warnings=shown.warnings,
     )

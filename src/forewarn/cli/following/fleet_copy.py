@@ -9,7 +9,7 @@ from forewarn.cli.following.ended_reasons import EndedReasons
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import FORBIDDEN, NOT_FOUND, Reply, RequestRefused
 from forewarn.clock import monotonic
-from forewarn.core.words import HostState, MachineState
+from forewarn.core.words import SIMULATED, HostState, MachineState
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostAnswer, MachineAnswer
@@ -100,6 +100,7 @@ class FleetCopy:
     groups: dict[str, GroupAnswer] = field(default_factory=dict)
     events: list[EventAnswer] = field(default_factory=list)
     hosts: dict[str, HostState] | None = None
+    simulated: frozenset[str] = frozenset()  # hosts on which nothing is really done
     holds: list[HoldAnswer] | None = None
     rollouts: list[RolloutAnswer] | None = None
     orders: list[OrderAnswer] = field(default_factory=list)  # those on hosts that are not over
@@ -213,6 +214,9 @@ class FleetCopy:
             if found is None
             else {host.name: host.state for host in found if self.watched.host in (None, host.name)}
         )
+
+        simulated = (host.name for host in found or () if host.driver == SIMULATED)
+        self.simulated = frozenset(simulated) & (self.hosts or {}).keys()
 
     def _load_holds(self) -> None:
         self.holds = self._if_allowed(lambda: self.client.page(HoldAnswer))

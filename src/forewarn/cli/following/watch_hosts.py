@@ -27,6 +27,7 @@ class WatchedHost:
     state: HostState
     carries: Counter[MachineState]
     doing: str
+    simulated: bool = False
 
     @property
     def busy(self) -> bool:
@@ -51,14 +52,20 @@ def host_lines(copy: FleetCopy, carried: Carried, now: datetime) -> list[Text]:
 def _hosts(copy: FleetCopy, carried: Carried, now: datetime) -> Iterable[WatchedHost]:
     for name, state in (copy.hosts or {}).items():
         if copy.watched.all or name in carried or name == copy.watched.host:
-            doing = _doing(copy, name, now)
-            yield WatchedHost(name=name, state=state, carries=carried.get(name, Counter()), doing=doing)
+            yield WatchedHost(
+                name=name,
+                state=state,
+                carries=carried.get(name, Counter()),
+                doing=_doing(copy, name, now),
+                simulated=name in copy.simulated,
+            )
 
 
 def _cells(host: WatchedHost) -> list[Text]:
     return [
         Text(host.name, style="bold" if host.busy else ""),
         Text(host.state, style=terminal.STYLES.get(host.state, "")),
+        Text("simulated" if host.simulated else "", style="yellow"),
         Text(_carried(host.carries)),
         Text(host.doing),
     ]
@@ -89,7 +96,7 @@ def _turn(rollout: RolloutAnswer, host: str) -> list[str]:
 
 def _order(copy: FleetCopy, order: OrderAnswer, now: datetime) -> str:
     what = order.work if order.action is Action.MAINTENANCE else order.action
-    said = f"{what} {order.state}"
+    said = f"{what} {order.state}" + (", simulated" if formatting.is_simulated(order) else "")
     if order.state is OrderState.ANNOUNCED:
         pending = (
             each for each in copy.events if each.order == order.id and each.status is EventStatus.SCHEDULED

@@ -32,10 +32,11 @@ def rollout_line(rollout: RolloutAnswer) -> Text:
     waves = rollout.waves
     done = sum(wave.state is WaveState.DONE for wave in waves)
     filled = round(BAR * done / len(waves)) if waves else BAR
-    state = formatting.rollout_state(rollout)
+    state, simulated = formatting.rollout_state(rollout), formatting.simulated_part(rollout)
     return Text.assemble(
         f"rollout {terminal.short(rollout.id)} {rollout.action}{GAP}",
         (state, terminal.STYLES.get(state, "")),
+        (f", {simulated}" if simulated else "", "yellow"),
         f"{GAP}{'█' * filled}{'░' * (BAR - filled)} {done} of {formatting.counted(len(waves), 'wave')}",
     )
 

@@ -160,7 +160,13 @@ def _summary(copy: FleetCopy) -> Text:
     if copy.hosts is not None:
         parts.append(_states("host", copy.hosts.values()))
     parts.append(formatting.counted(len(copy.events), "event"))
-    return Text("   ".join(parts), style="dim")
+    return Text("   ".join(parts), style="dim").append(_simulated(copy), style="yellow")
+
+
+def _simulated(copy: FleetCopy) -> str:
+    """Mark a fleet in which nothing is really done; if that is so on some hosts, those are marked."""
+    every = bool(copy.simulated) and copy.simulated == (copy.hosts or {}).keys()
+    return f"   {formatting.SIMULATED_MARK}" if every else ""
 
 
 def _states(what: str, states: Iterable[str]) -> str:

@@ -118,6 +118,7 @@ def _show_list(session: Session, hosts: Sequence[HostAnswer]) -> None:
     columns: dict[str, Callable[[HostAnswer], object]] = {
         "HOST": lambda host: host.name,
         "STATE": lambda host: host.state,
+        "DRIVER": lambda host: host.driver,
     }
     # In a fleet of many pages the names would fill the screen; `show` has them.
     if carried.next is None:

@@ -164,7 +164,7 @@ def _show(session: Session, answer: NotedOrderWithEventsAnswer) -> None:
             ("state", _state(order)),
             ("by", order.by),
             ("reason", order.reason),
-            *([("done by", "somebody outside, who reports")] if order.driver == EXTERNAL else []),
+            *_driver(order),
             *([("emergency", order.emergency)] if order.emergency else []),
             *([("together", order.together)] if order.together else []),
             *([("rollout", order.rollout)] if order.rollout else []),
@@ -209,7 +209,7 @@ def _show_done_outside(session: Session, order: OrderAnswer) -> None:
     """Print how work is done that was retried and is done outside."""
     short = terminal.short(order.id)
     terminal.echo(
-        "  It is done outside, so nobody begins it by itself, and long silence is a failure. Either"
+        "  It is done outside, so nobody begins it by itself; once begun, long silence is a failure. Either"
     )
     terminal.echo(f"    run a command for it:   {session.command(f'gate order {short} --yes -- COMMAND')}")
     terminal.echo(f"    or do it, and report:   {session.command(f'order complete {short}')}")
@@ -217,10 +217,16 @@ def _show_done_outside(session: Session, order: OrderAnswer) -> None:
 
 
 def _state(order: OrderAnswer) -> str:
-    """Return the state, and whether a failed order has been abandoned."""
-    if order.state is not OrderState.FAILED:
-        return order.state
-    return "failed" if order.ended_at is None else "failed, abandoned"
+    """Return the state, whether a failed order has been abandoned, and whether all of it is simulated."""
+    abandoned = order.state is OrderState.FAILED and order.ended_at is not None
+    parts = [order.state, *(["abandoned"] if abandoned else [])]
+    return ", ".join([*parts, *(["simulated"] if formatting.is_simulated(order) else [])])
+
+
+def _driver(order: OrderAnswer) -> list[tuple[str, str]]:
+    if formatting.is_simulated(order):
+        return [("done by", f"nobody ({formatting.SIMULATED_MARK})")]
+    return [("done by", "somebody outside, who reports")] if order.driver == EXTERNAL and order.work else []
 
 
 def _action(order: OrderAnswer) -> str:

@@ -17,7 +17,7 @@ from forewarn.cli.options.shared_options import (
     seconds,
     seconds_or_none,
 )
-from forewarn.core.words import SIMULATED, DriverName, MaintenanceWord
+from forewarn.core.words import DriverName, MaintenanceWord
 
 Hosts = Annotated[
     list[str] | None,
@@ -43,8 +43,8 @@ Overlap = Annotated[
     typer.Option("--overlap", help="Even over hosts that another rollout has still to do."),
 ]
 Driver = Annotated[
-    DriverName,
-    typer.Option(help="external: your own runbook does the work of each order, and reports."),
+    DriverName | None,
+    typer.Option(help="Who does the work; else as each host declares it.", show_default=False),
 ]
 
 
@@ -58,7 +58,7 @@ def _body(
     takes: Takes = None,
     health: Health = None,
     require_poll: RequirePoll = False,
-    driver: Driver = SIMULATED,
+    driver: Driver = None,
     overlap: Overlap = False,
     heartbeat: Heartbeat = None,
     whole: Whole = False,
@@ -80,7 +80,7 @@ def _body(
         "health_seconds": seconds_or_none(health, hint="--health"),
         "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
         "require_poll": require_poll or None,
-        "driver": driver if driver != SIMULATED else None,
+        "driver": driver,
         "overlap": overlap or None,
         "whole": whole or None,
         "together": together,

@@ -6,7 +6,8 @@ from datetime import datetime
 from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
 from forewarn.cli.views.ways_on import show_ways_on
-from forewarn.core.words import Action, EventStatus, HostState, Kind, OrderState, StageState
+from forewarn.core.access import Right
+from forewarn.core.words import EXTERNAL, Action, EventStatus, HostState, Kind, OrderState, StageState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import (
@@ -26,6 +27,7 @@ def show_order_on_machine(session: Session, answer: OrderOnMachineAnswer) -> Non
     waits = event is None and bool(order.waiting)
     progress = "waiting" if waits and order.state is OrderState.ANNOUNCED else _progress(order)
     terminal.echo(f"{order.machine}: {order.action} ordered, {progress}.")
+    _show_driver(session, order)
     if event is None:
         if waits:
             show_waiting(order.waiting)
@@ -34,6 +36,17 @@ def show_order_on_machine(session: Session, answer: OrderOnMachineAnswer) -> Non
     else:
         terminal.fold(_announcement(event, session.now()), indent="  ", hanging="    ")
         _next(session, event=event, follow=order)
+
+
+def _show_driver(session: Session, order: OrderAnswer) -> None:
+    """Print who does the work, unless the server sees to it; how to do it is said to operators."""
+    if formatting.is_simulated(order):
+        terminal.echo(f"  {formatting.SIMULATED_MARK.capitalize()}.")
+    elif order.driver == EXTERNAL and order.work and order.ended_at is None:
+        caller = session.caller()
+        gate = session.command(f"gate order {terminal.short(order.id)} -- COMMAND")
+        how = f": {gate}" if caller is None or Right.RUN in caller.rights else ""
+        terminal.echo(f"  Done outside, by those who run the hosts{how}")
 
 
 def name_order(order: OrderAnswer) -> str:
@@ -49,7 +62,8 @@ def machines_of(order: OrderAnswer) -> list[str]:
 
 def show_no_event(answer: OrderOnMachineAnswer) -> None:
     """Print why an order on one machine has no event, if it has none."""
-    if answer.event is None and answer.reason and not answer.order.waiting:
+    waits = answer.order.waiting and answer.order.state is not OrderState.STARTED
+    if answer.event is None and answer.reason and not waits:
         terminal.echo(f"  No event: {answer.reason}.")
 
 
@@ -59,6 +73,7 @@ def show_order_on_host(session: Session, answer: OrderWithEventsAnswer) -> None:
     what = f"{order.action} ({order.work})" if order.action is Action.MAINTENANCE else order.action
     urgent = f" as an emergency ({order.emergency})" if order.emergency else ""
     terminal.fold(f"{order.host}: {what} ordered{urgent}, {_progress(order)}.")
+    _show_driver(session, order)
     if events:
         now = session.now()
         for event in events:

@@ -8,6 +8,7 @@ from forewarn.cli.views.order_view import show_waiting
 from forewarn.client.replies import AnswerNotUnderstood
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.moments import format_span_briefly
+from forewarn.core.words import EXTERNAL, SIMULATED
 from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer
 
 NumberedWave = tuple[int, WaveAnswer]
@@ -16,7 +17,7 @@ LIST = terminal.ItemTable[RolloutAnswer](
     columns={
         "ROLLOUT": lambda rollout: terminal.short(rollout.id),
         "ACTION": lambda rollout: rollout.action,
-        "STATE": formatting.rollout_state,
+        "STATE": lambda rollout: _state(rollout),
         "HOSTS": lambda rollout: f"{len(rollout.hosts_done)} of {len(rollout.hosts)} done",
         "WAVES": lambda rollout: _waves_done(rollout),
         "BEGUN": lambda rollout: rollout.created_at,
@@ -46,6 +47,21 @@ IDLE = "nothing to do there"
 MOST_REASONS = 20
 
 
+def _state(rollout: RolloutAnswer) -> str:
+    parts = [formatting.rollout_state(rollout), formatting.simulated_part(rollout)]
+    return ", ".join(filter(None, parts))
+
+
+def _driver(rollout: RolloutAnswer) -> str:
+    """Name who does the work, unless the server sees to all of it."""
+    if rollout.driver == SIMULATED:
+        return f"nobody ({formatting.SIMULATED_MARK})"
+    if rollout.simulated_hosts:
+        listed = formatting.listing(rollout.simulated_hosts)
+        return f"on {listed} nobody ({formatting.SIMULATED_MARK}); elsewhere somebody outside, who reports"
+    return "somebody outside, who reports" if rollout.driver == EXTERNAL else ""
+
+
 def _waves_done(rollout: RolloutAnswer) -> str:
     """Write how many waves are done, and of how many; an aborted rollout knows only those that began."""
     done = sum(wave.state is WaveState.DONE for wave in rollout.waves)
@@ -59,9 +75,10 @@ def show(rollout: RolloutAnswer) -> None:
         [
             ("rollout", rollout.id),
             ("action", rollout.action),
-            ("state", formatting.rollout_state(rollout)),
+            ("state", _state(rollout)),
             ("hosts", formatting.rollout_progress(rollout)),
             ("waves", _waves_done(rollout)),
+            *([("done by", _driver(rollout))] if _driver(rollout) else []),
             ("by", rollout.by),
             ("reason", rollout.reason),
             ("begun", rollout.created_at),
@@ -123,6 +140,8 @@ def show_plan(rollout: RolloutAnswer) -> None:
     terminal.echo(
         f"\n{count}, {length} if nobody approves early {legend}." if disturbs else f"\n{count}: {IDLE}."
     )
+    if rollout.simulated_hosts:
+        terminal.fold(f"{_driver(rollout)}.".capitalize())
     _show_reasons(rollout)
     _show_warnings(rollout)
 

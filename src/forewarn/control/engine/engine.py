@@ -229,7 +229,8 @@ class Engine(FleetUseCase):
             case Done():
                 reports.step_done(draft, order, machine)
             case Running(look_at=look_at):
-                reports.step_running(draft, order, machine, look_at=max(look_at, now + SHORTEST_WAIT))
+                soonest = now + SHORTEST_WAIT
+                reports.step_running(draft, order, machine, look_at=look_at and max(look_at, soonest))
             case Failed(why=why):
                 reports.step_failed(draft, order, machine, why=why)
             case NotBegun():

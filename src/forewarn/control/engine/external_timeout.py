@@ -7,7 +7,7 @@ from forewarn.control.ports.driver import ExternalReports
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.model.order import Order
 from forewarn.core.orders import reports
-from forewarn.core.words import EXTERNAL, OrderId, StepState
+from forewarn.core.words import EXTERNAL, OrderId
 
 # The author of the record: there was no report.
 FOREWARN = "forewarn"
@@ -17,29 +17,29 @@ class ExternalTimeout(FleetUseCase):
     """Fails external orders that are not reported of in time."""
 
     def __init__(self, context: Context, *, external: ExternalReports) -> None:
-        """Wait anew for reports of all that is under way."""
+        """Wait anew for reports of all that others are at."""
         super().__init__(context)
         self._external = external
         with self._store.read() as snapshot:
             for order in snapshot.driven_orders(driver=EXTERNAL):
-                if _is_running(order):
-                    external.expect(order.id, order.terms.heartbeat)
+                if _is_awaited(order):
+                    external.heard(order.id, order.terms.heartbeat)
 
     def overdue(self) -> Sequence[OrderId]:
         """List the orders without a report in time."""
         return list(self._external.overdue())
 
     def fail(self, order: OrderId, now: datetime) -> None:
-        """Fail an order; one whose work is over, or was never begun, is only forgotten."""
+        """Fail an order; one whose work is over, or was never taken up, is only forgotten."""
         why = self._external.overdue().get(order)
         if why is None:
             return
         with self._store.write() as tx, self._saving(tx, tx.around(orders=[order]), now=now) as draft:
             known = draft.orders.get(order)
-            if known is not None and _is_running(known):
-                reports.report_failed(draft, order, by=FOREWARN, why=why, policy=self._policy)
+            if known is not None and _is_awaited(known):
+                reports.gone_silent(draft, order, by=FOREWARN, why=why, policy=self._policy)
         self._external.forget(order)
 
 
-def _is_running(order: Order) -> bool:
-    return any(step.state is StepState.RUNNING for step in order.steps)
+def _is_awaited(order: Order) -> bool:
+    return any(map(reports.is_awaited, order.steps))

@@ -7,7 +7,7 @@ from datetime import timedelta
 from forewarn.control import naming
 from forewarn.control.use_case import FleetUseCase
 from forewarn.core.fleet import machines
-from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostDrivers, HostSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Hold
 from forewarn.core.model.host import Host
@@ -20,6 +20,7 @@ class Counts:
     """What the store counts."""
 
     present: Mapping[str, Mapping[str, int]]  # what there is, by its state
+    drivers: Mapping[str, int]  # hosts by who does the work on them
     holds: Mapping[str, int]  # by what they reach
     tallies: Mapping[str, int]  # what has happened
     overdue: timedelta  # for how long the event that should have started first has not
@@ -28,19 +29,21 @@ class Counts:
 class FleetViews(FleetUseCase):
     """The use cases that read what belongs to no project."""
 
-    def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None]:
-        """List hosts."""
+    def hosts(self, *, after: str | None, limit: int) -> tuple[Sequence[Host], str | None, HostDrivers]:
+        """List hosts, and who does the work on them."""
         with self._store.read() as snapshot:
-            return snapshot.hosts(after=after, limit=limit)
+            return *snapshot.hosts(after=after, limit=limit), snapshot.host_drivers()
 
-    def host(self, name: str) -> tuple[Host, Sequence[Machine]]:
-        """Show one host and what it carries."""
+    def host(self, name: str) -> tuple[Host, Sequence[Machine], HostDrivers]:
+        """Show one host, what it carries, and who does the work on hosts."""
         with self._store.read() as snapshot:
             around = snapshot.around(hosts=[HostName(name)])
             if HostName(name) not in around.hosts:
                 raise naming.unknown_host(snapshot, name)
+            drivers = snapshot.host_drivers()
         carried = [machine for machine in around.machines.values() if machine.host == name]
-        return around.hosts[HostName(name)], sorted(carried, key=lambda machine: machine.name.casefold())
+        by_name = sorted(carried, key=lambda machine: machine.name.casefold())
+        return around.hosts[HostName(name)], by_name, drivers
 
     def fleet(self) -> FleetSpec:
         """Show the fleet as it would be declared now."""
@@ -65,6 +68,11 @@ class FleetViews(FleetUseCase):
         with self._store.read() as snapshot:
             return list(snapshot.around().holds.values())
 
+    def hosts_by_driver(self) -> Mapping[str, int]:
+        """Count hosts by who does the work on them."""
+        with self._store.read() as snapshot:
+            return snapshot.hosts_by_driver()
+
     def counts(self) -> Counts:
         """Count what there is and what has happened, for the metrics."""
         with self._store.read() as snapshot:
@@ -72,6 +80,7 @@ class FleetViews(FleetUseCase):
             late = timedelta() if first is None else self._clock.now() - first
             return Counts(
                 present=snapshot.counts(),
+                drivers=snapshot.hosts_by_driver(),
                 holds=snapshot.holds_by_reach(),
                 tallies=snapshot.tallies(),
                 overdue=max(late, timedelta()),

@@ -27,6 +27,7 @@ class HostOrders(FleetUseCase):
                 raise naming.unknown_host(tx, name)
             with self._saving(tx, around) as draft:
                 order = requests.on_host(draft, host, action, request, work=work, policy=self._policy)
+                requests.check_heartbeat(order)
         return Placed(order=order, events=draft.events_of(order.id))
 
     def hold(self, request: OrderRequest, *, project: ProjectName | None, host: HostName | None) -> Hold:

@@ -40,8 +40,8 @@ class Placed:
         order = self.order
         if self.events:
             return None
-        if order.waiting:
-            return "; ".join(map(str, order.waiting))
+        if waiting := [each for each in order.waiting if not each.outside]:
+            return "; ".join(map(str, waiting))
         if order.action is Action.START:
             return NEVER_ANNOUNCED
         return NOT_ENABLED if ACTIONS[order.action].only_if_enabled else order.why or None
@@ -68,6 +68,7 @@ class OrderUseCases(ScopedUseCase):
                 order = requests.on_machine(
                     draft, machine.id, action, request, scheduled=scheduled, policy=self._policy
                 )
+                requests.check_heartbeat(order)
             return self._placed(tx, order, draft.events_of(order.id))
 
     def cancel_order(self, order: OrderId, *, by: str) -> Placed:
@@ -105,7 +106,7 @@ class OrderUseCases(ScopedUseCase):
 
         def heard(draft: Draft) -> Order:
             after = reports.heartbeat(draft, order, policy=self._policy)
-            self._external.heard(order)
+            self._external.heard(order, after.terms.heartbeat)
             return after
 
         return self._on_order(order, heard)

@@ -33,7 +33,7 @@ class Done:
 class Running:
     """The step is under way."""
 
-    look_at: datetime
+    look_at: datetime | None  # when to ask again; None: not before there was a report
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,8 @@ class Driver(Protocol):
 class ExternalReports(Protocol):
     """How long external orders have gone without a report, in real time."""
 
-    def expect(self, order: OrderId, limit: timedelta | None) -> None:
-        """Begin to wait for reports of an order; None: for as long as is usual."""
-        ...
-
-    def heard(self, order: OrderId) -> None:
-        """Take a report that the work goes on."""
+    def heard(self, order: OrderId, limit: timedelta | None) -> None:
+        """Wait from now on for the next report of an order; None: for as long as is usual."""
         ...
 
     def overdue(self) -> Mapping[OrderId, str]:

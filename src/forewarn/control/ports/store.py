@@ -20,6 +20,7 @@ from forewarn.control.ports.work import OrderQueries
 from forewarn.core.access import Token
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.changes import Changes
+from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
@@ -130,6 +131,14 @@ class Snapshot(ScopedSnapshot, DueQueries, RolloutQueries, TokenQueries, AnswerQ
 
     def oldest_awaited(self) -> datetime | None:
         """Return the first NotBefore of all events that have not started."""
+        ...
+
+    def hosts_by_driver(self) -> Mapping[str, int]:
+        """Count hosts by who does the work on them."""
+        ...
+
+    def host_drivers(self) -> HostDrivers:
+        """Return who does the work on which host."""
         ...
 
     def tallies(self) -> Mapping[str, int]:

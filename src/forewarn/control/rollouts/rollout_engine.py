@@ -67,7 +67,10 @@ class RolloutEngine(FleetUseCase):
         if chosen:
             ends = forecast.ends_about(mine, chosen, survey, now=now, policy=self._policy)
             placed = self._place(tx, mine, chosen, now)
-            mine = planning.begin(mine, placed, survey, now=now, ends_about=ends)
+            ids = {host: order.id for host, order in placed.items()}
+            mine = planning.begin(mine, ids, survey, now=now, ends_about=ends)
+            drivers = {host: order.driver for host, order in placed.items()}
+            mine = replace(mine, drivers={**mine.drivers, **drivers})
             mine = forecast.arranged(mine, survey, now=now, policy=self._policy)
         # Empty hosts are done at once. What comes then is for the next tick: others get their turn before.
         return self.save(tx, replace(mine, due_at=now), now)
@@ -146,7 +149,7 @@ class RolloutEngine(FleetUseCase):
 
     def _place(
         self, tx: Transaction, mine: Rollout, hosts: Sequence[HostName], now: datetime
-    ) -> dict[HostName, OrderId]:
+    ) -> dict[HostName, Order]:
         asked = mine.terms
         terms = OrderTerms(
             rollout=mine.id,
@@ -157,10 +160,10 @@ class RolloutEngine(FleetUseCase):
             together=asked.together,
         )
         request = OrderRequest(by=mine.by, reason=mine.reason, driver=asked.driver, terms=terms)
-        placed: dict[HostName, OrderId] = {}
+        placed: dict[HostName, Order] = {}
         for some in _chunks(hosts):
             with self._saving(tx, tx.around(hosts=some), now=now) as draft:
-                placed |= {host: self._order(draft, host, mine, request).id for host in some}
+                placed |= {host: self._order(draft, host, mine, request) for host in some}
         return placed
 
     def _order(self, draft: Draft, host: HostName, mine: Rollout, request: OrderRequest) -> Order:

@@ -1,6 +1,6 @@
 """What can be asked about rollouts: plan, begin, pause, resume, abort, show."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -12,6 +12,7 @@ from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.admission.timing import check_deadline
 from forewarn.core.catalogue import MAINTENANCE_WORK
 from forewarn.core.errors import Conflict, Invalid
+from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.rollout import DEFAULT_TERMS, Rollout, RolloutState, RolloutTerms
 from forewarn.core.model.survey import HostSurvey
 from forewarn.core.model.waiting import Waiting
@@ -46,6 +47,7 @@ class RolloutView:
 
     rollout: Rollout
     waiting: tuple[Waiting, ...]
+    drivers: Mapping[HostName, str]  # who does the work on each host
     expected: tuple[Expected, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -64,13 +66,16 @@ class Rollouts(FleetUseCase):
         with self._store.read() as snapshot:
             mine, survey = self._planned(snapshot, request, now)
             warnings = self._warnings(snapshot, mine, survey, now)
+            drivers = mine.driven_by(snapshot.host_drivers())
         mine = replace(mine, id="", state=RolloutState.PLANNED)
         candidates = Candidates(mine, survey, self._policy)
         reasons = (candidates.why_not(host, now=now) for host in mine.hosts)
         blocking = tuple(dict.fromkeys(why for some in reasons for why in some))
         mine, expected = forecast.forecast(mine, survey, now=now, policy=self._policy)
         waiting = planning.reasons(replace(mine, waiting=blocking), now=now)
-        return RolloutView(rollout=mine, waiting=waiting, expected=expected, warnings=warnings)
+        return RolloutView(
+            rollout=mine, waiting=waiting, drivers=drivers, expected=expected, warnings=warnings
+        )
 
     def begin(self, request: RolloutRequest) -> RolloutView:
         """Begin a rollout; its first wave is announced at once if nothing is in the way."""
@@ -85,7 +90,7 @@ class Rollouts(FleetUseCase):
             mine = replace(mine, number=tx.around().number + 1)
             self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_BEGUN, by=request.by, why=said)
             mine = self._engine.carry_on(tx, mine, now)
-        return self._shown(mine, now, warnings=warnings)
+            return self._shown(tx, mine, now, warnings=warnings)
 
     def pause(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> RolloutView:
         """Withdraw what is announced and not started; `version` is the one that the caller has seen."""
@@ -95,7 +100,7 @@ class Rollouts(FleetUseCase):
             steering.check_running(mine)
             why = f"by {by}: {reason}" if reason else f"by {by}"
             mine = self._engine.pause(tx, mine, by=by, why=why, now=now)
-        return self._shown(mine, now)
+            return self._shown(tx, mine, now)
 
     def resume(self, id_: str, *, by: str, version: int | None = None) -> RolloutView:
         """Go on; what was withdrawn is announced anew with full notice."""
@@ -110,7 +115,7 @@ class Rollouts(FleetUseCase):
             self._engine.resume(tx, mine, now)
             self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_RESUMED, by=by)
             mine = self._engine.carry_on(tx, mine, now)
-        return self._shown(mine, now)
+            return self._shown(tx, mine, now)
 
     def abort(self, id_: str, *, by: str, reason: str = "", version: int | None = None) -> RolloutView:
         """End a rollout: cancel what has not begun, and let the rest be finished first."""
@@ -124,7 +129,7 @@ class Rollouts(FleetUseCase):
             self._engine.resume(tx, mine, now)
             self._engine.save(tx, mine, now, kind=Kind.ROLLOUT_ABORTED, by=by, why=why)
             mine = self._engine.carry_on(tx, mine, now)
-        return self._shown(mine, now)
+            return self._shown(tx, mine, now)
 
     def rollout(self, id_: str, *, expected: bool = False) -> RolloutView:
         """Show one rollout; on demand with what is expected of its coming waves, which costs a forecast."""
@@ -138,7 +143,7 @@ class Rollouts(FleetUseCase):
                 survey = surveyed(snapshot, mine.left, mine.terms)
                 times = forecast.times(mine, survey, now=now, policy=self._policy)
                 said = tuple(plan_warnings.warnings(mine, survey, times, policy=self._policy))
-        return replace(self._shown(mine, now, warnings=said), expected=times)
+            return replace(self._shown(snapshot, mine, now, warnings=said), expected=times)
 
     def rollouts(
         self, *, after: str | None, limit: int, only_open: bool = False
@@ -147,11 +152,13 @@ class Rollouts(FleetUseCase):
         with self._store.read() as snapshot:
             read = snapshot.page_of_open_rollouts if only_open else snapshot.rollouts
             found, more = read(after=after, limit=limit)
-        now = self._clock.now()
-        return [self._shown(mine, now) for mine in found], more
+            now, drivers = self._clock.now(), snapshot.host_drivers()
+        return [_view(mine, now, drivers) for mine in found], more
 
-    def _shown(self, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()) -> RolloutView:
-        return RolloutView(rollout=mine, waiting=planning.reasons(mine, now=now), warnings=warnings)
+    def _shown(
+        self, snapshot: Snapshot, mine: Rollout, now: datetime, *, warnings: tuple[str, ...] = ()
+    ) -> RolloutView:
+        return replace(_view(mine, now, snapshot.host_drivers()), warnings=warnings)
 
     def _open(self, tx: Transaction, id_: str, version: int | None) -> Rollout:
         mine = naming.existing(tx.rollout(id_), "rollout", id_)
@@ -204,6 +211,10 @@ class Rollouts(FleetUseCase):
         times = forecast.times(mine, survey, now=now, policy=self._policy)
         unexpected = plan_warnings.warnings(mine, survey, times, policy=self._policy)
         return (*_also_in(mine, snapshot.open_rollouts()), *on_one_host(survey), *unexpected, *never)
+
+
+def _view(mine: Rollout, now: datetime, drivers: HostDrivers) -> RolloutView:
+    return RolloutView(rollout=mine, waiting=planning.reasons(mine, now=now), drivers=mine.driven_by(drivers))
 
 
 def _check_apart(mine: Rollout, others: Iterable[Rollout]) -> None:

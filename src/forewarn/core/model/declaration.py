@@ -1,12 +1,14 @@
 """The fleet as declared."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.machine import MachineTraits
 from forewarn.core.model.project import Project
 from forewarn.core.words import (
     DEFAULT_PROJECT,
+    EXTERNAL,
     GroupKind,
     GroupName,
     HostName,
@@ -53,8 +55,24 @@ class FleetDefaults:
 
     driver: str | None = None  # who does the work; None: nothing is said
 
+    def driver_of(self, own: str | None) -> str:
+        """Return who does the work on a host that declares this; where nothing is said, somebody outside."""
+        return own or self.driver or EXTERNAL
+
 
 NO_DEFAULTS = FleetDefaults()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostDrivers:
+    """Who does the work on which host."""
+
+    defaults: FleetDefaults = NO_DEFAULTS
+    own: Mapping[HostName, str] = field(default_factory=dict)  # of the hosts that declare one
+
+    def of(self, host: HostName) -> str:
+        """Return who does the work on a host."""
+        return self.defaults.driver_of(self.own.get(host))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.words import (
+    EXTERNAL,
     SIMULATED,
     Action,
     GroupName,
@@ -33,7 +34,8 @@ class Step:
     attempt: int = 1
     target: HostName | None = None  # where the machine is to be afterwards, if it moves
     begun_at: datetime | None = None
-    look_at: datetime | None = None  # when to ask the driver again, while running
+    look_at: datetime | None = None  # when to ask the driver again, while running, if that is known
+    taken_up_at: datetime | None = None  # when somebody outside first said that they are at it
     ended_at: datetime | None = None
     why: str = ""  # why it failed or became moot
 
@@ -84,7 +86,7 @@ class Order:
     host: HostName | None
     by: str
     reason: str = ""
-    driver: str = SIMULATED
+    driver: str = EXTERNAL
     terms: OrderTerms = OrderTerms()
     state: OrderState = OrderState.QUEUED
     stages: tuple[Stage, ...] = ()
@@ -99,6 +101,11 @@ class Order:
     def open(self) -> bool:
         """Whether anything may still come of it."""
         return self.ended_at is None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether nothing is really done to its machines; what does nothing to any is as real as ever."""
+        return self.driver == SIMULATED and self.work is not None
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -1,12 +1,14 @@
 """Rollouts and their waves."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import NoticeSummary
 from forewarn.core.model.waiting import Waiting
-from forewarn.core.words import SIMULATED, HostName, MachineId, OrderId, Work
+from forewarn.core.words import HostName, MachineId, OrderId, Work
 
 
 class RolloutState(StrEnum):
@@ -52,7 +54,7 @@ class Wave:
 class RolloutTerms:
     """What a rollout was asked for beside its hosts: who does the work, until when, and what is healthy."""
 
-    driver: str = SIMULATED
+    driver: str | None = None  # who does the work; None: whoever does it on each host
     heartbeat: timedelta | None = None  # how long an external driver may be silent
     deadline: datetime | None = None  # from then on windows give way
     expected: timedelta | None = None  # how long a stage of a host is expected to take
@@ -88,6 +90,7 @@ class Rollout:
     aborting: bool = False  # what is started is being finished, then it is aborted
     waves: tuple[Wave, ...] = ()  # those that have begun, then those that are planned
     abandoned: tuple[HostName, ...] = ()  # their orders failed and were abandoned
+    drivers: Mapping[HostName, str] = field(default_factory=dict)  # who works on those that have begun
     excused: tuple[MachineId, ...] = ()  # not healthy in time, and a person said to go on
     terms: RolloutTerms = DEFAULT_TERMS
     version: int = 1  # counts the changes that people and forewarn have made
@@ -105,6 +108,10 @@ class Rollout:
     def open(self) -> bool:
         """Whether anything more will come of it."""
         return self.ended_at is None
+
+    def driven_by(self, known: HostDrivers) -> dict[HostName, str]:
+        """Return who does or did the work on each host, or would do it now."""
+        return {host: self.terms.driver or self.drivers.get(host) or known.of(host) for host in self.hosts}
 
     @property
     def begun(self) -> tuple[Wave, ...]:

@@ -89,7 +89,7 @@ def _go_on(draft: Draft, order: Order, policy: Policy) -> Order:
 def _announce_next(draft: Draft, order: Order, policy: Policy) -> Order:
     queued = [index for index, stage in enumerate(order.stages) if stage.state is StageState.QUEUED]
     if not queued:
-        draft.record(Kind.ORDER_DONE, order, by=order.by)
+        draft.record(Kind.ORDER_DONE, order, by=order.by, reason="simulated" if order.simulated else "")
         return departures.ended(draft, order, OrderState.DONE)
     # A failed host takes all its update domains down together; everything else goes stage by stage.
     turn = queued if order.action is Action.FAIL else queued[:1]

@@ -18,7 +18,7 @@ from forewarn.core.model.waiting import Waiting
 from forewarn.core.moments import format_time
 from forewarn.core.orders import events, steps
 from forewarn.core.policy import Policy, degrade_announced_at, is_planned, notice_of
-from forewarn.core.words import Action, ApprovalRule, GroupName, MachineState, StepState
+from forewarn.core.words import EXTERNAL, Action, ApprovalRule, GroupName, MachineState, StepState
 
 
 def not_to_announce(
@@ -85,7 +85,23 @@ def not_to_start(
 
 def not_to_finish(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
     """Return what keeps a started stage from being finished, beside the work itself."""
-    return (*failures(order), *_busy(draft, order, stage.steps))
+    return (*failures(order), *_done_outside(draft, order, stage), *_busy(draft, order, stage.steps))
+
+
+def _done_outside(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ...]:
+    """Return the work that waits for the word of those who do it."""
+    running = [step for step in stage.steps if step.state is StepState.RUNNING]
+    if order.driver != EXTERNAL or not running:
+        return ()
+    what = f"host {order.host}" if order.host else running[0].name
+    report = f"`forewarn order complete {order.id}` (POST /v1/orders/{{id}}/complete)"
+    since = [step.taken_up_at for step in running if step.taken_up_at is not None]
+    if since:
+        reason = f"done outside since {format_time(min(since))}: waits for {report}"
+    else:
+        gate = f"`forewarn gate order {order.id} -- COMMAND`"
+        reason = f"to be done outside, and nobody has taken it up: {gate} does it, {report} says it is done"
+    return (Waiting(what=what, reason=reason, outside=True),)
 
 
 def failures(order: Order) -> tuple[Waiting, ...]:

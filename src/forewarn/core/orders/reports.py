@@ -30,12 +30,12 @@ def report_failed(draft: Draft, order: OrderId, *, by: str, why: str, policy: Po
 
 
 def heartbeat(draft: Draft, order: OrderId, *, policy: Policy) -> Order:
-    """Note that an external driver is still at work on an order."""
+    """Note that an external driver is at work on an order: from then on, silence counts."""
     mine = _under_way_outside(draft, order)
     look_at = draft.now + (mine.terms.heartbeat or policy.external_silence)
     for step in mine.steps:
         if step.state is StepState.RUNNING:
-            step_running(draft, order, step.machine, look_at=look_at)
+            step_running(draft, order, step.machine, look_at=look_at, taken_up=True)
     return lifecycle.advance(draft, order, policy=policy)
 
 
@@ -48,10 +48,26 @@ def _under_way_outside(draft: Draft, order: OrderId) -> Order:
     return mine
 
 
-def step_running(draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime) -> None:
+def gone_silent(draft: Draft, order: OrderId, *, by: str, why: str, policy: Policy) -> Order:
+    """Mark the running steps of an order failed that somebody outside has taken up."""
+    for step in draft.orders[order].steps:
+        if is_awaited(step):
+            step_failed(draft, order, step.machine, why=why, by=by)
+    return lifecycle.advance(draft, order, policy=policy)
+
+
+def is_awaited(step: Step) -> bool:
+    """Return whether somebody outside is at a step, and must be heard of."""
+    return step.state is StepState.RUNNING and step.taken_up_at is not None
+
+
+def step_running(
+    draft: Draft, order: OrderId, machine: MachineId, *, look_at: datetime | None, taken_up: bool = False
+) -> None:
     """Note that a step is under way, and when to ask its driver again."""
     if (step := _running_step(draft, order, machine)) is not None:
-        _put(draft, order, replace(step, look_at=look_at))
+        since = step.taken_up_at or (draft.now if taken_up else None)
+        _put(draft, order, replace(step, look_at=look_at, taken_up_at=since))
 
 
 def step_done(draft: Draft, order: OrderId, machine: MachineId, *, by: str = "") -> None:

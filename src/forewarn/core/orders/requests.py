@@ -15,6 +15,7 @@ from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy
 from forewarn.core.rehearsal import consent
 from forewarn.core.words import (
+    EXTERNAL,
     SIMULATED,
     Action,
     HostName,
@@ -39,7 +40,7 @@ class OrderRequest:
 
     by: str
     reason: str = ""
-    driver: str = SIMULATED
+    driver: str | None = None  # None: whoever does the work on its host
     terms: OrderTerms = NO_TERMS
 
 
@@ -109,7 +110,7 @@ def _place(
         host=host,
         by=request.by,
         reason=request.reason,
-        driver=request.driver,
+        driver=_driver(draft, request, machine.host if machine else host),
         terms=request.terms,
         created_at=draft.now,
     )
@@ -117,8 +118,28 @@ def _place(
     return draft.put_order(order)
 
 
+def _driver(draft: Draft, request: OrderRequest, host: HostName | None) -> str:
+    """Choose who does the work, once and for all: what is declared later is for later orders."""
+    if request.driver is not None:
+        return request.driver
+    if request.terms.rehearsal:
+        return SIMULATED  # whoever else works on the host: in a rehearsal nothing is really done
+    known = draft.hosts.get(host) if host is not None else None
+    return draft.defaults.driver_of(known.driver if known else None)
+
+
+def check_heartbeat(order: Order) -> None:
+    """Refuse a heartbeat that would be asked of a driver of our own."""
+    if order.terms.heartbeat is not None and order.driver != EXTERNAL:
+        raise Invalid(
+            f'heartbeat_seconds: expected only where driver is "external", but here it is "{order.driver}"'
+        )
+
+
 def _described(order: Order) -> str:
     said = f"{order.action} {order.work}" if order.action is Action.MAINTENANCE else f"{order.action}"
+    if order.simulated and not order.terms.rehearsal:
+        said += ", simulated"
     if order.terms.rehearsal:
         said += f" (rehearsal of {order.terms.rehearsal})"
     return f"{said}: {order.reason}" if order.reason else said

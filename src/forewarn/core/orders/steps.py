@@ -30,7 +30,13 @@ def begin(draft: Draft, order: Order, step: Step) -> Step:
     draft.put_machine(replace(machine, state=WORKS[work].during or machine.state, bound_for=target))
     draft.record(Kind.STEP_BEGUN, machine, order=order.id, by=order.by, reason=_said(order, target))
     return replace(
-        step, state=StepState.RUNNING, target=target, begun_at=draft.now, look_at=draft.now, why=""
+        step,
+        state=StepState.RUNNING,
+        target=target,
+        begun_at=draft.now,
+        look_at=draft.now,
+        taken_up_at=None,
+        why="",
     )
 
 
@@ -87,4 +93,5 @@ def _become(machine: Machine, work: Work, target: HostName | None) -> Machine:
 
 
 def _said(order: Order, target: HostName | None) -> str:
-    return f"{order.work} to {target}" if target else f"{order.work}"
+    said = f"{order.work} to {target}" if target else f"{order.work}"
+    return f"{said}, simulated" if order.simulated else said

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import ColumnElement, case, func, select
 
 from forewarn.control.ports.store import HOLD_REACHES, ROLLOUT_STATES
 from forewarn.core.model.absence import Absence
+from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import Event
 from forewarn.core.model.hold import Grace
 from forewarn.core.model.machine import Machine
@@ -15,9 +16,11 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.service_time import TimeKind
 from forewarn.core.model.slice import Slice
 from forewarn.core.words import (
+    DriverName,
     EventId,
     EventStatus,
     GroupName,
+    HostName,
     HostState,
     Kind,
     MachineId,
@@ -31,7 +34,7 @@ from forewarn.store.reads.slice_reads import LISTED_COUNTS, SliceReads, by_group
 from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
 from forewarn.store.rows.times import moment_or_none
 
-_M, _O, _E = tables.machines.c, tables.orders.c, tables.events.c
+_M, _O, _E, _H = tables.machines.c, tables.orders.c, tables.events.c, tables.hosts.c
 _EVENTS = among(EVENTS.select(), _E.id)
 _ORDERS = among(ORDERS.select(), _O.id)
 _OPEN_ORDERS = among(select(_O.id), _O.id).where(tables.OPEN_ORDER)
@@ -99,7 +102,7 @@ class UnscopedReads(SliceReads):
         """Count machines, hosts, open orders and listed events by state."""
         return {
             "machines": self._count_by(_M.state, MachineState),
-            "hosts": self._count_by(tables.hosts.c.state, HostState),
+            "hosts": self._count_by(_H.state, HostState),
             "orders": self._count_by(_O.state, _OPEN, tables.OPEN_ORDER),
             "events": self._count_by(_E.status, EventStatus, tables.LISTED_EVENT),
             "rollouts": self._count_by(_ROLLOUT_STATE, ROLLOUT_STATES, tables.OPEN_ROLLOUT),
@@ -115,6 +118,21 @@ class UnscopedReads(SliceReads):
         # In the order of its index, of which this reads one row.
         first = select(_E.not_before).where(*awaited).order_by(_E.not_before).limit(1)
         return moment_or_none(self._connection.scalar(first))
+
+    def host_drivers(self) -> HostDrivers:
+        """Return who does the work on which host."""
+        declared = select(_H.name, _H.driver).where(tables.OWN_DRIVER)
+        own = {HostName(name): driver for name, driver in self._all(declared)}
+        return HostDrivers(defaults=self._meta.defaults, own=own)
+
+    def hosts_by_driver(self) -> Mapping[str, int]:
+        """Count hosts by who does the work on them."""
+        own = select(_H.driver, func.count()).where(tables.OWN_DRIVER).group_by(_H.driver)
+        declared: dict[str, int] = dict(map(tuple, self._all(own)))
+        counted: dict[str, int] = dict.fromkeys(get_args(DriverName), 0) | declared
+        hosts = self._all(select(func.count()).select_from(tables.hosts))[0][0]
+        counted[self._meta.defaults.driver_of(None)] += hosts - sum(declared.values())
+        return counted
 
     def _count_by(
         self, column: ColumnElement[Any], states: Iterable[str], *only: ColumnElement[bool]

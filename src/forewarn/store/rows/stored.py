@@ -25,10 +25,10 @@ from forewarn.wire.projects import read_project, write_project
 _MICROSECOND = timedelta(microseconds=1)
 _SHAPES = {
     Machine: Shape(keys={"group": "group_name"}),
-    Step: Shape(keys={"update_domain": "domain"}),
+    Step: Shape(keys={"update_domain": "domain"}, optional=("taken_up_at",)),
     Event: Shape(keys={"order": "order_id", "group": "group_name", "update_domain": "domain"}),
     Record: Shape(keys={"order": "order_id", "event": "event_id", "group": "group_name"}),
-    Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}),
+    Rollout: Shape(keys={"abandoned": "given_up", "last_change": "last_word"}, optional=("drivers",)),
     GroupPolicy: Shape(optional=("notice", "terminate_notice", "degrade_notice"), empty=GroupPolicy()),
     OrderTerms: Shape(
         optional=(
@@ -39,7 +39,7 @@ _SHAPES = {
     ),
     FleetDefaults: Shape(optional=("driver",), empty=NO_DEFAULTS),
     RolloutTerms: Shape(optional=("whole", "together")),
-    Waiting: Shape(optional=("stuck", "until")),
+    Waiting: Shape(optional=("stuck", "outside", "until")),
     Deferral: Shape(optional=("since", "asked")),
 }
 _TIME = (micros, moment)
@@ -62,7 +62,7 @@ _ROLLOUT = Codec(
     {datetime: _TIME, timedelta: _MICROS, NoticeSummary: (_write_notice, _read_notice)}, shapes=_SHAPES
 )
 # What came to rollouts later, and has no column of its own.
-_KEPT_IN_TERMS = ("excused", "version", "last_word")
+_KEPT_IN_TERMS = ("drivers", "excused", "version", "last_word")
 
 
 def name_key(name: str) -> str:
@@ -81,7 +81,7 @@ def _read_rollout(row: Row) -> Rollout:
 
 def _write_rollout(rollout: Rollout) -> Columns:
     row: Columns = _ROLLOUT.write(rollout)
-    beside_terms = {key: row.pop(key) for key in _KEPT_IN_TERMS}
+    beside_terms = {key: row.pop(key) for key in _KEPT_IN_TERMS if key in row}
     return row | {
         "id": rollout.id.upper(),
         "terms": row["terms"] | beside_terms,

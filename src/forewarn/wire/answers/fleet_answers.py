@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, ClassVar, Self
 
+from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine, MachineTraits
@@ -69,6 +70,12 @@ class HostAnswer(ApiAnswer):
 
     name: str
     state: HostState
+    driver: str  # who does the work on it: its own, or that of the fleet
+
+    @classmethod
+    def driven(cls, host: Host, drivers: HostDrivers) -> Self:
+        """Show a host, and who does the work on it."""
+        return cls.like(host, driver=drivers.of(host.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +86,11 @@ class HostWithMachinesAnswer(HostAnswer):
     projects: tuple[str, ...]
 
     @classmethod
-    def of(cls, host: Host, machines: Iterable[Machine]) -> Self:
+    def of(cls, host: Host, machines: Iterable[Machine], drivers: HostDrivers) -> Self:
         """Show a host and the machines it carries."""
         names = tuple(machine.name for machine in machines)
-        return cls.like(host, machines=names, projects=sorted({machine.project for machine in machines}))
+        projects = sorted({machine.project for machine in machines})
+        return cls.like(host, machines=names, projects=projects, driver=drivers.of(host.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Rollouts and the plans of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
@@ -9,7 +9,7 @@ from forewarn.core.guests import notice
 from forewarn.core.model.rollout import Rollout, RolloutState, Wave, WaveState
 from forewarn.core.model.waiting import Waiting, first_end
 from forewarn.core.rollouts.forecast import Expected
-from forewarn.core.words import Work
+from forewarn.core.words import SIMULATED, HostName, Work
 from forewarn.wire.answers.answer import ApiAnswer
 from forewarn.wire.answers.event_answers import NoticeAnswer
 from forewarn.wire.answers.order_answers import WaitingAnswer
@@ -62,7 +62,8 @@ class RolloutAnswer(ApiAnswer):
     hosts_not_done: tuple[str, ...]
     hosts_at_once: int
     gap_seconds: float
-    driver: str
+    driver: str | None  # who does the work; null: not the same for all its hosts
+    simulated_hosts: tuple[str, ...]  # where nothing is really done
     deadline: datetime | None
     expected_seconds: float | None
     health_seconds: float
@@ -89,6 +90,7 @@ class RolloutAnswer(ApiAnswer):
         rollout: Rollout,
         *,
         waiting: Iterable[Waiting],
+        drivers: Mapping[HostName, str],
         expected: tuple[Expected, ...] = (),
         warnings: Iterable[str] = (),
     ) -> Self:
@@ -103,6 +105,8 @@ class RolloutAnswer(ApiAnswer):
             rollout,
             rollout.terms,
             action=rollout.work,
+            driver=next(iter(drivers.values())) if len({*drivers.values()}) == 1 else None,
+            simulated_hosts=tuple(host for host in rollout.hosts if drivers[host] == SIMULATED),
             given_up=rollout.abandoned,
             waves=tuple(map(WaveAnswer.of, rollout.waves, times)),
             waiting=tuple(map(WaitingAnswer.like, reasons)),
