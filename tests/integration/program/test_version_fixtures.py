@@ -50,6 +50,20 @@ def service(url: str) -> Iterator[Service]:
 # The store
 
 
+def test_a_fleet_that_was_simulated_unsaid_is_simulated_and_says_so(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = versions.opened(url)
+    assert service.fleet.views.fleet().defaults.driver == "simulated"
+    assert [
+        record.message for record in caplog.records if 'driver = "simulated" is written' in record.message
+    ]
+    service.close()
+    caplog.clear()
+    versions.opened(url).close()
+    assert caplog.records == []
+
+
 def test_a_server_opens_the_store_and_says_what_was_said_of_it(
     version: str, url: str, tmp_path: Path
 ) -> None:

@@ -235,6 +235,22 @@ def test_silence_outside_for_too_long_is_a_failure_though_service_time_stands_st
     assert failed.waiting[0].reason == "failed: nobody has reported for 1 m"
 
 
+def test_what_nobody_has_taken_up_waits_without_a_limit_also_once_tried_again(service: Service) -> None:
+    order = outside(service, heartbeat=timedelta(minutes=1))
+    service.real += 86_400
+    service.advance(days=1)
+    service.restart()
+    service.real += 86_400
+    service.tick()
+    assert service.views.order(order).order.state is OrderState.STARTED
+    service.orders.heartbeat(order)
+    service.orders.fail_order(order, by="runbook", why="the playbook broke")
+    service.orders.retry_order(order, by="ops")
+    service.real += 86_400
+    service.advance(minutes=2)
+    assert service.views.order(order).order.state is OrderState.STARTED
+
+
 def test_a_clock_that_is_turned_makes_nobody_late(service: Service) -> None:
     order = outside(service, heartbeat=timedelta(minutes=1))
     service.orders.heartbeat(order)

@@ -1,0 +1,123 @@
+"""Who does the work, over the operator API: declared, shown, said by operators alone, and waited for."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.core.model.declaration import FleetDefaults
+from tests.harness import Service
+from tests.served import Api, app_of
+from tests.stores import sqlite_url
+from tests.tenants import A_USER, bearer, let_in, two_projects
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(replace(two_projects(), defaults=FleetDefaults()))
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def api(service: Service) -> Api:
+    return Api(app_of(service))
+
+
+def declare(api: Api, *, default: str | None = None, **own: str) -> list[str]:
+    fleet = api("GET", "/v1/fleet").json()["fleet"]
+    fleet["defaults"] = {"driver": default} if default else {}
+    fleet["hosts"] = {
+        name: {"driver": own[name.replace("-", "_")]} if name.replace("-", "_") in own else {}
+        for name in fleet["hosts"]
+    }
+    answer = api("PUT", "/v1/fleet", json=fleet)
+    assert answer.status_code == 200, answer.text
+    now = answer.json()["fleet"]
+    assert (now["defaults"], now["hosts"]) == (fleet["defaults"], fleet["hosts"])
+    return [line for line in answer.json()["changes"] if "driver" in line]
+
+
+def maintain(api: Api, host: str, **more: Any) -> dict[str, Any]:
+    answer = api("POST", f"/v1/hosts/{host}/maintenance", json={"action": "reboot", **more})
+    assert answer.status_code == 202, answer.text
+    return dict(answer.json()["order"])
+
+
+def test_a_fleet_declares_drivers_and_shows_who_works_on_each_host(api: Api) -> None:
+    assert declare(api, default="simulated", host_2="external") == [
+        "~ defaults: driver none to simulated",
+        "~ host host-2: driver none to external",
+    ]
+    hosts = api("GET", "/v1/hosts").json()["hosts"]
+    assert [host["driver"] for host in hosts] == ["simulated", "external", "simulated"]
+    assert api("GET", "/v1/hosts/host-2").json()["host"]["driver"] == "external"
+    metrics = api("GET", "/metrics").text
+    assert 'forewarn_hosts_by_driver{driver="simulated"} 2.0' in metrics
+    assert 'forewarn_hosts_by_driver{driver="external"} 1.0' in metrics
+
+
+@pytest.mark.parametrize(
+    ("fleet", "message"),
+    [
+        (
+            {"hosts": {"h": {"driver": "simulatd"}}},
+            'hosts.h: driver: expected simulated or external, got "simulatd"; did you mean simulated?',
+        ),
+        ({"defaults": {"driver": 1}}, "defaults.driver: expected simulated or external, got 1"),
+    ],
+)
+def test_a_driver_that_there_is_not_is_refused_with_its_field(api: Api, fleet: Any, message: str) -> None:
+    answer = api("PUT", "/v1/fleet", json=fleet)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, message)
+
+
+def test_where_nothing_is_said_an_order_waits_for_a_word_and_says_how_to_give_it(
+    service: Service, api: Api
+) -> None:
+    order = maintain(api, "host-1")
+    assert order["driver"] == "external"
+    service.advance(minutes=16)
+    service.advance(days=3)
+    shown = api("GET", f"/v1/orders/{order['id']}").json()["order"]
+    assert shown["state"] == "started"
+    (waiting,) = shown["waiting"]
+    assert waiting["what"] == "host host-1"
+    assert f"forewarn order complete {order['id']}" in waiting["reason"]
+    assert api("POST", f"/v1/orders/{order['id']}/complete").status_code == 200
+    service.advance(minutes=2)
+    assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == "done"
+
+
+def test_a_tenants_order_takes_the_driver_of_its_host_and_no_other(service: Service, api: Api) -> None:
+    declare(api, host_1="simulated")
+    let_in(service)
+    for driver in ("external", "simulated"):
+        refused = api("POST", "/v1/machines/a-0/redeploy", headers=bearer(A_USER), json={"driver": driver})
+        assert refused.status_code == 403
+        assert "driver: only an operator may say who does the work" in refused.json()["error"]["message"]
+    for machine, driver in (("a-0", "simulated"), ("a-1", "external")):
+        placed = api("POST", f"/v1/machines/{machine}/redeploy", headers=bearer(A_USER)).json()
+        assert placed["order"]["driver"] == driver
+        assert "forewarn order complete" not in str(placed)
+
+
+def test_a_rollout_takes_the_driver_of_each_host_unless_it_says_one(service: Service, api: Api) -> None:
+    declare(api, default="simulated", host_2="external")
+    body = {"hosts": ["host-1", "host-2"], "action": "freeze", "hosts_at_once": 2}
+    plan = api("POST", "/v1/rollouts", json={**body, "dry_run": True}).json()["rollout"]
+    assert (plan["driver"], plan["simulated_hosts"]) == (None, ["host-1"])
+    said = api("POST", "/v1/rollouts", json={**body, "dry_run": True, "driver": "external"}).json()["rollout"]
+    assert (said["driver"], said["simulated_hosts"]) == ("external", [])
+    begun = api("POST", "/v1/rollouts", json=body).json()["rollout"]
+    orders = api("GET", "/v1/orders").json()["orders"]
+    drivers = {order["host"]: order["driver"] for order in orders}
+    assert drivers["host-1"] == "simulated"
+    # What has begun stays as it was, whatever is declared since.
+    declare(api)
+    shown = api("GET", f"/v1/rollouts/{begun['id']}").json()["rollout"]
+    assert "host-1" in shown["simulated_hosts"]
+    assert "host-2" not in shown["simulated_hosts"]

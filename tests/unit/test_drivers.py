@@ -1,0 +1,144 @@
+"""Who does the work of an order: as an operator says, or its host, or the fleet; else somebody outside."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from forewarn.core.access import check_terms
+from forewarn.core.disclosure import DONE_OUTSIDE, Disclosure, Names
+from forewarn.core.errors import Invalid, Refused
+from forewarn.core.model.declaration import FleetDefaults, HostDrivers
+from forewarn.core.model.order import Order, OrderTerms
+from forewarn.core.orders import reports, requests
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, Kind, MachineId, OrderState, Work
+from forewarn.server import welcome
+from tests.unit.slices import HOUR, Fleet, machine
+
+
+def declared(*, default: str | None = None, own: str | None = None) -> Fleet:
+    fleet = Fleet(machine("web-0"), hosts=["host-2"])
+    fleet.draft.defaults = FleetDefaults(driver=default)
+    host = fleet.draft.hosts[HostName("host-1")]
+    fleet.draft.put_host(replace(host, driver=own))
+    return fleet
+
+
+def restart(fleet: Fleet, **asked: str) -> Order:
+    request = OrderRequest(by="test", **asked)  # type: ignore[arg-type]
+    return requests.on_machine(
+        fleet.draft, MachineId("web-0"), Action.RESTART, request, scheduled=0, policy=fleet.policy
+    )
+
+
+def maintain(fleet: Fleet, **terms: object) -> Order:
+    request = OrderRequest(by="test", terms=OrderTerms(**terms))  # type: ignore[arg-type]
+    return requests.on_host(
+        fleet.draft, HostName("host-1"), Action.MAINTENANCE, request, work=Work.REBOOT, policy=fleet.policy
+    )
+
+
+@pytest.mark.parametrize(
+    ("default", "own", "driver"),
+    [
+        (None, None, "external"),
+        ("simulated", None, "simulated"),
+        ("simulated", "external", "external"),
+        (None, "simulated", "simulated"),
+    ],
+)
+def test_an_order_takes_the_driver_of_its_host_or_of_the_fleet(
+    default: str | None, own: str | None, driver: str
+) -> None:
+    fleet = declared(default=default, own=own)
+    assert restart(fleet).driver == driver
+    assert HostDrivers(defaults=fleet.draft.defaults, own={HostName("host-1"): own} if own else {}).of(
+        HostName("host-1")
+    ) == (driver)
+
+
+def test_an_operator_says_another_driver_for_one_order() -> None:
+    assert restart(declared(default="simulated"), driver="external").driver == "external"
+
+
+def test_a_tenant_says_no_driver() -> None:
+    for driver in ("external", "simulated"):
+        with pytest.raises(Refused, match="driver: only an operator may say who does the work"):
+            check_terms(emergency="", driver=driver)
+    check_terms(emergency="", driver=None)
+
+
+def test_a_rehearsal_is_simulated_whoever_does_the_work_else() -> None:
+    fleet = declared(own="external")
+    projects = fleet.draft.projects
+    projects[DEFAULT_PROJECT] = replace(projects[DEFAULT_PROJECT], rehearsal=True)
+    assert maintain(fleet, rehearsal="mine").driver == "simulated"
+
+
+def test_what_is_declared_later_is_for_later_orders() -> None:
+    fleet = declared()
+    order = restart(fleet)
+    fleet.draft.defaults = FleetDefaults(driver="simulated")
+    assert fleet.advance(order.id).driver == "external"
+
+
+def test_a_heartbeat_is_asked_of_nobody_where_nothing_is_done() -> None:
+    with pytest.raises(Invalid, match="heartbeat_seconds: expected only where driver is"):
+        requests.check_heartbeat(maintain(declared(default="simulated"), heartbeat=timedelta(minutes=1)))
+
+
+def test_the_history_says_what_is_simulated() -> None:
+    fleet = declared(default="simulated")
+    order = maintain(fleet)
+    assert fleet.history(Kind.ORDER_PLACED) == ["maintenance reboot, simulated"]
+    fleet.pass_(HOUR / 4)
+    fleet.finish(order.id)
+    fleet.pass_(HOUR / 4)
+    assert fleet.history(Kind.STEP_DONE) == ["reboot, simulated"]
+    assert fleet.history(Kind.ORDER_DONE) == ["simulated"]
+
+
+def test_work_outside_says_for_whose_word_it_waits_and_how_it_is_given() -> None:
+    fleet = declared()
+    order = maintain(fleet)
+    fleet.pass_(HOUR / 4)
+    (waiting,) = fleet.draft.orders[order.id].waiting
+    assert waiting.what == "host host-1"
+    assert "nobody has taken it up" in waiting.reason
+    assert f"`forewarn gate order {order.id} -- COMMAND`" in waiting.reason
+    assert f"`forewarn order complete {order.id}`" in waiting.reason
+    reports.heartbeat(fleet.draft, order.id, policy=fleet.policy)
+    (waiting,) = fleet.draft.orders[order.id].waiting
+    assert waiting.reason.startswith("done outside since ")
+
+
+def test_a_tenant_is_not_told_how_to_give_a_word_that_it_cannot_give() -> None:
+    fleet = declared()
+    order = restart(fleet)
+    fleet.pass_(HOUR / 4)
+    disclosed = Disclosure(project=DEFAULT_PROJECT, names=Names()).shown(fleet.draft.orders[order.id])
+    assert [each.reason for each in disclosed.waiting] == [DONE_OUTSIDE]
+
+
+def test_only_what_was_taken_up_goes_silent() -> None:
+    fleet = declared()
+    order = maintain(fleet)
+    fleet.pass_(HOUR / 4)
+    assert silence(fleet, order) is OrderState.STARTED
+    reports.heartbeat(fleet.draft, order.id, policy=fleet.policy)
+    assert silence(fleet, order) is OrderState.FAILED
+
+
+def silence(fleet: Fleet, order: Order) -> OrderState:
+    return reports.gone_silent(
+        fleet.draft, order.id, by="forewarn", why="nobody has reported", policy=fleet.policy
+    ).state
+
+
+def test_a_start_says_where_nothing_is_really_done() -> None:
+    assert welcome.work({"simulated": 3, "external": 0}) == ["  work       simulated: nothing is really done"]
+    some = welcome.work({"simulated": 1, "external": 2})
+    assert some[0] == "  work       simulated on 1 of 3 hosts: nothing is really done"
+    assert some[1].startswith("  work       done outside on 2 of 3 hosts: ")
+    assert welcome.work({}) == []
