@@ -60,7 +60,7 @@ def test_one_frame_shows_machines_events_holds_and_rollouts(program: Program, tm
     assert re.search(r"^  UD 0  ▲ web-0  ● web-3$", said, re.MULTILINE)
     assert "HELD  host host-3: a storm (operator, 28 s ago)" in said
     assert re.search(
-        r"rollout .* reboot  running, simulated  ░+ 0 of 1 waves  web: update domain 1 waits", said
+        r"rollout .* reboot  running, simulated  ░+ 0 of 1 wave  web: update domain 1 waits", said
     )
     assert "14 machines (14 running)   3 hosts (3 ok)   1 event" in said
     program.advance(900)

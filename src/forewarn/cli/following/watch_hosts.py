@@ -64,8 +64,10 @@ def _hosts(copy: FleetCopy, carried: Carried, now: datetime) -> Iterable[Watched
 def _cells(host: WatchedHost) -> list[Text]:
     return [
         Text(host.name, style="bold" if host.busy else ""),
-        Text(host.state, style=terminal.STYLES.get(host.state, "")),
-        Text("simulated" if host.simulated else "", style="yellow"),
+        Text.assemble(
+            (host.state, terminal.STYLES.get(host.state, "")),
+            (", simulated" if host.simulated else "", "yellow"),
+        ),
         Text(_carried(host.carries)),
         Text(host.doing),
     ]
