@@ -119,21 +119,17 @@ def status_of(answer_to: Client) -> int:
 
 def test_operators_are_served_at_every_address_and_counted_together() -> None:
     bound = [addresses.bound("127.0.0.1", 0) for _ in range(2)]
-    app, caps = HoldingApp(), Caps(whole=1, per_address=1)
+    app, caps = HoldingApp(), Caps(whole=2, per_address=2)
     server = OperatorServer(app, bound, caps=caps, refusals=Refusals("operator"))
     server.start()
     try:
-        one, other = (each.getsockname() for each in bound)
-        answered = Client(other, None)
-        answered.send(GET)
-        assert status_of(answered) == 200
-        close(answered)
-        held = Client(one, None)
-        held.send(request("GET", "/held"))
-        until(lambda: app.held == 1, what="the request to arrive")
-        one_more = Client(other, None)
+        held = [Client(each.getsockname(), None) for each in bound]
+        for client in held:
+            client.send(request("GET", "/held"))
+        until(lambda: app.held == 2, what="the requests to arrive")
+        one_more = Client(bound[0].getsockname(), None)
         assert one_more.is_closed()
-        close(held, one_more)
+        close(*held, one_more)
     finally:
         app.let_go.set()
         server.stop()
