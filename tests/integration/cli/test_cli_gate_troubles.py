@@ -259,7 +259,9 @@ def test_a_report_that_was_heard_but_not_answered_is_not_an_error(service: Servi
             return
         heard.set()
         await app(scope, receive, nowhere)
-        await JSONResponse({"error": {"code": "Unavailable", "message": "going away"}}, status_code=503)(scope, receive, send)
+        await JSONResponse({"error": {"code": "Unavailable", "message": "going away"}}, status_code=503)(
+            scope, receive, send
+        )
 
     async def nowhere(_: Message) -> None:
         pass
