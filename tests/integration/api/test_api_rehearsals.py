@@ -67,6 +67,7 @@ def test_a_project_is_shown_with_what_it_declares_and_what_it_does_not(api: Api)
         "windows": [{"days": ["sat"], "start": "22:00", "length": 14400.0}],
         "blackout": ["2026-12-24", "2026-12-25"],
         "rehearsal": False,
+        "sees_hosts": False,
     }
     assert api("GET", "/v1/projects/lab").json()["project"] == {
         "name": "lab",
@@ -74,6 +75,7 @@ def test_a_project_is_shown_with_what_it_declares_and_what_it_does_not(api: Api)
         "windows": [],
         "blackout": [],
         "rehearsal": True,
+        "sees_hosts": False,
     }
     assert api("GET", "/v1/projects/none").status_code == 404
 
