@@ -88,8 +88,7 @@ class Session:
             self.server or os.environ.get("FOREWARN_SERVER") or DEFAULT_SERVER,
             token=self.token or os.environ.get("FOREWARN_TOKEN") or None,
             authorities=os.environ.get("FOREWARN_CA"),
-            # What a program reads is nothing but the error, if there is one.
-            say=(lambda _: None) if self.json else terminal.try_print_error,
+            say=terminal.try_print_error,
         )
 
     @property

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-# How many slips a name of some length may have: of four letters one, of eight two.
-LETTERS_FOR_A_SLIP = 4
+# How many slips a name of some length may have: of three letters one, of six two.
+LETTERS_FOR_A_SLIP = 3
 MOST_SLIPS = 3
 
 
