@@ -34,9 +34,9 @@ def hint(written: str, known: Iterable[str]) -> str:
 
 
 def _differs_in_number(written: str, name: str) -> bool:
-    """Return whether a name has as many numbers as what was written, but other ones."""
+    """Return whether a name has other numbers than what was written: as many of them, or any at all."""
     mine, others = _numbers(written), _numbers(name)
-    return len(mine) == len(others) and mine != others
+    return mine != others and (not mine or len(mine) == len(others))
 
 
 def _numbers(text: str) -> list[int]:
