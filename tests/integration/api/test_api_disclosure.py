@@ -370,7 +370,7 @@ def test_an_answer_does_not_tell_which_words_are_names_of_hosts(world: World) ->
         placed = world.ask(A_USER, "POST /v1/machines/a-0/restart", {"reason": word})
         assert placed["order"]["reason"] == word
         records = world.ask(A_USER, f"GET /v1/history?order={placed['order']['id']}")["records"]
-        assert records[-1]["reason"] == f"restart: {word}"
+        assert records[-1]["reason"] == f"restart, simulated: {word}"
         world.ask(A_USER, f"POST /v1/orders/{placed['order']['id']}/cancel")
         missing = world.ask(A_USER, f"GET /v1/machines/{word}", status=404)
         assert f'"{word}" does not exist' in missing["error"]["message"]

@@ -23,6 +23,7 @@ NAMED = {
     "DELETE /v1/webhooks/{id}": "webhook remove",
     "POST /v1/tokens": "token create",
     "GET /v1/caller": "token show",
+    "GET /v1/clock/offset": "clock show",
     "GET /v1/holds": "holds",
     "POST /v1/holds": "hold",
     "POST /v1/holds/{id}/release": "release",

@@ -101,7 +101,7 @@ def test_a_token_made_on_the_store_does_not_turn_its_time(url: str) -> None:
 def test_a_server_after_a_tutorial_on_the_manual_clock_is_refused_in_one_line(tmp_path: Path) -> None:
     with Program(tmp_path) as program:
         program.advance(DAY.total_seconds())
-        clock = program.get("/v1/clock")
+        clock = program.get("/v1/clock/offset")
         assert (DAY - SPARE).total_seconds() < clock["offset_seconds"] < (DAY + SPARE).total_seconds()
         shown = run(tmp_path, "--server", program.operators, "clock", "show").stdout
         assert "ahead of the system's time" in shown
@@ -114,5 +114,5 @@ def test_a_server_after_a_tutorial_on_the_manual_clock_is_refused_in_one_line(tm
     assert "--clock x1 (make run CLOCK=x1) goes on in turned time" in line
     assert "another --database (FOREWARN_DATABASE=…) begins anew" in line
     with Program(tmp_path, clock="x1") as program:
-        assert program.get("/v1/clock")["offset_seconds"] > (DAY - SPARE).total_seconds()
+        assert program.get("/v1/clock/offset")["offset_seconds"] > (DAY - SPARE).total_seconds()
         program.err.wait_for("ahead of the system's (clock x1)")

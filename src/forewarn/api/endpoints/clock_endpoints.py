@@ -8,7 +8,7 @@ from forewarn.api.request_fields import seconds
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service, Services
 from forewarn.core.access import Right
-from forewarn.wire.answers.service_answers import ClockAnswer
+from forewarn.wire.answers.service_answers import ClockAnswer, ClockOffsetAnswer
 from forewarn.wire.rfc3339 import read_time
 
 router = ApiRouter("clock")
@@ -27,6 +27,13 @@ async def show_clock(service: Service) -> ClockAnswer:
     return ClockAnswer.like(service.clock, now=service.clock.now())
 
 
+# Apart from the time, which is the same for all who ask at one moment of a clock that stands.
+@router.call("GET /v1/clock/offset", "Tell the time apart from the system's", right=Right.SEE)
+async def show_clock_offset(service: Service) -> ClockOffsetAnswer:
+    """Return how far service time is ahead of the system's; less than nothing if it is behind."""
+    return ClockOffsetAnswer.like(service.clock)
+
+
 def _run_to(services: Services, answer: Mapping[str, Any]) -> None:
     services.timekeeper.run_to(read_time(answer["now"]))
 
@@ -35,5 +42,4 @@ def _run_to(services: Services, answer: Mapping[str, Any]) -> None:
 def advance_clock(body: AdvanceBody, service: Service, caller: CallerName) -> ClockAnswer:
     """Turn a manual clock forward; answered when all that fell due on the way is done."""
     target = service.timekeeper.begin_advance(body.seconds, by=caller)
-    offset = service.clock.offset + (target - service.clock.now())
-    return ClockAnswer.like(service.clock, now=target, offset_seconds=offset.total_seconds())
+    return ClockAnswer.like(service.clock, now=target)

@@ -1,5 +1,6 @@
 """`forewarn clock`: service time."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.options.shared_options import seconds
 from forewarn.cli.session import Noun, Session
 from forewarn.core.moments import format_offset
-from forewarn.wire.answers.service_answers import ClockAnswer
+from forewarn.wire.answers.service_answers import ClockAnswer, ClockOffsetAnswer
 
 app = Noun()
 
@@ -22,7 +23,14 @@ Duration = Annotated[str, typer.Argument(metavar="DURATION", help="As 90 (second
 @app.command()
 def show(session: Session) -> None:
     """Show service time, and how it runs."""
-    session.print_reply(session.client.get("/v1/clock", ClockAnswer), _show)
+    clock = session.client.get("/v1/clock", ClockAnswer)
+    offset = session.client.get("/v1/clock/offset", ClockOffsetAnswer)
+
+    def show_both(value: ClockAnswer) -> None:
+        _show(value)
+        _show_offset(offset.value)
+
+    session.print_reply(replace(clock, json={**clock.json, **offset.json}), show_both)
 
 
 @app.command()
@@ -37,6 +45,9 @@ def _show(clock: ClockAnswer) -> None:
         clock.kind, f"{clock.speed:g} times as fast as the world"
     )
     terminal.echo(f"{formatting.utc(clock.now)} ({clock.kind}: {how})")
-    offset = timedelta(seconds=clock.offset_seconds)
+
+
+def _show_offset(answer: ClockOffsetAnswer) -> None:
+    offset = timedelta(seconds=answer.offset_seconds)
     if abs(offset) >= NOTABLE:
         terminal.echo(f"  {format_offset(offset)} the system's time")

@@ -16,7 +16,13 @@ class ClockAnswer(ApiAnswer):
     kind: str
     now: datetime
     speed: float
-    offset_seconds: float  # how far it is ahead of the system's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockOffsetAnswer(ApiAnswer):
+    """How far service time is ahead of the system's."""
+
+    offset_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
