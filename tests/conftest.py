@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 
-from tests import process, stores
+from tests import forked, process, stores
 from tests.counts import tries
 from tests.process import until
 
@@ -64,6 +64,8 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(number, lambda *_: None)
     if not hasattr(config, "workerinput"):
         os.environ[_RUN] = str(os.getpid())
+        if getattr(config.option, "numprocesses", None):
+            forked.share()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -22,6 +22,14 @@ from typing import Any, NoReturn, TextIO
 
 # Loaded by the programs themselves, once they need them.
 LATER = (
+    "encodings.idna",
+    "httpcore",
+    "importlib.readers",
+    "pydantic.plugin._loader",
+    "rich._emoji_codes",
+    "typer._adapters",
+    "typer._click._textwrap",
+    "typer._click.decorators",
     "typer.rich_utils",
     "uvicorn.lifespan.off",
     "uvicorn.loops.uvloop",
@@ -75,6 +83,7 @@ def _load() -> None:
     for name in LATER:
         import_module(name)
     import_module("tests.stores").quicken()
+    import_module("tests.warming").warm_up()
     gc.collect()
     gc.freeze()  # what is never looked at is never copied
 

@@ -30,6 +30,8 @@ serve(int(sys.argv[1]))()
 """
 # What Python and the libraries look at when they are loaded: the beginnings of names.
 AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TYPER_", "_TYPER", "FORCE_COLOR", "PY_COLORS", "TERMINAL_WIDTH")
+# Where the process that forks is asked, for the processes of a test run.
+SHARED = "FOREWARN_TEST_FORKS"
 
 
 class Forked:
@@ -144,9 +146,19 @@ def _ask(line: bytes, files: Sequence[int]) -> int:
         return asking.detach()
 
 
+def share() -> None:
+    """Let the processes that this one starts ask the same process to fork; it is loading already."""
+    os.environ[SHARED] = _address()[1:].decode()
+
+
 @cache
 def _address() -> bytes:
-    """Start the process that forks; returns where it is asked."""
+    """Return where the process that forks is asked; it is started, unless another process shares its own."""
+    shared = os.environ.get(SHARED)
+    return _started() if shared is None else b"\0" + shared.encode()
+
+
+def _started() -> bytes:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("")  # the system gives it a name that no other has
         listener.listen()
