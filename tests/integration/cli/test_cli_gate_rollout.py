@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.gate import rollout_gate
 from forewarn.cli.main import app as main
-from forewarn.core.words import StepState
+from forewarn.core.words import OrderId, StepState
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
 from tests.stores import sqlite_url
@@ -110,6 +110,31 @@ def test_a_failure_pauses_the_rollout_and_again_does_what_failed_once_more(
     again = gate(app, "--again", shown.rollout.id, command=fails)
     assert again.exit_code == 0, again.output
     assert (folder / "ran").read_text().split() == ["host-1:web-0", "host-1:web-0", "host-2:db,web-1"]
+
+
+def test_a_report_that_is_refused_leaves_no_other_command_alone(service: Service, folder: Path) -> None:
+    service.put("web-1", group="web", update_domain=0)
+    app = hurrying(service)
+
+    async def failing(scope: Scope, receive: Receive, send: Send) -> None:
+        first = scope["path"].endswith("/complete") and not (folder / "refused").exists()
+        if first:
+            order = OrderId(scope["path"].split("/")[-2])
+            service.orders.fail_order(order, by="ops", why="it takes too long")
+        await app(scope, receive, send)
+        if first:
+            (folder / "refused").touch()
+
+    second_waits = '[ "$FOREWARN_HOST" = host-1 ] || until [ -e refused ]; do sleep 0.02; done'
+    waves = ("host-1", "host-2", "--action", "freeze", "--hosts-at-once", "2")
+    gated = gate(failing, *waves, command=f"{second_waits}; {NOTE}")
+    assert (gated.exit_code, "host-1: sh ended with code 0, but that was not taken" in gated.stderr) == (
+        1,
+        True,
+    )
+    assert "host-2: done with db and web-1." in gated.stdout
+    states = {order.host: order.state for order in service.everything().orders.values()}
+    assert states["host-1"] == "failed"
 
 
 def test_an_interrupt_ends_the_command_and_pauses_the_rollout(service: Service, folder: Path) -> None:

@@ -71,6 +71,9 @@ class RolloutGate:
         except KeyboardInterrupt:
             self._interrupted()
             raise typer.Exit(1) from None
+        except (RequestRefused, typer.Exit):
+            self._see_out()
+            raise
         self._end(rollout)
 
     def _look(self) -> RolloutAnswer:
@@ -142,7 +145,22 @@ class RolloutGate:
                 terminal.print_error(f"{order.host}: {problem}")
                 self._pause(f"{order.host}: {problem}")
             return
-        order.report(problem, "fail" if code else "complete", machines)
+        try:
+            order.report(problem, "fail" if code else "complete", machines)
+        except typer.Exit as unreported:
+            self._go_on_without(order, unreported.exit_code)
+        except RequestRefused as refusal:
+            terminal.print_error(f"{order.host}: {refusal}")
+            self._go_on_without(order, 1)
+        else:
+            self._say_reported(order, machines, code, problem)
+
+    def _go_on_without(self, order: GatedOrder, code: int) -> None:
+        """See to the other hosts, whose commands are at work, though one could not be reported."""
+        self._over.add(order.id)
+        self._failed = self._failed or code
+
+    def _say_reported(self, order: GatedOrder, machines: Sequence[str], code: int, problem: str) -> None:
         if code:
             # It is taken up again by whoever mends it; here it would be run in a circle.
             self._over.add(order.id)
@@ -184,6 +202,19 @@ class RolloutGate:
         self._pause("its gate was interrupted")
         again = self._session.command(f"{self._again} --yes -- {shlex.join(self._command)}")
         terminal.print_error(f"Rollout {self._id} goes on with `{again}`.")
+
+    def _see_out(self) -> None:
+        """Wait for the commands that are at work, though the server does not let them be reported."""
+        for command in self._running.values():
+            try:
+                with self._interrupts.heeded():
+                    command.wait()
+            except KeyboardInterrupt:
+                command.end(self._interrupts)
+            command.close()
+            ended = f"{command.order.host}: {command.name} ended with code {command.code}"
+            report = self._session.command(f"order {'fail' if command.code else 'complete'}")
+            terminal.print_error(f"{ended}, which is not reported: run `{report} {command.order.id}`")
 
     def _pause(self, why: str) -> None:
         key = new_key()
