@@ -1,6 +1,7 @@
 """How a command ends that fails: with a message, and a code that scripts can rely on."""
 
 import json
+from pathlib import Path
 
 import pytest
 import typer
@@ -67,6 +68,16 @@ def test_what_was_typed_wrong_is_json_too_where_that_is_asked_for(words: str, me
     assert error["code"] == "Usage"
     assert error["message"].startswith(message)
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "words", ["--json copy nowhere.db new.db", "copy nowhere.db new.db --json", "--json backup {file}"]
+)
+def test_what_a_store_is_refused_for_is_json_too(words: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("something")
+    result = CliRunner().invoke(app, words.format(file=tmp_path / "taken").split())
+    assert result.exit_code == 1
+    assert set(json.loads(result.stderr)["error"]) == {"code", "message"}
 
 
 def test_json_of_a_command_that_is_run_is_not_ones_own() -> None:

@@ -223,9 +223,11 @@ def _expiry(life: timedelta | None, now: datetime) -> datetime | None:
     return now + life
 
 
-def check_terms(*, emergency: str, driver: str | None) -> None:
+def check_terms(*, emergency: str, driver: str | None, heartbeat: timedelta | None = None) -> None:
     """Refuse a project's user what only an operator may ask for: broken promises, and who does the work."""
     if emergency:
         raise Refused("only an operator may declare an emergency")
     if driver is not None:
         raise Refused("driver: only an operator may say who does the work: leave it out, its host says so")
+    if heartbeat is not None:
+        raise Refused("heartbeat_seconds: only an operator may say how long who does the work may be silent")

@@ -105,6 +105,19 @@ def test_a_tenants_order_takes_the_driver_of_its_host_and_no_other(service: Serv
         assert "forewarn order complete" not in str(placed)
 
 
+def test_a_tenant_does_not_say_how_long_who_does_the_work_may_be_silent(service: Service, api: Api) -> None:
+    let_in(service)
+    hasty = {"heartbeat_seconds": 60}
+    refused = api("POST", "/v1/machines/a-0/redeploy", headers=bearer(A_USER), json=hasty)
+    assert (refused.status_code, "heartbeat_seconds" in refused.text) == (403, True)
+
+
+def test_what_waits_for_a_word_is_not_said_to_be_done(api: Api) -> None:
+    placed = api("POST", "/v1/machines/a-0/restart", params={"project": "a"}).json()
+    assert (placed["event"], placed["order"]["state"]) == (None, "started")
+    assert placed["reason"].endswith("no machine of it polls: begun at once")
+
+
 def test_a_rollout_takes_the_driver_of_each_host_unless_it_says_one(service: Service, api: Api) -> None:
     declare(api, default="simulated", host_2="external")
     body = {"hosts": ["host-1", "host-2"], "action": "freeze", "hosts_at_once": 2}

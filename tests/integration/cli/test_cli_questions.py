@@ -14,7 +14,8 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli import confirmation
 from forewarn.cli.main import app
-from forewarn.core.words import Action, Work
+from forewarn.core.access import Grant, Role
+from forewarn.core.words import DEFAULT_PROJECT, Action, Work
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
 from tests.stores import sqlite_url
@@ -129,3 +130,17 @@ def test_an_emergency_that_is_held_names_the_hold_to_lift() -> None:
     said = run(*EMERGENCY).stdout
     assert "host host-1: held by" in said
     assert re.search(r"lift the hold:  \S+ release 0000", said)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_who_may_not_see_hosts_is_asked_about_none_by_name(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (event,) = service.host_order("host-1", Action.MAINTENANCE, Work.REBOOT).events
+    for grant in (
+        Grant(name="olga", role=Role.OPERATOR),
+        Grant(name="anna", role=Role.USER, project=DEFAULT_PROJECT),
+    ):
+        monkeypatch.setenv("FOREWARN_TOKEN", service.tokens.create(grant, by="test")[1])
+    asked = run("event", "cancel", event.id, answer="n\n", code=1).output
+    assert "Cancel maintenance reboot of a host, for all of web-0 and web-3?" in asked

@@ -59,10 +59,11 @@ def backup(
     json: Json = None,
 ) -> None:
     """Copy the store to a file, also while a server runs on it."""
-    with exit_codes(json=bool(json)):
+    session = keep_options(ctx, json=json)
+    with exit_codes(json=session.json):
         webhooks = installed("forewarn.server.serve").backup(database, file)
     answer = {"file": file, "webhooks": webhooks}
-    keep_options(ctx, json=json).print_answer(answer, lambda: _show_saved(file, webhooks))
+    session.print_answer(answer, lambda: _show_saved(file, webhooks))
 
 
 def copy(
@@ -72,10 +73,11 @@ def copy(
     json: Json = None,
 ) -> None:
     """Copy the store to another database, of either kind, and compare all of it; no server may run on it."""
-    with exit_codes():
+    session = keep_options(ctx, json=json)
+    with exit_codes(json=session.json):
         copied = installed("forewarn.server.serve").copy(source, target, progress=_Pace().show)
     answer = {"from": copied.source, "to": copied.target, "rows": copied.rows}
-    keep_options(ctx, json=json).print_answer(answer, lambda: _show_copied(copied))
+    session.print_answer(answer, lambda: _show_copied(copied))
 
 
 class _Pace:

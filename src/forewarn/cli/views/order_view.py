@@ -7,6 +7,7 @@ from forewarn.cli import formatting, terminal
 from forewarn.cli.session import Session
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.core.access import Right
+from forewarn.core.disclosure import A_HOST
 from forewarn.core.words import EXTERNAL, Action, EventStatus, HostState, Kind, OrderState, StageState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
@@ -52,7 +53,7 @@ def _show_driver(session: Session, order: OrderAnswer) -> None:
 def name_order(order: OrderAnswer) -> str:
     """Name what is done to what: `maintenance reboot of host-1`."""
     what = f"maintenance {order.work}" if order.action is Action.MAINTENANCE else order.action
-    return f"{what} of {order.machine or order.host}"
+    return f"{what} of {order.machine or order.host or A_HOST}"
 
 
 def machines_of(order: OrderAnswer) -> list[str]:

@@ -19,7 +19,7 @@ from forewarn.core.orders.recommendations import recommends
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import Action, ApprovedBy, EventId, EventStatus, OrderId
 
-NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: done at once"
+NOT_ENABLED = "the feature is not enabled for its group, no machine of it polls: begun at once"
 NEVER_ANNOUNCED = "a start makes no event"
 NOT_OFFERED = (
     "only guests that ask with a preview version are told of it, and none is offered: "
@@ -60,7 +60,8 @@ class OrderUseCases(ScopedUseCase):
         if recommends(action) and not self._preview:
             raise Conflict(NOT_OFFERED)
         if self._scope.caller is not None:
-            check_terms(emergency=request.terms.emergency, driver=request.driver)
+            terms = request.terms
+            check_terms(emergency=terms.emergency, driver=request.driver, heartbeat=terms.heartbeat)
         with self._store.write() as tx:
             machine = naming.known_machine(tx, name, scope=self._scope)
             scheduled = tx.scheduled_user_orders(machine.project)

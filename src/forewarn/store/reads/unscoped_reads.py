@@ -114,7 +114,7 @@ class UnscopedReads(SliceReads):
 
     def oldest_awaited(self) -> datetime | None:
         """Return the first NotBefore of all events that have not started."""
-        awaited = tables.LISTED_EVENT, _E.status == EventStatus.SCHEDULED.value
+        awaited = tables.COUNTED_EVENT, _E.status == EventStatus.SCHEDULED.value
         # In the order of its index, of which this reads one row.
         first = select(_E.not_before).where(*awaited).order_by(_E.not_before).limit(1)
         return moment_or_none(self._connection.scalar(first))
