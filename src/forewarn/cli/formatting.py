@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.spelling import counted as counted
-from forewarn.core.words import SIMULATED
+from forewarn.core.words import EXTERNAL, SIMULATED
 
 if TYPE_CHECKING:
     from forewarn.wire.answers.event_answers import EventAnswer, NoticeAnswer
@@ -55,7 +55,12 @@ def between(start: datetime, end: datetime | None) -> str:
 
 def is_simulated(order: "OrderAnswer") -> bool:
     """Return whether nothing is really done to the machines of an order."""
-    return order.driver == SIMULATED and order.work is not None
+    return order.driver == SIMULATED and order.work is not None and order.work.touches_machines
+
+
+def is_done_outside(order: "OrderAnswer") -> bool:
+    """Return whether somebody outside does something to the machines of an order."""
+    return order.driver == EXTERNAL and order.work is not None and order.work.touches_machines
 
 
 def simulated_part(rollout: "RolloutAnswer") -> str:

@@ -81,6 +81,11 @@ class Work(StrEnum):
     RECOMMEND = "recommend"  # nothing: guests are told, and no more
     RECOVER = "recover"  # bring a machine of a failed host back on another one
 
+    @property
+    def touches_machines(self) -> bool:
+        """Whether something is done to machines, by whoever does the work."""
+        return self is not Work.RECOMMEND
+
 
 class EventType(StrEnum):
     """What an event says will happen to a machine."""

@@ -11,9 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from forewarn.cli.main import app
+from forewarn.core.model.declaration import FleetDefaults
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import GroupPolicy
-from forewarn.core.words import Action, ApprovalRule, Work
+from forewarn.core.words import Action, ApprovalRule, Priority, Work
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
 from tests.stores import sqlite_url
@@ -21,7 +22,7 @@ from tests.stores import sqlite_url
 
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    service = Service(sqlite_url(tmp_path))
+    service = Service(sqlite_url(tmp_path), preview=True)
     with serving(app_of(service)) as url:
         monkeypatch.setenv("FOREWARN_SERVER", url)
         yield service
@@ -49,6 +50,22 @@ def said(*words: str) -> str:
 
 def known(event: Event) -> dict[str, Any]:
     return dict(json.loads(said("event", "show", event.id, "--json"))["event"])
+
+
+@pytest.mark.parametrize("driver", ["simulated", "external"])
+def test_a_recommendation_is_neither_done_by_anybody_nor_to_be_approved(
+    service: Service, driver: str
+) -> None:
+    declared = fleet(machine("spot", "host-1", priority=Priority.SPOT))
+    service.apply(replace(declared, defaults=FleetDefaults(driver=driver)))
+    ordered = said("machine", "recommend-rebalance", "spot")
+    until = "announces to spot: SpotRebalanceRecommendation, until 2026-01-05 12:30:00 UTC."
+    assert until in " ".join(ordered.split())
+    (event,) = service.everything().events.values()
+    shown = ordered + said("order", "list") + said("order", "show", event.order) + said("history")
+    for word in ("imulated", "outside", "event approve"):
+        assert word not in shown
+    assert "there is nothing to approve" in said("event", "approve", event.id)
 
 
 def test_where_all_must_approve_those_who_have_not_are_named(service: Service) -> None:

@@ -13,7 +13,7 @@ from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import machines_of, name_order, show_still_degraded
 from forewarn.cli.views.questions import Yes, ask_before_cancelling
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import Source
+from forewarn.core.words import HINTS, Source
 from forewarn.wire.answers.event_answers import (
     ApprovalAnswer,
     DeferralAnswer,
@@ -165,6 +165,8 @@ def _show_approved(session: Session, event: EventAnswer) -> None:
     short = terminal.short(event.id)
     if event.status == "Started":
         terminal.echo(f"Event {short} is approved and has started.")
+    elif event.type in HINTS:
+        terminal.echo(f"Event {short} only recommends something: there is nothing to approve.")
     else:
         terminal.echo(f"Event {short} is approved; it starts when the rest of its stage may.")
     # Who has no part in the order of a host finds it by its whole id alone.

@@ -226,7 +226,7 @@ def _state(order: OrderAnswer) -> str:
 def _driver(order: OrderAnswer) -> list[tuple[str, str]]:
     if formatting.is_simulated(order):
         return [("done by", f"nobody ({formatting.SIMULATED_MARK})")]
-    return [("done by", "somebody outside, who reports")] if order.driver == EXTERNAL and order.work else []
+    return [("done by", "somebody outside, who reports")] if formatting.is_done_outside(order) else []
 
 
 def _action(order: OrderAnswer) -> str:

@@ -8,7 +8,7 @@ from forewarn.cli.session import Session
 from forewarn.cli.views.ways_on import show_ways_on
 from forewarn.core.access import Right
 from forewarn.core.disclosure import A_HOST
-from forewarn.core.words import EXTERNAL, Action, EventStatus, HostState, Kind, OrderState, StageState
+from forewarn.core.words import HINTS, Action, EventStatus, HostState, Kind, OrderState, StageState
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import HostWithMachinesAnswer
 from forewarn.wire.answers.order_answers import (
@@ -43,7 +43,7 @@ def _show_driver(session: Session, order: OrderAnswer) -> None:
     """Print who does the work, unless the server sees to it; how to do it is said to operators."""
     if formatting.is_simulated(order):
         terminal.echo(f"  {formatting.SIMULATED_MARK.capitalize()}.")
-    elif order.driver == EXTERNAL and order.work and order.ended_at is None:
+    elif formatting.is_done_outside(order) and order.ended_at is None:
         caller = session.caller()
         gate = session.command(f"gate order {terminal.short(order.id)} -- COMMAND")
         how = f": {gate}" if caller is None or Right.RUN in caller.rights else ""
@@ -144,6 +144,8 @@ def _announcement(event: EventAnswer, now: datetime) -> str:
     if event.status is EventStatus.STARTED:
         return f"{announced}, started."
     not_before = event.not_before
+    if event.type in HINTS:
+        return f"{announced}, until {formatting.utc(not_before)}. Nothing is done to it."
     return f"{announced} {formatting.countdown(not_before, now)} (not before {formatting.utc(not_before)})."
 
 
@@ -155,7 +157,8 @@ def _what(text: str) -> str:
 def _next(session: Session, *, follow: OrderAnswer, event: EventAnswer | None = None) -> None:
     if event is not None and event.status is EventStatus.SCHEDULED:
         id_ = terminal.short(event.id)
-        terminal.echo(f"  Let it start now:  {session.command(f'event approve {id_}')}")
+        if event.type not in HINTS:
+            terminal.echo(f"  Let it start now:  {session.command(f'event approve {id_}')}")
         terminal.echo(f"  Cancel it:         {session.command(f'event cancel {id_}')}")
     order = terminal.short(follow.id)
     terminal.echo(f"  Follow it:         {session.command(f'order show {order}')}")

@@ -105,7 +105,7 @@ class Order:
     @property
     def simulated(self) -> bool:
         """Whether nothing is really done to its machines; what does nothing to any is as real as ever."""
-        return self.driver == SIMULATED and self.work is not None
+        return self.driver == SIMULATED and self.work is not None and self.work.touches_machines
 
     @property
     def steps(self) -> tuple[Step, ...]:
