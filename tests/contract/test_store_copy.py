@@ -133,6 +133,17 @@ def test_a_file_of_something_else_and_another_programs_database_are_refused(
     assert (tmp_path / "notes.txt").read_text() == "precious"
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+def test_what_another_store_has_left_at_the_target_is_not_mixed_in(tmp_path: Path, suffix: str) -> None:
+    make(f"sqlite:///{tmp_path / 'forewarn.db'}")
+    (tmp_path / f"new.db{suffix}").write_bytes(b"changes of another file")
+    with pytest.raises(Conflict, match=rf"new\.db{suffix} is left of another store"):
+        copy(f"sqlite:///{tmp_path / 'forewarn.db'}", f"sqlite:///{tmp_path / 'new.db'}", new_lineage="COPY")
+    with pytest.raises(Conflict, match="is left of another store"):
+        backup(f"sqlite:///{tmp_path / 'forewarn.db'}", tmp_path / "new.db", new_lineage="BACKUP")
+    assert not (tmp_path / "new.db").exists()
+
+
 def test_a_store_that_is_served_is_not_copied(way: tuple[str, str]) -> None:
     make(way[0])
     with hold(way[0]), pytest.raises(Conflict, match="another forewarn serves"):

@@ -9,6 +9,9 @@ from pathlib import Path
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.store.opening.private_files import create_private
 
+# What SQLite would take for changes of the file that it stands beside, whatever file that is.
+UNFINISHED_CHANGES = ("-wal", "-journal")
+
 
 @contextmanager
 def appearing(target: Path) -> Iterator[Path]:
@@ -37,6 +40,12 @@ def appearing(target: Path) -> Iterator[Path]:
 def _check_free(target: Path) -> None:
     if target.exists() and (not target.is_file() or target.stat().st_size):
         raise Conflict(f"{target} exists already: give another name")
+    for suffix in UNFINISHED_CHANGES:
+        left = Path(f"{target}{suffix}")
+        if left.exists() and left.stat().st_size:
+            raise Conflict(
+                f"{left} is left of another store, and would spoil this one: remove it, or give another name"
+            )
 
 
 def _sync(path: Path) -> None:
