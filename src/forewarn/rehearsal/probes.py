@@ -30,6 +30,7 @@ class ProbeWatch:
         self._elapsed = elapsed
         self.holds: bool | None = None  # None: it was not looked at yet
         self.why = ""
+        self._looking = asyncio.Lock()
         self._looks = 0
         self._outages: list[float] = []  # real seconds of those that are over
         self._since: float | None = None
@@ -42,7 +43,11 @@ class ProbeWatch:
             await asyncio.sleep(self.probe.every.total_seconds())
 
     async def look(self) -> None:
-        """Look once."""
+        """Look once; beside another look, after that."""
+        async with self._looking:
+            await self._look()
+
+    async def _look(self) -> None:
         began = monotonic()
         why = await look_at(self.probe)
         self._looks += 1

@@ -230,6 +230,8 @@ class ScenarioRunner:
         ]
         # An answer, not a poll: one that is under way when the endpoints close is never answered.
         await self._until(lambda: all(guest.over() for guest in guests), within=AFTERWARDS)
+        # How the workload is now counts, not how it was when its probe was last due.
+        await asyncio.gather(*(probe.look() for probe in self._probes))
         gone = {name for id_, each in self._events.items() if each.type in _GONE for name in self._named(id_)}
         awaited = [guest for guest in guests if guest.worth_waiting(self._scenario, gone)]
         bound = self._scenario.recovery.total_seconds()

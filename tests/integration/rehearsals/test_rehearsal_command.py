@@ -106,6 +106,14 @@ def test_a_guest_is_ended_when_it_has_recovered_and_its_workload_is_judged(tmp_p
     assert '<testcase classname="forewarn.quick" name="probe up" />' in (tmp_path / "report.xml").read_text()
 
 
+def test_a_workload_that_is_down_in_the_end_is_found_however_seldom_it_is_looked_at(tmp_path: Path) -> None:
+    once = '[[probe]]\nname = "up"\ncommand = ["mkdir", "looked"]\nevery = "10m"\n'
+    (tmp_path / "mine.toml").write_text(QUICK + 'start = "now"\nrecovery = 0\n' + once)
+    ran = run(tmp_path, "rehearse", "mine.toml")
+    assert ran.returncode == 1, ran.stdout
+    assert "probe up does not hold in the end: exit code 1" in ran.stdout
+
+
 def test_a_command_without_dashes_is_taken_for_a_scenario_and_told_so(tmp_path: Path) -> None:
     ran = run(tmp_path, "rehearse", "user-restart", "cat")
     assert ran.returncode == 2
