@@ -1,5 +1,6 @@
 """The service without its faces: use cases, engine and store on a clock that the test turns."""
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -136,6 +137,38 @@ class WatchedDriver:
         return self._simulated.check(task)
 
 
+class LastSeen:
+    """What was in a store when it was looked at last: read again once something is saved, for that takes long."""
+
+    def __init__(self, url: str) -> None:
+        self._file = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None
+        self._watching: sqlite3.Connection | None = None
+        self._version: int | None = None
+        self._slice: Slice | None = None
+
+    def slice_of(self, store: SqlStore) -> Slice:
+        version = self._load_version()
+        if self._slice is None or version is None or version != self._version:
+            with store.read() as snapshot:
+                self._slice = snapshot.everything()
+            self._version = version
+        return self._slice
+
+    def close(self) -> None:
+        if self._watching is not None:
+            self._watching.close()
+            self._watching = None
+
+    def _load_version(self) -> int | None:
+        """Return a number that differs once another connection has saved something, if the database has it."""
+        if self._file is None:
+            return None
+        if self._watching is None:
+            self._watching = sqlite3.connect(self._file, check_same_thread=False)
+        version: int = self._watching.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+
 class Service:
     """A service on a database, turned by hand."""
 
@@ -163,6 +196,7 @@ class Service:
     def open(self) -> None:
         """Start as a server would on what the database holds."""
         self.store: SqlStore = open_store(self.url, new_id=self.ids)
+        self._seen = LastSeen(self.url)
         with self.store.read() as snapshot:
             reached = snapshot.reached()
         if reached is not None:
@@ -223,6 +257,7 @@ class Service:
 
     def close(self) -> None:
         self.store.close()
+        self._seen.close()
 
     def restart(self) -> None:
         """Stop as a killed process would, and start again on the same file."""
@@ -331,8 +366,7 @@ class Service:
         return self.views.order(wanted.id).order
 
     def everything(self) -> Slice:
-        with self.store.read() as snapshot:
-            return snapshot.everything()
+        return self._seen.slice_of(self.store)
 
     def history(self, **wanted: object) -> list[Record]:
         """All records, oldest first."""

@@ -9,7 +9,6 @@ from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.ports.store import Transaction
 from forewarn.core.checks import Change, violations
 from forewarn.core.model.changes import Changes
-from forewarn.core.model.slice import Slice
 from forewarn.core.words import MachineId, OrderId
 from forewarn.store.sql import SqlStore
 from tests.harness import Service
@@ -25,7 +24,6 @@ class CheckedStore:
         self._store = store
         self._service = service
         self._announced = announced
-        self._after: Slice | None = None  # the last transaction, if it is known
         self.read = store.read
 
     def scoped(self, scope: Scope) -> "CheckedStore":
@@ -34,15 +32,14 @@ class CheckedStore:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        before, self._after = self._after or self._everything(), None
+        before = self._service.everything()
         saved: list[Changes] = []
         with self._store.write() as tx:
             yield _Saving(tx, saved)  # type: ignore[misc]
         if not saved:
-            self._after = before
             return
+        after = self._service.everything()
         with self._store.read() as snapshot:
-            after = self._after = snapshot.everything()
             fresh = snapshot.history(HistoryFilter(above=before.number, limit=1000))
         for changes in saved:
             change = Change(
@@ -57,10 +54,6 @@ class CheckedStore:
         self._announced |= {
             (event.order, named.machine) for event in after.events.values() for named in event.resources
         }
-
-    def _everything(self) -> Slice:
-        with self._store.read() as snapshot:
-            return snapshot.everything()
 
 
 class _Saving:
