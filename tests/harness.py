@@ -138,7 +138,7 @@ class WatchedDriver:
 
 
 class LastSeen:
-    """What was in a store when it was looked at last: read again once something is saved, for that takes long."""
+    """What was in a store when it was looked at last; read again only when something was saved since."""
 
     def __init__(self, url: str) -> None:
         self._file = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None
@@ -160,7 +160,7 @@ class LastSeen:
             self._watching = None
 
     def _load_version(self) -> int | None:
-        """Return a number that differs once another connection has saved something, if the database has it."""
+        """Return a number that is another once something was saved, if the database has one."""
         if self._file is None:
             return None
         if self._watching is None:
