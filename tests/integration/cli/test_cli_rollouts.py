@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from forewarn.cli.main import app
 from forewarn.client.calls import OperatorClient
+from forewarn.core.model.declaration import NO_DEFAULTS, HostSpec
 from forewarn.core.model.project import Project
 from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.words import DEFAULT_PROJECT, Action, HostName, ProjectName
@@ -339,3 +340,11 @@ def test_ctrl_c_lets_the_rollout_go_on(server: str, service: Service, tmp_path: 
         out.finish()
     states = [json.loads(line)["state"] for line in out.lines]
     assert (states[0], states[-1]) == ("running", "done")
+
+
+def test_a_plan_names_hosts_on_which_nothing_is_done_as_they_are_written(service: Service) -> None:
+    hosts = (HostSpec(name=HostName("Rack-A"), driver="simulated"), HostSpec(name=HostName("Rack-B")))
+    declared = fleet(machine("one", "Rack-A"), machine("two", "Rack-B"))
+    service.apply(replace(declared, defaults=NO_DEFAULTS, hosts=hosts))
+    said = run("plan", "--all").stdout
+    assert "On Rack-A nobody (simulated: nothing is really done)" in said

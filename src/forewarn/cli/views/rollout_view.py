@@ -141,7 +141,8 @@ def show_plan(rollout: RolloutAnswer) -> None:
         f"\n{count}, {length} if nobody approves early {legend}." if disturbs else f"\n{count}: {IDLE}."
     )
     if rollout.simulated_hosts:
-        terminal.fold(f"{_driver(rollout)}.".capitalize())
+        said = _driver(rollout)
+        terminal.fold(f"{said[0].upper()}{said[1:]}.")
     _show_reasons(rollout)
     _show_warnings(rollout)
 
