@@ -95,7 +95,10 @@ def _run(rehearsal: Coroutine[None, None, RehearsalReport]) -> RehearsalReport:
 async def _ending_on_request(rehearsal: Coroutine[None, None, RehearsalReport]) -> RehearsalReport:
     task = asyncio.current_task()
     if task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        # Once: `timeout` sends it twice, and the second must not end the report of the first.
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGTERM, lambda: task.cancelling() or task.cancel()
+        )
     return await rehearsal
 
 

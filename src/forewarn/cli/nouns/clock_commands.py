@@ -41,9 +41,8 @@ def advance(session: Session, duration: Duration) -> None:
 
 
 def _show(clock: ClockAnswer) -> None:
-    how = {"system": "the system's time", "manual": "moves when it is turned"}.get(
-        clock.kind, f"{clock.speed:g} times as fast as the world"
-    )
+    pace = "as fast as the world" if clock.speed == 1 else f"{clock.speed:g} times as fast as the world"
+    how = {"system": "the system's time", "manual": "moves when it is turned"}.get(clock.kind, pace)
     terminal.echo(f"{formatting.utc(clock.now)} ({clock.kind}: {how})")
 
 

@@ -13,7 +13,7 @@ from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import machines_of, name_order, show_still_degraded
 from forewarn.cli.views.questions import Yes, ask_before_cancelling
 from forewarn.core.moments import format_span_briefly
-from forewarn.core.words import HINTS, Source
+from forewarn.core.words import HINTS, EventStatus, Source
 from forewarn.wire.answers.event_answers import (
     ApprovalAnswer,
     DeferralAnswer,
@@ -58,7 +58,10 @@ def cancel(session: Session, id_: Id, yes: Yes = False) -> None:
     path = path_by_id(session.client, EventAnswer, id_)
     event = session.client.get(path, NotedEventAnswer).value
     order = session.client.get(f"/v1/orders/{event.order}", NotedOrderWithEventsAnswer).value.order
-    ask_before_cancelling(order, yes=yes)
+    if (
+        event.status is EventStatus.SCHEDULED and event.ended_at is None
+    ):  # else it is too late, whatever the answer
+        ask_before_cancelling(order, yes=yes)
     reply = session.client.post(f"{path}/cancel", EventAnswer)
     session.print_reply(reply, lambda cancelled: _show_cancelled(session, cancelled, order))
 
@@ -81,8 +84,8 @@ def _show_list(session: Session, events: Sequence[ListedEventAnswer], *, past: b
             "AWAITS": lambda event: event.awaits,
             "SOURCE": lambda event: event.source,
         },
-        wraps=("MACHINES", "APPROVED BY", "AWAITS", "WHY"),
-        spare=("SOURCE", "UD", "GROUP", *(("AWAITS", "APPROVED BY") if past else ())),
+        wraps=("MACHINES", "STARTS", "APPROVED BY", "AWAITS", "WHY"),
+        spare=("SOURCE", "UD", "GROUP", "APPROVED BY", "AWAITS"),
         spare_if_same=("PROJECT",),
         empty=formatting.none_found("events", none, **session.scope),
     )
@@ -95,7 +98,6 @@ def _starts(event: EventAnswer, now: datetime) -> str | None:
 
 
 def _show(session: Session, event: NotedEventAnswer) -> None:
-    starts = formatting.starts(event, session.now()) if event.ended_at is None else None
     terminal.details(
         [
             ("event", event.id),
@@ -107,7 +109,7 @@ def _show(session: Session, event: NotedEventAnswer) -> None:
             ("update domain", event.update_domain),
             ("announced", event.announced_at),
             ("not before", event.not_before),
-            ("starts", starts),
+            ("starts", _starts(event, session.now())),
             ("ended", event.ended_at),
             ("source", event.source),
             ("description", event.description),

@@ -138,11 +138,20 @@ def _show_list(session: Session, orders: Sequence[OrderAnswer], *, state: str | 
         wraps=("WHY",),
         spare=("BY", "ORDERED"),
         spare_if_same=("PROJECT",),
-        empty=formatting.none_found(
-            "orders", "No orders: nothing is going to be done.", state=state, **session.scope
-        ),
+        empty=_none_found(session, state=state) if not orders else "",
     )
     table.print(orders)
+
+
+def _none_found(session: Session, *, state: str | None) -> str:
+    """Say that there are no orders; a project's people are told of work on hosts as events alone."""
+    caller = session.caller()
+    if caller is not None and caller.project is not None and state is None:
+        events = session.command("event list")
+        return f"No orders of project {caller.project}: `{events}` shows what is announced to its machines."
+    return formatting.none_found(
+        "orders", "No orders: nothing is going to be done.", state=state, **session.scope
+    )
 
 
 def _reasons(order: OrderAnswer) -> str:

@@ -37,7 +37,7 @@ def install(
     ] = None,
     to: Annotated[
         Path | None,
-        typer.Option("--to", metavar="FILE", help=f"Where to write it. Else into {FOLDER}."),
+        typer.Option("--to", metavar="PATH", help=f"A file, or a folder, to write it to. Else {FOLDER}."),
     ] = None,
     print_: Annotated[bool, typer.Option("--print", help="Print it, and write nothing.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that differs.")] = False,
@@ -57,7 +57,8 @@ def install(
     if print_:
         session.print_answer({"unit": service.name, "text": text}, lambda: terminal.echo(text.rstrip("\n")))
         return
-    file = to or FOLDER / service.file
+    place = to or FOLDER
+    file = place / service.file if place == FOLDER or place.is_dir() else place
     written = _write(file, text, force=force)
     session.print_answer(
         {"unit": service.name, "file": str(file), "written": written, "text": text},

@@ -153,11 +153,9 @@ def prologue(opening: "RehearsalSetup") -> list[str]:
     where = f" in project {opening.project}" if opening.project else ""
     width = max(len(name) for name in opening.places)
     awaited = formatting.listing(list(concerned))
-    began = (
-        "now"
-        if scenario.start == "now"
-        else f"when {awaited} {'has' if len(concerned) == 1 else 'have'} polled"
-    )
+    has = "has" if len(concerned) == 1 else "have"
+    well = {0: "", 1: " and the probe holds"}.get(len(scenario.probes), " and all probes hold")
+    began = "now" if scenario.start == "now" else f"when {awaited} {has} polled{well}"
     return [
         f"Rehearsing {scenario.name}{where} (clock {opening.clock}). {scenario.about}",
         *(f"  {name:{width}}  {place}" for name, place in opening.places.items()),

@@ -132,13 +132,15 @@ def show_plan(rollout: RolloutAnswer) -> None:
         wraps=("HOSTS",),
         spare=("TIMELINE",),
     )
-    table.print(enumerate(waves, start=1))
+    lines = table.lines(list(enumerate(waves, start=1)))
+    terminal.print_lines(lines)
     count = formatting.counted(len(waves), "wave")
     length = formatting.between(first, rollout.ends_at)
-    legend = f"({NOTICE} notice, {WORK} work)"
+    drawn = any(mark in line.plain for line in lines for mark in (NOTICE, WORK))
+    legend = f" ({NOTICE} notice, {WORK} work)" if drawn else ""
     disturbs = any(wave.stages for wave in waves)
     terminal.echo(
-        f"\n{count}, {length} if nobody approves early {legend}." if disturbs else f"\n{count}: {IDLE}."
+        f"\n{count}, {length} if nobody approves early{legend}." if disturbs else f"\n{count}: {IDLE}."
     )
     if rollout.simulated_hosts:
         said = _driver(rollout)

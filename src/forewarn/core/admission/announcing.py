@@ -88,9 +88,9 @@ def check_undivided(proposals: Iterable[Proposal]) -> None:
         return
     more = f" (and {len(found) - MOST_NAMED} more hosts)" if len(found) > MOST_NAMED else ""
     raise Conflict(
-        f"{'; '.join(found[:MOST_NAMED])}{more}: in one go they would be disturbed together. Do it in parts, "
-        'for a command that treats machines (--one-by-one; over the API without "whole"), or say why they '
-        'may be disturbed together all the same (--together REASON; "together")'
+        f"{'; '.join(found[:MOST_NAMED])}{more}: in one go they would be disturbed together. Do it in parts "
+        "(without --whole, a gate with --one-by-one for a command that treats machines; over the API without "
+        '"whole"), or say why they may be disturbed together all the same (--together REASON; "together")'
     )
 
 
