@@ -47,6 +47,12 @@ def test_a_config_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     assert "agent init no.toml` writes one, or name another with --config" in refused.stderr
 
 
+def test_a_unit_is_written_into_a_folder_under_its_own_name(tmp_path: Path, config: Path) -> None:
+    made = run(tmp_path, "unit", "install", "agent", "--config", config, "--to", tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "forewarn-agent.service").is_file()
+
+
 def test_a_folder_that_does_not_exist_is_told(tmp_path: Path, config: Path) -> None:
     refused = run(tmp_path, "unit", "install", "agent", "--config", config, "--to", "no/own.service")
     assert refused.returncode == 1
