@@ -99,6 +99,14 @@ def test_the_history_says_what_is_simulated() -> None:
     assert fleet.history(Kind.ORDER_DONE) == ["simulated"]
 
 
+def test_work_in_parts_names_the_gate_that_takes_it_up() -> None:
+    fleet = Fleet(machine("web-0"), machine("web-1", domain=1))
+    order = maintain(fleet)
+    fleet.pass_(HOUR / 4)
+    waits = [each.reason for each in fleet.draft.orders[order.id].waiting]
+    assert any(f"`forewarn gate order {order.id} --one-by-one -- COMMAND`" in reason for reason in waits)
+
+
 def test_work_outside_says_for_whose_word_it_waits_and_how_it_is_given() -> None:
     fleet = declared()
     order = maintain(fleet)

@@ -45,7 +45,9 @@ def _show_driver(session: Session, order: OrderAnswer) -> None:
         terminal.echo(f"  {formatting.SIMULATED_MARK.capitalize()}.")
     elif formatting.is_done_outside(order) and order.ended_at is None:
         caller = session.caller()
-        gate = session.command(f"gate order {terminal.short(order.id)} -- COMMAND")
+        in_parts = len(order.stages) > 1 and not (order.whole or order.together)
+        parts = " --one-by-one" if in_parts else ""
+        gate = session.command(f"gate order {terminal.short(order.id)}{parts} -- COMMAND")
         how = f": {gate}" if caller is None or Right.RUN in caller.rights else ""
         terminal.echo(f"  Done outside, by those who run the hosts{how}")
 

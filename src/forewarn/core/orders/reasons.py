@@ -99,7 +99,9 @@ def _done_outside(draft: Draft, order: Order, stage: Stage) -> tuple[Waiting, ..
     if since:
         reason = f"done outside since {format_time(min(since))}: waits for {report}"
     else:
-        gate = f"`forewarn gate order {order.id} -- COMMAND`"
+        in_parts = len(order.stages) > 1 and not order.terms.undivided
+        how = " --one-by-one" if in_parts else ""
+        gate = f"`forewarn gate order {order.id}{how} -- COMMAND`"
         reason = f"to be done outside, and nobody has taken it up: {gate} does it, {report} says it is done"
     return (Waiting(what=what, reason=reason, outside=True),)
 
