@@ -72,9 +72,17 @@ class ScenarioRunner:
             while waiting and waiting[0].at <= self._clock.elapsed():
                 await self._do(waiting.pop(0))
             await self._look()
-            await asyncio.sleep(self._target.look_every)
+            await asyncio.sleep(self._pause(waiting))
         await self._look()  # another person may have ended it, and its orders with it
         await self._recovery()
+
+    def _pause(self, waiting: Sequence[ScenarioStep]) -> float:
+        """Return how many real seconds to wait before the next look: until the next step at most."""
+        speed = self._target.clock.speed
+        if not waiting or not speed:
+            return self._target.look_every
+        ahead = (waiting[0].at - self._clock.elapsed()).total_seconds() / speed
+        return min(max(ahead, 0.0), self._target.look_every)
 
     async def cancel_orders(self) -> None:
         """Cancel what the scenario has ordered and is not over: it would go on unwatched."""

@@ -39,7 +39,7 @@ FIRST_FAULT = 500  # of the server's own: another time it may answer
 # Real seconds. A clock that may be fast is looked at often; in real time there is no hurry.
 LOOK_OFTEN = 0.2
 LOOK_SELDOM = 1.0
-LOOK_PRIVATELY = 0.05
+LOOK_PRIVATELY = 0.1
 # Each turn of a manual clock is a record. It is turned once a real second, and sooner only where guests would
 # find more than a third of the shortest notice gone at once.
 TURN_EVERY = 1.0

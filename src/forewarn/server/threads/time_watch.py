@@ -12,6 +12,8 @@ log = logging.getLogger(__name__)
 
 # How often a clock that runs faster than the world saves where it is, in real seconds.
 SAVE_TIME_EVERY = 1.0
+# Not again for so long, in real seconds: each request looks at the time, and what is ahead lasts much longer.
+SAVED_LATELY = 0.25
 
 
 class TimeWatch:
@@ -23,6 +25,7 @@ class TimeWatch:
         self._engine = engine
         self._present_at = present_at or clock.now()
         self._jumped = timedelta()  # of the system's clock, as far as it is not saved yet
+        self._saved_until: datetime | None = None  # by a clock that runs faster than the world
         self._set_back = clock.offset > JUMP  # whether the system's clock is known to have been
 
     def look(self) -> datetime:
@@ -32,11 +35,17 @@ class TimeWatch:
             self._watch_offset(self._clock)
             self._watch_presence()
         elif isinstance(self._clock, ScaledClock):
-            # Saved ahead of itself, so that time does not go back if this process is killed.
-            ahead = self._clock.now() + timedelta(seconds=2 * SAVE_TIME_EVERY * self._clock.speed)
-            self._engine.keep_time(ahead)
-            self._clock.allow(ahead)
+            self._save_ahead(self._clock)
         return self._clock.now()
+
+    def _save_ahead(self, clock: ScaledClock) -> None:
+        """Save the time ahead of itself, so that it does not go back if this process is killed."""
+        ahead = clock.now() + timedelta(seconds=2 * SAVE_TIME_EVERY * clock.speed)
+        enough = timedelta(seconds=SAVED_LATELY * clock.speed)
+        if self._saved_until is None or ahead - self._saved_until >= enough:
+            self._engine.keep_time(ahead)
+            clock.allow(ahead)
+            self._saved_until = ahead
 
     def _watch_jumps(self, clock: SystemClock) -> None:
         jump = clock.jump()
