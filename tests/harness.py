@@ -179,13 +179,14 @@ class Service:
         policy: Policy | None = None,
         start: datetime = START,
         ids: Ids | None = None,
+        secrets: Secrets | None = None,
         preview: bool = False,
     ) -> None:
         self.url = url
         self.preview = preview
         self.policy = policy or Policy()
         self.ids = ids or Ids()
-        self.secrets = Secrets()
+        self.secrets = secrets or Secrets()
         self.polls = Polls()
         self.driver = WatchedDriver()
         self.clock = ManualClock(start)

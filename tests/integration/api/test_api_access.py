@@ -4,6 +4,7 @@ import asyncio
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -53,13 +54,14 @@ def prepare(url: str, *, tokens: bool) -> None:
     service.close()
 
 
+def opened(folder: Path, *, tokens: bool) -> Service:
+    url = prepared_sqlite(folder, f"two projects {tokens=}", partial(prepare, tokens=tokens))
+    return Service(url, ids=Ids(after=1000), secrets=Secrets(after=len(GRANTS) if tokens else 0))
+
+
 @pytest.fixture
 def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
-    tokens = "tokens" in request.fixturenames
-    url = prepared_sqlite(tmp_path, f"two projects {tokens=}", partial(prepare, tokens=tokens))
-    service = Service(url, ids=Ids(after=1000))
-    service.secrets = Secrets(after=len(GRANTS) if tokens else 0)
-    service.wire(service.store)
+    service = opened(tmp_path, tokens="tokens" in request.fixturenames)
     yield service
     service.close()
 
@@ -243,18 +245,56 @@ def prepared(service: Service, path: str) -> str:
     return path
 
 
-@pytest.mark.usefixtures("tokens")
+class Prepared:
+    """Services for calls, each with what its path names; a service that a call does not change is kept."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._kept: dict[str, tuple[Service, str]] = {}
+
+    @contextmanager
+    def for_call(self, path: str, *, changes: bool) -> Iterator[tuple[Api, str]]:
+        """Give an API, and the path with the ids of what it names."""
+        if changes:
+            service = self._opened()
+            yield Api(app_of(service)), prepared(service, path)
+            service.close()
+            return
+        what = path if "{" in path else ""
+        if what not in self._kept:
+            service = self._opened()
+            self._kept[what] = service, prepared(service, what)
+        service, actual = self._kept[what]
+        before = service.everything()
+        yield Api(app_of(service)), actual or path
+        assert service.everything() == before
+
+    def close(self) -> None:
+        for service, _ in self._kept.values():
+            service.close()
+
+    def _opened(self) -> Service:
+        return opened(self._folders.mktemp("prepared"), tokens=True)
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    services = Prepared(tmp_path_factory)
+    yield services
+    services.close()
+
+
 @pytest.mark.parametrize(
     ("method", "path", "statuses"), CALLS, ids=[f"{call[0]} {call[1]}" for call in CALLS]
 )
 @pytest.mark.parametrize("role", ROLES)
 def test_each_role_gets_its_answer(
-    service: Service, api: Api, role: str, method: str, path: str, statuses: tuple[int, ...]
+    services: Prepared, role: str, method: str, path: str, statuses: tuple[int, ...]
 ) -> None:
     body = BODIES.get(path) if method in ("PUT", "POST") else None
     wanted = dict(zip(ROLES, statuses, strict=True))[role]
-    actual = prepared(service, path)
-    answer = api(method, actual, json=body, headers=bearer(ROLES[role]))
+    with services.for_call(path, changes=method != "GET" and wanted < 400) as (api, actual):
+        answer = api(method, actual, json=body, headers=bearer(ROLES[role]))
     assert answer.status_code == wanted, answer.text
     if role in ("a's viewer", "a's user"):
         assert not re.search(r"\b(host-\d|olga|vera|test|bert|b-\w+)\b", answer.text), answer.text
