@@ -65,7 +65,7 @@ def serve(options: Mapping[str, Any]) -> None:
     with lock.hold(settings.database) as held:
         opened = open_service(settings)
         try:
-            _look_at_backup(opened, hold=not options.get("no_hold"))
+            _look_at_backup(opened, places, hold=not options.get("no_hold"))
             if settings.fleet is not None:
                 apply_file(opened.fleet, settings.fleet, say=say)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -74,11 +74,13 @@ def serve(options: Mapping[str, Any]) -> None:
             opened.store.close()
 
 
-def _look_at_backup(opened: OpenedService, *, hold: bool) -> None:
+def _look_at_backup(opened: OpenedService, places: "_Places", *, hold: bool) -> None:
     """Before anything else: what is held must not begin."""
     restored = RestoredStore(opened.context).begin(hold=hold)
     if restored is not None:
-        for line in welcome.restored(restored, command=sys.argv[0]):
+        for line in welcome.restored(
+            restored, command=sys.argv[0], operators=places.url(*places.operators[0])
+        ):
             say(line)
 
 
@@ -121,6 +123,10 @@ class _Places:
     operators: Sequence[tuple[str, int]]
     tls: ssl.SSLContext | None
 
+    def url(self, host: str, port: int) -> str:
+        """Return where operators reach one of the listeners."""
+        return f"{'https' if self.tls else 'http'}://{addresses.shown(host, port)}"
+
 
 def _places(settings: Settings) -> _Places:
     return _Places(
@@ -156,8 +162,7 @@ async def _serve(
         parts.app, bound, caps=shares.operators, refusals=parts.operator_refusals, tls=places.tls
     )
     await asyncio.to_thread(operator.start)
-    scheme = "https" if places.tls else "http"
-    urls = [f"{scheme}://{addresses.shown(*each.getsockname()[:2])}" for each in bound]
+    urls = [places.url(*each.getsockname()[:2]) for each in bound]
     _greet(opened, parts, shares, operators=urls)
     if places.tls is None and not all(addresses.is_loopback(host) for host, _ in places.operators):
         say(IN_THE_CLEAR)

@@ -60,8 +60,7 @@ def things_to_try(
     players: Sequence[Machine], *, command: str, operators: str, clock: str, empty: bool
 ) -> list[str]:
     """Write in a few lines what to try: with a machine that has a port of its own, or to declare a fleet."""
-    elsewhere = "" if operators == f"http://{DEFAULT_OPERATOR}" else f" --server {operators}"
-    forewarn = f"{shlex.quote(command)}{elsewhere}"
+    forewarn = _typed(command, operators)
     if empty:
         return [
             "There is no machine yet. Declare your fleet in a file (docs/reference/fleet-file.md), then:",
@@ -88,15 +87,16 @@ def things_to_try(
     ]
 
 
-def restored(found: Restored, *, command: str) -> list[str]:
+def restored(found: Restored, *, command: str, operators: str) -> list[str]:
     """Write that a backup is served for the first time, and what comes of that."""
-    forewarn, up_to = shlex.quote(command), format_time(found.up_to)
+    forewarn, up_to = _typed(command, operators), format_time(found.up_to)
     first = f"This is a backup, with everything up to {up_to}, and is served for the first time"
     if found.hold is None:
         return [f"{first}: what is open in it goes on at once (--no-hold)."]
     lines = [_open_order(order) for order in found.orders] + [_open_rollout(each) for each in found.rollouts]
     if not lines:
         return [f"{first}: the whole fleet is held. Nothing is open in it; lift the hold: {forewarn} release"]
+    aborting = [f"    {forewarn} rollout abort ROLLOUT"] if found.rollouts else []
     more = [f"    … and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
     return [
         f"{first}: the whole fleet is held.",
@@ -106,8 +106,15 @@ def restored(found: Restored, *, command: str) -> list[str]:
         "  Cancel what is over by now, or not wanted any more, and lift the hold:",
         f"    {forewarn} order list",
         f"    {forewarn} order cancel ORDER",
+        *aborting,
         f"    {forewarn} release",
     ]
+
+
+def _typed(command: str, operators: str) -> str:
+    """Write how the command is called for this server, and for no other."""
+    elsewhere = "" if operators == f"http://{DEFAULT_OPERATOR}" else f" --server {operators}"
+    return f"{shlex.quote(command)}{elsewhere}"
 
 
 def _open_order(order: Order) -> str:
