@@ -195,6 +195,14 @@ def test_hosts_say_how_they_are_what_they_carry_and_what_they_wait_for() -> None
     assert lines[first + 1] == "host-3   cordoned  0 machines"
 
 
+def test_work_on_a_machine_that_waits_for_a_word_is_said_of_its_host() -> None:
+    shown = copy(1, 3, events=[])
+    shown.hosts = {"host-1": HostState.OK}
+    on_host = order("A", "host-2", OrderState.STARTED)
+    shown.orders = [replace(on_host, project="default", machine="g0-0", host=None, action=Action.RESTART)]
+    assert "host-1  ok  3 machines  restart started: it: waits" in drawn(shown)
+
+
 def test_a_line_that_is_too_long_ends_between_two_words_and_no_time_is_cut() -> None:
     line = Text("web-0 waits until 2026-01-05 12:00:00 UTC for web-1")
     for width in range(12, len(line.plain)):

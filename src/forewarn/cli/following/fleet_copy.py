@@ -9,7 +9,7 @@ from forewarn.cli.following.ended_reasons import EndedReasons
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import FORBIDDEN, NOT_FOUND, Reply, RequestRefused
 from forewarn.clock import monotonic
-from forewarn.core.words import SIMULATED, HostState, MachineState
+from forewarn.core.words import SIMULATED, HostState, MachineState, OrderState
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.event_answers import EventAnswer
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostAnswer, MachineAnswer
@@ -103,7 +103,7 @@ class FleetCopy:
     simulated: frozenset[str] = frozenset()  # hosts on which nothing is really done
     holds: list[HoldAnswer] | None = None
     rollouts: list[RolloutAnswer] | None = None
-    orders: list[OrderAnswer] = field(default_factory=list)  # those on hosts that are not over
+    orders: list[OrderAnswer] = field(default_factory=list)  # on hosts, or waiting for a word
     _reasons: EndedReasons = field(default_factory=EndedReasons)
 
     def load(self) -> None:
@@ -225,7 +225,7 @@ class FleetCopy:
         self.rollouts = self._if_allowed(lambda: self.client.all(RolloutAnswer, open=True))
         # Who may not see hosts is not shown what is done to them.
         every = [] if self.hosts is None else self._left(OrderAnswer, open="true")
-        self.orders = [order for order in every if order.machine is None]
+        self.orders = [order for order in every if order.machine is None or _waits_for_a_word(order)]
 
     def _read_ended_reasons(self) -> None:
         ends = (each.waiting_until for each in (*self.orders, *(self.rollouts or ())))
@@ -254,3 +254,8 @@ class FleetCopy:
 
 def _small(machine: MachineAnswer) -> WatchedMachine:
     return WatchedMachine(**{each.name: getattr(machine, each.name) for each in fields(WatchedMachine)})
+
+
+def _waits_for_a_word(order: OrderAnswer) -> bool:
+    """Return whether the work on one machine has started, and waits: for those who run its host."""
+    return order.state is OrderState.STARTED and bool(order.waiting)

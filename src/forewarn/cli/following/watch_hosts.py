@@ -80,11 +80,18 @@ def _carried(carries: Counter[MachineState]) -> str:
 
 def _doing(copy: FleetCopy, host: str, now: datetime) -> str:
     """Write what is done to a host, or what keeps it: its own orders say more than the turn of its wave."""
-    orders = [order for order in copy.orders or () if order.host == host]
+    orders = [order for order in copy.orders or () if _host_of(copy, order) == host]
     if orders:
         return "; ".join(_order(copy, order, now) for order in orders)
     reasons = (reason for rollout in copy.rollouts or () for reason in _turn(rollout, host))
     return terminal.shorten_ids("; ".join(dict.fromkeys(reasons)))
+
+
+def _host_of(copy: FleetCopy, order: OrderAnswer) -> str | None:
+    if order.machine is None or order.project is None:
+        return order.host
+    machine = copy.machines.get((order.project, order.machine.casefold()))
+    return None if machine is None else machine.host
 
 
 def _turn(rollout: RolloutAnswer, host: str) -> list[str]:
