@@ -60,6 +60,16 @@ def test_a_fleet_declares_drivers_and_shows_who_works_on_each_host(api: Api) -> 
     assert 'forewarn_hosts_by_driver{driver="external"} 1.0' in metrics
 
 
+def test_a_fleet_that_no_longer_says_who_works_is_told_that_work_waits(api: Api) -> None:
+    declare(api, default="simulated")
+    assert declare(api) == [
+        "~ defaults: driver simulated to none: "
+        "where a host says nothing, work waits for somebody's word (external)"
+    ]
+    declare(api, default="external")
+    assert declare(api) == ["~ defaults: driver external to none"]  # it waits as before
+
+
 @pytest.mark.parametrize(
     ("fleet", "message"),
     [

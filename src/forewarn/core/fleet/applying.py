@@ -17,7 +17,9 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.moments import format_span
 from forewarn.core.spelling import counted, hint
-from forewarn.core.words import GroupKind, GroupName, HostName, Kind, ProjectName
+from forewarn.core.words import EXTERNAL, GroupKind, GroupName, HostName, Kind, ProjectName
+
+WORK_WAITS = "where a host says nothing, work waits for somebody's word (external)"
 
 
 def apply(draft: Draft, spec: FleetSpec, *, by: str) -> tuple[str, ...]:
@@ -116,7 +118,10 @@ def _apply_projects(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
 def _apply_defaults(draft: Draft, spec: FleetSpec) -> Iterable[str]:
     known, draft.defaults = draft.defaults, spec.defaults
     if known != spec.defaults:
-        yield f"~ defaults: {', '.join(_differences(known, spec.defaults))}"
+        said = f"~ defaults: {', '.join(_differences(known, spec.defaults))}"
+        # A file that says nothing may have meant nothing by it: it stops what went on by itself.
+        unsaid = spec.defaults.driver is None and known.driver_of(None) != EXTERNAL
+        yield f"{said}: {WORK_WAITS}" if unsaid else said
 
 
 def _apply_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
