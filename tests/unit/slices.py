@@ -209,7 +209,7 @@ class Fleet:
         there = [each for each in self.draft.machines.values() if each.destination == host]
         busy = any(order.open and order.host == host for order in self.draft.orders.values())
         members = Counter((each.group, each.update_domain) for each in there)
-        return Room(carried=len(there), members=members, busy=busy)
+        return Room(carried=len(there), members=members, busy=busy, driver=self.draft.hosts[host].driver)
 
     def _budget(self, group: Group, events: Iterable[Event]) -> Budget:
         members = [each for each in self.draft.machines.values() if each.group == group.name]

@@ -115,6 +115,27 @@ def test_a_tenants_order_takes_the_driver_of_its_host_and_no_other(service: Serv
         assert "forewarn order complete" not in str(placed)
 
 
+@pytest.mark.parametrize(
+    ("own", "driver", "state"),
+    [
+        ({"host_3": "simulated"}, "simulated", "done"),
+        ({"host_1": "simulated", "host_2": "simulated"}, "external", "started"),
+    ],
+)
+def test_a_start_takes_the_driver_of_the_host_where_the_machine_goes(
+    service: Service, api: Api, own: dict[str, str], driver: str, state: str
+) -> None:
+    declare(api, default="simulated")
+    assert api("POST", "/v1/machines/spot/evict", params={"project": "a"}).status_code == 202
+    service.advance(minutes=5)
+    declare(api, **own)
+    placed = api("POST", "/v1/machines/spot/start", params={"project": "a"})  # host-3 is the emptiest
+    order = placed.json()["order"]
+    assert order["driver"] == driver
+    service.advance(minutes=5)
+    assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == state
+
+
 def test_a_tenant_does_not_say_how_long_who_does_the_work_may_be_silent(service: Service, api: Api) -> None:
     let_in(service)
     hasty = {"heartbeat_seconds": 60}

@@ -16,6 +16,7 @@ class Room:
     # How many it has of each update domain of the groups that are looked at.
     members: Mapping[tuple[GroupName, int], int] = field(default_factory=dict)
     busy: bool = False  # it has an order of its own, which would soon disturb a machine that comes
+    driver: str | None = None  # what the host itself says of who does the work there
 
     def of_group(self, group: GroupName) -> int:
         """Return how many machines of a group the host has."""

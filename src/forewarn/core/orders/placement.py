@@ -8,13 +8,27 @@ from forewarn.core.words import HostName, HostState
 
 def choose(draft: Draft, machine: Machine, *, but: HostName | None) -> HostName | None:
     """Choose the best sound host for a machine, and count the machine there; None if there is no other."""
+    chosen = _best(draft, machine, but=but)
+    if chosen is not None:
+        draft.room[chosen] = draft.room[chosen].joined(machine)
+    return chosen
+
+
+def driver_where_chosen(draft: Draft, machine: Machine) -> str | None:
+    """Return who does the work on the host that would be chosen; None if that is not said, or none can be."""
+    chosen = _best(draft, machine, but=None)
+    if chosen is None:
+        return None
+    host = draft.hosts.get(chosen)
+    return host.driver if host is not None else draft.room[chosen].driver
+
+
+def _best(draft: Draft, machine: Machine, *, but: HostName | None) -> HostName | None:
     sound = [name for name in draft.room if name != but and _is_sound(draft, name)]
     if not sound:
         return None
     spare = _spare(draft, machine)
-    chosen = min(sound, key=lambda name: _badness(draft.room[name], machine, spare, name))
-    draft.room[chosen] = draft.room[chosen].joined(machine)
-    return chosen
+    return min(sound, key=lambda name: _badness(draft.room[name], machine, spare, name))
 
 
 def _badness(

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 
 from forewarn.core.admission import announcing
-from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK
+from forewarn.core.catalogue import ACTIONS, MAINTENANCE_WORK, WORKS
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid, LimitReached
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order, OrderTerms
-from forewarn.core.orders import departures, lifecycle, reasons, stages
+from forewarn.core.orders import departures, lifecycle, placement, reasons, stages
 from forewarn.core.orders.interventions import cancel
 from forewarn.core.orders.recommendations import recommends
 from forewarn.core.policy import Policy
@@ -110,7 +110,7 @@ def _place(
         host=host,
         by=request.by,
         reason=request.reason,
-        driver=_driver(draft, request, machine.host if machine else host),
+        driver=_driver(draft, request, work, machine=machine, host=host),
         terms=request.terms,
         created_at=draft.now,
     )
@@ -118,13 +118,18 @@ def _place(
     return draft.put_order(order)
 
 
-def _driver(draft: Draft, request: OrderRequest, host: HostName | None) -> str:
+def _driver(
+    draft: Draft, request: OrderRequest, work: Work | None, *, machine: Machine | None, host: HostName | None
+) -> str:
     """Choose who does the work, once and for all: what is declared later is for later orders."""
     if request.driver is not None:
         return request.driver
     if request.terms.rehearsal:
         return SIMULATED  # whoever else works on the host: in a rehearsal nothing is really done
-    known = draft.hosts.get(host) if host is not None else None
+    if machine is not None and machine.host is None and work is not None and WORKS[work].moves:
+        return draft.defaults.driver_of(placement.driver_where_chosen(draft, machine))
+    where = machine.host if machine else host
+    known = draft.hosts.get(where) if where is not None else None
     return draft.defaults.driver_of(known.driver if known else None)
 
 

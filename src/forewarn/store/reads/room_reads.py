@@ -20,7 +20,7 @@ TO_CHOOSE_FROM = 32
 
 _H, _M, _O = tables.hosts.c, tables.machines.c, tables.orders.c
 _EMPTIEST = (
-    select(_H.name, _H.carried, exists().where(_O.host == _H.name, tables.OPEN_ORDER))
+    select(_H.name, _H.carried, exists().where(_O.host == _H.name, tables.OPEN_ORDER), _H.driver)
     .where(_H.state == HostState.OK.value)
     .order_by(_H.carried, _H.name)
     .limit(bindparam("most", type_=Integer))
@@ -86,6 +86,8 @@ class RoomReads(Reader):
                 for host, group, domain, count in rows:
                     members.setdefault(host, {})[group, domain] = count
         return {
-            HostName(name): Room(carried=carried, members=members.get(name, {}), busy=bool(busy))
-            for name, carried, busy in hosts
+            HostName(name): Room(
+                carried=carried, members=members.get(name, {}), busy=bool(busy), driver=driver
+            )
+            for name, carried, busy, driver in hosts
         }
