@@ -1,5 +1,6 @@
 """Gating a host: its command runs once, for all machines that the host carries, or the gate refuses."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from forewarn.cli.gate import gate_run
 from forewarn.cli.main import app as main
 from forewarn.core.model.order import OrderTerms
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import EXTERNAL, Action, HostName, Kind, Work
+from forewarn.core.words import EXTERNAL, Action, HostName, HostState, Kind, Work
 from tests.harness import Service, fleet, group, machine
 from tests.served import app_of, serving
 from tests.stores import sqlite_url
@@ -96,6 +97,19 @@ def test_the_command_runs_for_a_host_that_carries_nobody(service: Service, ran: 
     assert gated.exit_code == 7
     assert ran.read_text() == "host-3 \n"
     assert "host-3 carries no machines" in gated.stdout
+
+
+def test_nobody_lands_on_an_empty_host_that_is_worked_on(service: Service, ran: Path) -> None:
+    assert gate(service, ran, "host", "host-3", *AT_ONCE).exit_code == 0
+    placed = [record for record in service.history() if record.kind == Kind.ORDER_PLACED]
+    assert [re.split("[ ,:]", record.reason)[0] for record in placed] == ["maintenance", "cordon", "uncordon"]
+    assert service.everything().hosts[HostName("host-3")].state is HostState.OK
+
+
+def test_an_empty_host_that_was_cordoned_stays_so(service: Service, ran: Path) -> None:
+    service.host_order("host-3", Action.CORDON)
+    assert gate(service, ran, "host", "host-3", *AT_ONCE).exit_code == 0
+    assert service.everything().hosts[HostName("host-3")].state is HostState.CORDONED
 
 
 def placed(service: Service, host: str) -> str:

@@ -14,6 +14,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.gate import gate_view
+from forewarn.cli.gate.empty_host import EmptyHost
 from forewarn.cli.gate.gated_command import GatedCommand, NotBegun
 from forewarn.cli.gate.gated_order import NO_SERVER, GatedOrder, is_undivided, under_way, was_empty
 from forewarn.cli.gate.interrupts import Interrupts
@@ -139,8 +140,13 @@ class Gate:
         if not self._command:
             terminal.echo(f"{host} carries no machines: the work may begin, and nothing is to be reported.")
             return
+        empty = EmptyHost(self._session, self._caller, host)
+        empty.close()
         terminal.echo(f"{host} carries no machines, the work may begin: {' '.join(self._command)}")
-        code, problem = self._ended(self._command, [])
+        try:
+            code, problem = self._ended(self._command, [])
+        finally:
+            empty.open()
         if code:
             terminal.print_error(f"{problem}. Order {self._order.id} is over: order the work anew.")
             raise typer.Exit(code)

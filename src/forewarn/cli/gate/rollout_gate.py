@@ -13,6 +13,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.following.rollout_follow import reasons
+from forewarn.cli.gate.empty_host import EmptyHost
 from forewarn.cli.gate.gated_command import GatedCommand, NotBegun
 from forewarn.cli.gate.gated_order import NO_SERVER, GatedOrder, is_done_here, under_way, was_empty
 from forewarn.cli.gate.interrupts import Interrupts
@@ -53,6 +54,7 @@ class RolloutGate:
         self._command = command
         self._again = f"gate rollout --again {self._id}{flags}"
         self._running: dict[str, GatedCommand] = {}
+        self._empty: dict[str, EmptyHost] = {}  # by the order of a host that carries nobody
         self._over = set(over)  # the orders of which nothing more is to be done here
         self._failed = 0  # the code of the first command that failed
         self._said: list[str] = []
@@ -121,14 +123,20 @@ class RolloutGate:
 
     def _begin(self, order: OrderAnswer, machines: list[str]) -> None:
         gated = GatedOrder(self._session, self._caller, order)
+        if not machines and order.host is not None:
+            self._empty[order.id] = EmptyHost(self._session, self._caller, order.host)
+            try:
+                self._empty[order.id].close()
+            except RequestRefused as refusal:
+                return self._report(gated, machines, 1, str(refusal))
         on = f" on {formatting.listing(machines)}" if machines else ", which carries no machines"
         terminal.echo(f"{order.host}: the work may begin{on}: {' '.join(self._command)}")
         try:
             command = GatedCommand(gated, self._command, machines, FOREWARN_ROLLOUT=self._id)
         except NotBegun as error:
-            self._report(gated, machines, 1, str(error))
-        else:
-            self._running[order.id] = command
+            return self._report(gated, machines, 1, str(error))
+        self._running[order.id] = command
+        return None
 
     def _ended(self, command: GatedCommand) -> None:
         code = command.code or 0
@@ -141,6 +149,7 @@ class RolloutGate:
         self._failed = self._failed or code
         if not machines:
             self._over.add(order.id)
+            self._open(order)
             if code:
                 terminal.print_error(f"{order.host}: {problem}")
                 self._pause(f"{order.host}: {problem}")
@@ -154,6 +163,10 @@ class RolloutGate:
             self._go_on_without(order, 1)
         else:
             self._say_reported(order, machines, code, problem)
+
+    def _open(self, order: GatedOrder) -> None:
+        if empty := self._empty.pop(order.id, None):
+            empty.open()
 
     def _go_on_without(self, order: GatedOrder, code: int) -> None:
         """See to the other hosts, whose commands are at work, though one could not be reported."""
@@ -199,6 +212,7 @@ class RolloutGate:
             command.close()
             ended = f"{command.name} was interrupted, and ended with code {command.code}"
             terminal.print_error(f"{command.order.host}: {ended}: only you know how far the work got.")
+            self._open(command.order)
         self._pause("its gate was interrupted")
         again = self._session.command(f"{self._again} --yes -- {shlex.join(self._command)}")
         terminal.print_error(f"Rollout {self._id} goes on with `{again}`.")
@@ -212,6 +226,7 @@ class RolloutGate:
             except KeyboardInterrupt:
                 command.end(self._interrupts)
             command.close()
+            self._open(command.order)
             ended = f"{command.order.host}: {command.name} ended with code {command.code}"
             report = self._session.command(f"order {'fail' if command.code else 'complete'}")
             terminal.print_error(f"{ended}, which is not reported: run `{report} {command.order.id}`")
