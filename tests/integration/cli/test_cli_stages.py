@@ -61,3 +61,8 @@ def test_an_order_shows_the_stage_of_each_step(server: str) -> None:
     assert header[:3] == ["STAGE", "MACHINE", "STEP"]
     shown = {row[1]: row[0] for row in rows if len(row) > 2 and row[2] == "waiting"}
     assert shown == {"db": "1", "web-0": "1", "web-1": "2"}
+
+
+def test_an_operator_says_for_one_order_who_does_its_work(server: str) -> None:
+    words = ("host", "maintenance", "host-2", "--action", "freeze", "--driver", "external", "--json")
+    assert json.loads(said(server, *words))["order"]["driver"] == "external"

@@ -10,6 +10,7 @@ from forewarn.cli import terminal
 from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options.shared_options import (
     Deadline,
+    Driver,
     HostArgument,
     Reason,
     Takes,
@@ -61,6 +62,7 @@ def maintenance(
     notice: Notice = None,
     deadline: Deadline = None,
     takes: Takes = None,
+    driver: Driver = None,
     whole: Whole = False,
     together: Together = None,
     yes: Yes = False,
@@ -74,6 +76,7 @@ def maintenance(
         "notice_seconds": ahead,
         "deadline": deadline,
         "expected_seconds": seconds_or_none(takes, hint="--takes"),
+        "driver": driver,
         "whole": whole or None,
         "together": together,
     }

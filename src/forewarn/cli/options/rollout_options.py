@@ -9,6 +9,7 @@ from forewarn.cli.options.body_options import with_body
 from forewarn.cli.options.completion import names
 from forewarn.cli.options.shared_options import (
     Deadline,
+    Driver,
     Heartbeat,
     Reason,
     Takes,
@@ -17,7 +18,7 @@ from forewarn.cli.options.shared_options import (
     seconds,
     seconds_or_none,
 )
-from forewarn.core.words import DriverName, MaintenanceWord
+from forewarn.core.words import MaintenanceWord
 
 Hosts = Annotated[
     list[str] | None,
@@ -41,10 +42,6 @@ RequirePoll = Annotated[
 Overlap = Annotated[
     bool,
     typer.Option("--overlap", help="Even over hosts that another rollout has still to do."),
-]
-Driver = Annotated[
-    DriverName | None,
-    typer.Option(help="Who does the work; else as each host declares it.", show_default=False),
 ]
 
 

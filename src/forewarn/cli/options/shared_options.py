@@ -6,6 +6,7 @@ import typer
 
 from forewarn.cli.options.completion import ids, names
 from forewarn.core.moments import EXPECTED_SPAN, parse_span
+from forewarn.core.words import DriverName
 
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the records.")]
 Deadline = Annotated[
@@ -19,6 +20,10 @@ Takes = Annotated[
     typer.Option(
         "--takes", metavar="DURATION", help="How long a host is expected to take, where windows bind it."
     ),
+]
+Driver = Annotated[
+    DriverName | None,
+    typer.Option(help="Who does the work; else as each host declares it.", show_default=False),
 ]
 Together = Annotated[
     str | None,
