@@ -136,8 +136,11 @@ class ItemTable(Generic[T]):
             Column(name=name, cells=[cell.plain for cell in column], wraps=name in self.wraps)
             for name, column in cells.items()
         ]
+        # What has no project is of no other one.
         same = [
-            each.name for each in columns if each.name in self.spare_if_same and len(set(each.cells)) == 1
+            each.name
+            for each in columns
+            if each.name in self.spare_if_same and len({*each.cells} - {"-"}) <= 1
         ]
         widths = choose_widths(columns, width=width(), spare=(*same, *self.spare))
         return block_lines(cells, width()) if widths is None else table_lines(cells, widths)

@@ -135,7 +135,7 @@ def _show_list(session: Session, orders: Sequence[OrderAnswer], *, state: str | 
             "BY": lambda order: order.by,
             "WHY": lambda order: terminal.shorten_ids(order.why or _reasons(order) or order.reason or ""),
         },
-        wraps=("WHY",),
+        wraps=("ACTION", "STATE", "WHY"),
         spare=("BY", "ORDERED"),
         spare_if_same=("PROJECT",),
         empty=_none_found(session, state=state) if not orders else "",
