@@ -19,7 +19,8 @@ NAMES = Names(
     others=frozenset({"bob"}),
     people=frozenset({"anna"}),
     machines=frozenset({"web-0"}),
-    strangers=frozenset({"db-3", "failed"}),
+    strangers=frozenset({"db-3", "failed", "7"}),
+    groups=frozenset({"bob-web"}),
 )
 HIDDEN = Disclosure(project=ProjectName("a"), names=NAMES)
 SEEN = Disclosure(project=ProjectName("a"), names=NAMES, sees_hosts=True)
@@ -34,6 +35,15 @@ SEEN = Disclosure(project=ProjectName("a"), names=NAMES, sees_hosts=True)
         ('machine "web-0" is on host "kvm-1", which', 'machine "web-0" is on a host, which'),
         ("held by bob: see kvm-1.", "held by operator: see a host."),
         ("qemu+ssh://kvm-1.example.org/system", "qemu+ssh://a host/system"),
+        ("KVM-1 burns", "a host burns"),
+        ("its kvm-1-bmc is dead", "its a host is dead"),
+        ("see bmc-kvm-1, Host Kvm-2.", "see a host, a host."),
+        ("rack.kvm-1.lan: no route", "a host: no route"),
+        ("ask BOB or bob_laptop", "ask operator or operator"),
+        ("web-0, web-0.", "web-0, web-0."),
+        ("group bob-web waits", "group bob-web waits"),
+        ("moved DB-3 and db-3-disk first", "moved another machine and another machine first"),
+        ("in 7 minutes", "in 7 minutes"),
         ("restarted by anna", "restarted by anna"),
         ('no sound host can take "db-3"', "no sound host can take another machine"),
         ("the host failed", "the host failed"),
@@ -46,14 +56,27 @@ def test_names_are_taken_out_of_texts(said: str, shown: str) -> None:
     assert SEEN.text(said) == said
 
 
+def test_a_project_reads_its_own_name_whatever_is_in_it() -> None:
+    told = Disclosure(project=ProjectName("bob-a"), names=NAMES)
+    assert told.text("project bob-a, not bob-b") == "project bob-a, not operator"
+
+
 def test_every_name_is_among_the_words_that_are_looked_up() -> None:
     assert {"kvm-1", "kvm-2", "bob"} <= set(words_in('"kvm-1": to kvm-2.example, by bob.'))
+    assert {"kvm-1-bmc", "kvm-1", "kvm", "1-bmc"} <= set(words_in("kvm-1-bmc"))
     assert {"bob", "kvm-1"} <= words([record(by="bob", reason="host kvm-1 failed"), "text"])
 
 
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [("anna", "anna"), ("bob", "operator"), ("nobody-knows", "operator"), ("", ""), ("web-0", "operator")],
+    [
+        ("anna", "anna"),
+        ("bob", "operator"),
+        ("nobody-knows", "operator"),
+        ("", ""),
+        ("forewarn", "forewarn"),
+        ("web-0", "operator"),
+    ],
 )
 def test_only_ones_own_people_have_names(name: str, shown: str) -> None:
     assert HIDDEN.person(name) == shown
@@ -75,6 +98,7 @@ def record(kind: Kind = Kind.EVENT_SCHEDULED, *, by: str, reason: str = "") -> R
         (Kind.ORDER_PLACED, "anna", "restart: kvm-1", ("anna", "restart: kvm-1")),
         (Kind.ORDER_PLACED, "bob", "evict: kvm-1", ("operator", "evict: a host")),
         (Kind.STEP_BEGUN, "anna", "redeploy to kvm-1", ("anna", "redeploy to a host")),
+        (Kind.STEP_FAILED, "forewarn", "no report of kvm-1-bmc", ("forewarn", "no report of a host")),
         (Kind.WEBHOOK_FAILING, "", "webhook X to kvm-1", ("", "webhook X to kvm-1")),
     ],
 )

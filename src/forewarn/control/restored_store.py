@@ -15,9 +15,8 @@ from forewarn.core.model.hold import Hold
 from forewarn.core.model.order import Order
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.moments import format_time
-from forewarn.core.words import OrderState
+from forewarn.core.words import FOREWARN, OrderState
 
-BY = "forewarn"
 _OPEN = (OrderState.STARTED, OrderState.ANNOUNCED, OrderState.QUEUED)
 _PAGE = 1_000
 
@@ -60,7 +59,7 @@ class RestoredStore(FleetUseCase):
             if known.project is None and known.host is None:
                 return known
         why = f"a backup of {format_time(up_to)} is served: look at what is open in it, then release it"
-        return holds.put(draft, Hold(id=self._new_id(), reason=why, by=BY, at=draft.now))
+        return holds.put(draft, Hold(id=self._new_id(), reason=why, by=FOREWARN, at=draft.now))
 
 
 def _open_orders(snapshot: Snapshot) -> Sequence[Order]:

@@ -1,8 +1,8 @@
 """What the people of a project are shown: not which host, not which operator, and nothing of others.
 
-Reasons are texts that may name a host or an operator. So a text is looked through for words that are such
-names; what a project's own people have said is shown as they said it, or an answer would tell which words
-are names. Operators allow a project to see both with `sees-hosts`.
+Reasons are texts that may name a host or an operator. So a text is looked through for words that have such
+names in them, in whatever case; what a project's own people have said is shown as they said it, or an answer
+would tell which words are names. Operators allow a project to see both with `sees-hosts`.
 """
 
 import re
@@ -18,7 +18,7 @@ from forewarn.core.model.order import Order, OrderTerms, Stage, Step
 from forewarn.core.model.record import Record
 from forewarn.core.model.waiting import Waiting
 from forewarn.core.model.webhook import Webhook
-from forewarn.core.words import ApprovedBy, Kind, ProjectName
+from forewarn.core.words import FOREWARN, ApprovedBy, Kind, ProjectName
 
 V = TypeVar("V", Machine, Order, Event, Record, Webhook)
 
@@ -33,6 +33,11 @@ OF_OTHERS = Waiting(what="the platform", reason="waits for something that is not
 DONE_OUTSIDE = "waits for those who run the hosts to do it"
 
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
+_PART = re.compile(r"[A-Za-z0-9]+")
+_SEPARATORS = "._-"
+_LONGEST_NAME = 64
+# As machines are called, not as sentences go on: `db-3`, but neither `failed` nor `2026`.
+_LIKE_A_NAME = re.compile(r"(?=.*[a-z])(?=.*[0-9._-])")
 # A name as sentences have it: `host kvm-1`, `"kvm-1"`.
 _NAMED = re.compile(rf"(?:\b[Hh]ost )?(?P<quote>[\"']?)(?P<word>{_WORD.pattern})(?P=quote)")
 # What only the people of a project say, if they say it; of a project's webhooks, its addresses.
@@ -44,7 +49,10 @@ _OF_WEBHOOKS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Which of some words are names; all but the first three are of things of one project."""
+    """Which of some words are names.
+
+    The first three are of what a project must not read, in lower case; the others are of its own things.
+    """
 
     hosts: frozenset[str] = frozenset()  # those that were removed too
     others: frozenset[str] = frozenset()  # people of no project, or of another one
@@ -61,7 +69,7 @@ def words(values: Iterable[object]) -> frozenset[str]:
 
 
 def words_in(text: str) -> Iterator[str]:
-    """Give the words of a text that may be names: with a full stop, a name may be the part before it."""
+    """Give the words of a text that may be names, and what in them may be one."""
     for word in _WORD.findall(text):
         yield from _candidates(word)
 
@@ -87,8 +95,8 @@ class Disclosure:
         return replace(value, by=self.person(value.by))
 
     def person(self, name: str) -> str:
-        """Return the name of one of the project's people; of anybody else, that it is an operator."""
-        if self.sees_hosts or not name or name in self.names.people:
+        """Return the name of one of the project's people, or the service's; else that it is an operator."""
+        if self.sees_hosts or name in ("", FOREWARN) or name in self.names.people:
             return name
         return OPERATOR
 
@@ -97,19 +105,26 @@ class Disclosure:
         return said if self.sees_hosts else _NAMED.sub(self._put, said)
 
     def _put(self, found: re.Match[str]) -> str:
+        """Return what is shown for a word: another one in place of all of it if a name is in it."""
         word, names = found["word"], self.names
-        for candidate in _candidates(word):
-            if candidate in names.machines or candidate in names.people:
-                return found[0]
-            rest = word.removeprefix(candidate) if word.endswith((".", "-", "_")) else ""
-            if candidate in names.hosts:
-                return f"{A_HOST}{rest}"
-            if candidate in names.others:
-                return f"{OPERATOR}{rest}"
-            # Machines often have the names of common things: only where it is marked as a name.
-            if found["quote"] and candidate in names.strangers:
-                return A_MACHINE
+        bare = word.rstrip(_SEPARATORS)
+        if self._is_own(word) or self._is_own(bare):
+            return found[0]
+        rest = word.removeprefix(bare)
+        candidates = {candidate.lower() for candidate in _candidates(word)}
+        if candidates & names.hosts:
+            return f"{A_HOST}{rest}"
+        if candidates & names.others:
+            return f"{OPERATOR}{rest}"
+        # Machines often have the names of common things: only what is marked as a name, or looks like one.
+        if any(found["quote"] or _LIKE_A_NAME.match(each) for each in candidates & names.strangers):
+            return f"{A_MACHINE}{rest}"
         return found[0]
+
+    def _is_own(self, word: str) -> bool:
+        names = self.names
+        own = (names.machines, names.people, names.groups, names.events)
+        return word == self.project or any(word in each for each in own)
 
     def _order(self, order: Order) -> Order:
         own = order.project == self.project
@@ -207,14 +222,14 @@ def _with_steps(stage: Stage, steps: Iterable[Step]) -> Stage:
 
 
 def _candidates(word: str) -> Iterator[str]:
-    """Give what may be a name in a word: all of it, without a full stop, and a host without its domain."""
+    """Give what may be a name in a word: all of it, and any of its parts between `.`, `-` and `_`."""
     yield word
-    bare = word.rstrip("._-")
-    if bare != word:
-        yield bare
-    label, dot, _ = bare.partition(".")
-    if dot:
-        yield label
+    parts = [part.span() for part in _PART.finditer(word)]
+    for index, (start, _) in enumerate(parts):
+        for _, end in parts[index:]:
+            if end - start > _LONGEST_NAME:
+                break
+            yield word[start:end]
 
 
 def _words_of(value: object) -> Iterator[str]:

@@ -12,6 +12,8 @@ OrderId = NewType("OrderId", str)  # an upper-case GUID
 EventId = NewType("EventId", str)  # an upper-case GUID
 
 DEFAULT_PROJECT = ProjectName("default")
+# By whom what the service does by itself is said to be done.
+FOREWARN = "forewarn"
 # What precedes the id of a standalone machine in the name of its own group; no declared name has a slash.
 STANDALONE = "standalone/"
 

@@ -7,10 +7,7 @@ from forewarn.control.ports.driver import ExternalReports
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.model.order import Order
 from forewarn.core.orders import reports
-from forewarn.core.words import EXTERNAL, OrderId
-
-# The author of the record: there was no report.
-FOREWARN = "forewarn"
+from forewarn.core.words import EXTERNAL, FOREWARN, OrderId
 
 
 class ExternalTimeout(FleetUseCase):

@@ -19,7 +19,7 @@ from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.orders import interventions
 from forewarn.core.rehearsal.faults import Fault
-from forewarn.core.words import Kind, MachineId, OrderId, OrderState, ProjectName
+from forewarn.core.words import FOREWARN, Kind, MachineId, OrderId, OrderState, ProjectName
 
 # Until a rehearsal must be asked for again; real seconds.
 LEASE = 30.0
@@ -28,8 +28,6 @@ REMEMBERED = 1000
 # Orders that are looked through at a time for those of a rehearsal, newest first.
 PAGE = 1000
 NOT_BEGUN = (OrderState.QUEUED, OrderState.ANNOUNCED)
-# The author of the records when no person ended it.
-FOREWARN = "forewarn"
 
 
 class RehearsalEndpoint(Protocol):

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Select,
     Text,
     bindparam,
+    func,
     literal_column,
     select,
     union_all,
@@ -33,6 +34,8 @@ _KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
 _PROJECT: BindParameter[Any] = bindparam("project", type_=Text)
 # What is left behind by a host that is removed: old reasons name it.
 REMOVED_HOSTS = "hosts"
+# Whoever writes a reason may write names in any case.
+_HOST, _REMOVED, _PERSON = func.lower(_H.name), func.lower(_GONE.key), func.lower(_T.name)
 
 
 def _of(kind: str, name: ColumnElement[Any], *where: ColumnElement[bool]) -> Select[Any]:
@@ -40,12 +43,12 @@ def _of(kind: str, name: ColumnElement[Any], *where: ColumnElement[bool]) -> Sel
 
 
 _NAMES = union_all(
-    _of("hosts", _H.name, _H.name.in_(_WORDS)),
-    _of("hosts", _GONE.key, _GONE.kind == literal_column(f"'{REMOVED_HOSTS}'"), _GONE.key.in_(_WORDS)),
+    _of("hosts", _HOST, _HOST.in_(_KEYS)),
+    _of("hosts", _REMOVED, _GONE.kind == literal_column(f"'{REMOVED_HOSTS}'"), _REMOVED.in_(_KEYS)),
     _of("people", _T.name, _T.project == _PROJECT, _T.name.in_(_WORDS)),
-    _of("others", _T.name, _T.project.is_distinct_from(_PROJECT), _T.name.in_(_WORDS)),
+    _of("others", _PERSON, _T.project.is_distinct_from(_PROJECT), _PERSON.in_(_KEYS)),
     _of("machines", _M.name, _M.project == _PROJECT, _M.key.in_(_KEYS)),
-    _of("strangers", _M.name, _M.project != _PROJECT, _M.key.in_(_KEYS)),
+    _of("strangers", _M.key, _M.project != _PROJECT, _M.key.in_(_KEYS)),
     _of("groups", _G.name, _G.project == _PROJECT, _G.name.in_(_WORDS)),
     _of(
         "events",
