@@ -9,7 +9,7 @@ import pytest
 
 from forewarn.core.errors import Invalid
 from forewarn.core.model.project import Project
-from forewarn.core.words import GroupKind, GroupName, OrderState, ProjectName
+from forewarn.core.words import GroupKind, GroupName, OrderState, ProjectName, Work
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, event, group, host, machine, order, save, save_fleet
 from tests.contract.test_store_rollouts import rollout
@@ -143,3 +143,12 @@ def test_past_events_are_listed_newest_first_also_by_how_their_ids_begin(store: 
     assert pages(store, "events", limit=2, begins=over.id) == [[]]
     with store.read() as snapshot:
         assert snapshot.projects_of_events([event(1).id]) == {event(1).id: group("web").project}
+
+
+def test_events_of_simulated_orders_are_told_from_others_and_from_hints(store: SqlStore) -> None:
+    orders = (order(1), order(2, driver="external"), order(3, work=Work.RECOMMEND))
+    events = [event(number, order=made.id) for number, made in enumerate(orders, 1)]
+    save(store, groups=(group("web"),), orders=orders, events=(*events, event(4, order=order(1).id)))
+    with store.read() as snapshot:
+        assert snapshot.simulated_events([each.id for each in events]) == {event(1).id}
+        assert snapshot.simulated_events([]) == set()

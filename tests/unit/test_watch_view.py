@@ -29,7 +29,7 @@ from forewarn.core.words import (
     Source,
     Work,
 )
-from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.fleet_answers import GroupAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 
@@ -63,8 +63,10 @@ def order(id_: str, host: str, state: OrderState) -> OrderAnswer:
     return OrderAnswer.of(made)
 
 
-def event(number: int, *names: str, started: bool = False, order: str = "") -> EventAnswer:
-    return EventAnswer(
+def event(
+    number: int, *names: str, started: bool = False, order: str = "", simulated: bool = False
+) -> ListedEventAnswer:
+    return ListedEventAnswer(
         id=f"{number:08X}-0000-4000-8000-000000000000",
         type=EventType.REBOOT,
         status=EventStatus.STARTED if started else EventStatus.SCHEDULED,
@@ -86,6 +88,8 @@ def event(number: int, *names: str, started: bool = False, order: str = "") -> E
         started_at=NOW if started else None,
         ended_at=None,
         why=None,
+        project="default",
+        simulated=simulated,
     )
 
 
@@ -160,6 +164,13 @@ def test_machines_stand_by_name_where_there_is_room() -> None:
     assert lines[3].startswith("00000002")
     assert "  Reboot  Started    just started  g0 UD 0" in lines[3]
     assert "  Reboot  Scheduled  in 1 m        g0 UD 0" in lines[4]
+
+
+def test_a_simulated_event_is_marked() -> None:
+    shown = copy(1, 2, events=[event(1, "g0-0", simulated=True), event(2, "g0-1")])
+    lines = drawn(shown, 110)
+    assert "  Reboot  Scheduled, simulated  in 1 m  g0 UD 0" in lines[3]
+    assert "  Reboot  Scheduled             in 2 m  g0 UD 0" in lines[4]
 
 
 def test_a_lost_link_is_said_and_why() -> None:

@@ -44,10 +44,11 @@ class MachineView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedEvent:
-    """An event, and whose machines it names; None if nothing tells that any more."""
+    """An event, whose machines it names (None if nothing tells any more), and whether it is simulated."""
 
     event: Event
     project: ProjectName | None
+    simulated: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +159,14 @@ class Views(ScopedUseCase):
         """List the events that are announced, or past ones too; `begins` is how their ids do."""
         with self._store.read() as snapshot:
             page, more = snapshot.events(after=after, limit=limit, past=past, begins=begins)
-            owners = snapshot.projects_of_events([event.id for event in page])
+            ids = [event.id for event in page]
+            owners, simulated = snapshot.projects_of_events(ids), snapshot.simulated_events(ids)
             shown = self._disclosed(snapshot, page)
-        return [OwnedEvent(event=event, project=owners.get(event.id)) for event in shown], more
+        owned = [
+            OwnedEvent(event=event, project=owners.get(event.id), simulated=event.id in simulated)
+            for event in shown
+        ]
+        return owned, more
 
     def coming(self) -> Sequence[ComingEvent]:
         """List all events that are announced and will come, and when each was deferred."""
@@ -195,10 +201,12 @@ class Views(ScopedUseCase):
         """Add to events of an order what notice their machines got, and what they went through."""
         ids = [event.id for event in events]
         sent, owners = self._unsaved.notices(snapshot, ids), snapshot.projects_of_events(ids)
+        simulated = snapshot.simulated_events(ids)
         return [
             EventView(
                 event=event,
                 project=owners.get(event.id),
+                simulated=event.id in simulated,
                 notices=notice.by_machine(event, sent[event.id]),
                 impact=notice.impact(order, event) if order else None,
             )

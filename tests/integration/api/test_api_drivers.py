@@ -136,6 +136,18 @@ def test_a_start_takes_the_driver_of_the_host_where_the_machine_goes(
     assert api("GET", f"/v1/orders/{order['id']}").json()["order"]["state"] == state
 
 
+def test_events_say_whether_something_is_really_done_to_tenants_too(service: Service, api: Api) -> None:
+    declare(api, host_1="simulated")
+    for host in ("host-1", "host-3"):
+        maintain(api, host)
+    let_in(service)
+    events = api("GET", "/v1/events", headers=bearer(A_USER)).json()["events"]
+    assert {event["resources"][0]: event["simulated"] for event in events} == {"a-0": True, "spot": False}
+    for event in events:
+        shown = api("GET", f"/v1/events/{event['id']}", headers=bearer(A_USER)).json()["event"]
+        assert shown["simulated"] is event["simulated"]
+
+
 def test_a_tenant_does_not_say_how_long_who_does_the_work_may_be_silent(service: Service, api: Api) -> None:
     let_in(service)
     hasty = {"heartbeat_seconds": 60}

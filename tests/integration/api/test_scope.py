@@ -19,7 +19,7 @@ from tests.tenants import A, B, two_projects
 # What a project's snapshot gives of others: numbers alone, and what the rules need to decide.
 NO_PROJECTS_OWN = {"around", "newest", "pruning", "count_webhooks", "scheduled_user_orders"}
 # Of things that were found by the others.
-OF_WHAT_WAS_FOUND = {"projects_of_events", "notices", "deferrals"}
+OF_WHAT_WAS_FOUND = {"projects_of_events", "simulated_events", "notices", "deferrals"}
 # What must not be shown: `control/disclosing.py` asks for it, and nothing else may.
 LOOKED_UP_TO_HIDE = {"names_among"}
 FOUND_BY_PROJECT = {

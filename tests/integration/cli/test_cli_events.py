@@ -63,9 +63,20 @@ def test_a_recommendation_is_neither_done_by_anybody_nor_to_be_approved(
     assert until in " ".join(ordered.split())
     (event,) = service.everything().events.values()
     shown = ordered + said("order", "list") + said("order", "show", event.order) + said("history")
+    shown += said("event", "list") + said("event", "show", event.id)
     for word in ("imulated", "outside", "event approve"):
         assert word not in shown
     assert "there is nothing to approve" in said("event", "approve", event.id)
+
+
+def test_an_event_for_which_nothing_is_really_done_is_marked(service: Service) -> None:
+    event = told(service)
+    assert "Freeze   Scheduled, simulated " in said("event", "list")
+    mark = "done by        nobody (simulated: nothing is really done)\n"
+    assert mark in said("event", "show", event.id)
+    service.advance(hours=1)
+    assert "Freeze   over, simulated " in said("event", "list", "--all")
+    assert mark in said("event", "show", event.id)
 
 
 def test_where_all_must_approve_those_who_have_not_are_named(service: Service) -> None:

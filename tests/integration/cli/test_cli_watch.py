@@ -56,7 +56,7 @@ def test_one_frame_shows_machines_events_holds_and_rollouts(program: Program, tm
     program.post("/v1/rollouts", json={"hosts": ["host-2"], "action": "reboot"})
     program.advance(28)
     said = run(tmp_path, "watch", "--once", "--server", program.operators).stdout
-    assert re.search(r"Freeze +Scheduled +in 14 m 32 s +web UD 0 +web-0$", said, re.MULTILINE)
+    assert re.search(r"Freeze +Scheduled, simulated +in 14 m 32 s +web UD 0 +web-0$", said, re.MULTILINE)
     assert re.search(r"^  UD 0  ▲ web-0  ● web-3$", said, re.MULTILINE)
     assert "HELD  host host-3: a storm (operator, 28 s ago)" in said
     assert re.search(

@@ -28,7 +28,9 @@ async def list_events(query: EventsQuery, service: Service) -> Page[ListedEventA
             after=query.after, limit=query.limit, past=query.all, begins=query.begins or ""
         )
     )
-    items = [ListedEventAnswer.of(each.event, project=each.project) for each in found]
+    items = [
+        ListedEventAnswer.of(each.event, project=each.project, simulated=each.simulated) for each in found
+    ]
     return Page(kind=ListedEventAnswer, items=items, next=after)
 
 
@@ -36,7 +38,9 @@ async def list_events(query: EventsQuery, service: Service) -> Page[ListedEventA
 async def show_event(id: EventInPath, service: Service) -> NotedEventAnswer:
     """Show an event, current or over, when it was sent to its machines, and how long they were disturbed."""
     view = await service.run(lambda: service.views.event(id))
-    return NotedEventAnswer.noted(view.event, view.notices, impact=view.impact, project=view.project)
+    return NotedEventAnswer.noted(
+        view.event, view.notices, impact=view.impact, project=view.project, simulated=view.simulated
+    )
 
 
 @router.call("POST /v1/events/{id}/approve", "Let an event start now", right=Right.USE, errors=(404, 409))

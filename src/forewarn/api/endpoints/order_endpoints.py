@@ -58,7 +58,9 @@ async def show_order(id: OrderInPath, service: Service) -> NotedOrderWithEventsA
     return NotedOrderWithEventsAnswer(
         order=NotedOrderAnswer.of(view.order, notice=NoticeAnswer.like(view.notice)),
         events=tuple(
-            NotedEventAnswer.noted(each.event, each.notices, impact=each.impact, project=each.project)
+            NotedEventAnswer.noted(
+                each.event, each.notices, impact=each.impact, project=each.project, simulated=each.simulated
+            )
             for each in view.events
         ),
     )

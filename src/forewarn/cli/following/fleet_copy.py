@@ -11,7 +11,7 @@ from forewarn.client.replies import FORBIDDEN, NOT_FOUND, Reply, RequestRefused
 from forewarn.clock import monotonic
 from forewarn.core.words import SIMULATED, HostState, MachineState, OrderState
 from forewarn.wire.answers.answer import ApiAnswer, Page
-from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.fleet_answers import GroupAnswer, HostAnswer, MachineAnswer
 from forewarn.wire.answers.order_answers import OrderAnswer
 from forewarn.wire.answers.record_answers import RecordAnswer
@@ -98,7 +98,7 @@ class FleetCopy:
     time: ServiceTime = field(init=False)  # read with everything else
     machines: dict[Key, WatchedMachine] = field(default_factory=dict)
     groups: dict[str, GroupAnswer] = field(default_factory=dict)
-    events: list[EventAnswer] = field(default_factory=list)
+    events: list[ListedEventAnswer] = field(default_factory=list)
     hosts: dict[str, HostState] | None = None
     simulated: frozenset[str] = frozenset()  # hosts on which nothing is really done
     holds: list[HoldAnswer] | None = None
@@ -201,7 +201,7 @@ class FleetCopy:
             self.machines.pop((project, name), None)
 
     def _load_events(self) -> None:
-        every = self._left(EventAnswer, project=self.watched.project)
+        every = self._left(ListedEventAnswer, project=self.watched.project)
         if not self.watched.all:
             mine = {machine.name for machine in self.machines.values()}
             every = [event for event in every if not mine.isdisjoint(event.resources)]

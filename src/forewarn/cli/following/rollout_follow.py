@@ -13,7 +13,7 @@ from forewarn.cli.session import Session
 from forewarn.client.calls import OperatorClient
 from forewarn.client.replies import RequestRefused
 from forewarn.core.model.rollout import RolloutState, WaveState
-from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer, WaveAnswer
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class _FollowedRollout:
         self.reply = self._client.get(f"/v1/rollouts/{self._id}", RolloutAnswer)
         self.rollout = self.reply.value
         orders = {order for wave in self._under_way() for order in wave.orders}
-        every = self._client.all(EventAnswer).value.items if orders else ()
+        every = self._client.all(ListedEventAnswer).value.items if orders else ()
         self.events = [event for event in every if event.order in orders]
 
     def rest(self) -> None:
@@ -116,7 +116,7 @@ def reasons(rollout: RolloutAnswer, most: int = MOST_REASONS) -> list[str]:
     return [*every[:most], *more]
 
 
-def _status(event: EventAnswer) -> str:
+def _status(event: ListedEventAnswer) -> str:
     if event.started_at is not None:
         return f"started at {formatting.utc(event.started_at)}"
     return f"not before {formatting.utc(event.not_before)}" + (", approved" if event.approved else "")

@@ -9,7 +9,7 @@ from rich.text import Text
 from forewarn.cli import formatting, terminal
 from forewarn.core.model.rollout import WaveState
 from forewarn.core.words import EventStatus
-from forewarn.wire.answers.event_answers import EventAnswer
+from forewarn.wire.answers.event_answers import ListedEventAnswer
 from forewarn.wire.answers.rollout_answers import RolloutAnswer
 from forewarn.wire.answers.service_answers import HoldAnswer
 
@@ -62,7 +62,7 @@ def _doing(rollout: RolloutAnswer) -> str:
 
 
 def event_lines(
-    events: Sequence[EventAnswer],
+    events: Sequence[ListedEventAnswer],
     now: datetime,
     *,
     width: int = terminal.UNBOUNDED,
@@ -89,14 +89,17 @@ def _longest(lines: Sequence[Text]) -> int:
     return max(line.cell_len for line in lines)
 
 
-def _event(event: EventAnswer, now: datetime) -> list[Text]:
+def _event(event: ListedEventAnswer, now: datetime) -> list[Text]:
     approved = event.status is EventStatus.SCHEDULED and event.approved
     status = "approved" if approved else event.status
     where = f"{event.group} UD {event.update_domain}" if event.group else ""
     return [
         Text(terminal.short(event.id)),
         Text(event.type),
-        Text(status, style="green" if approved else terminal.STYLES.get(status, "")),
+        Text.assemble(
+            (status, "green" if approved else terminal.STYLES.get(status, "")),
+            (", simulated" if event.simulated else "", "yellow"),
+        ),
         Text(formatting.starts(event, now), style="bold"),
         Text(where),
     ]

@@ -73,7 +73,7 @@ def _show_list(session: Session, events: Sequence[ListedEventAnswer], *, past: b
         columns={
             "EVENT": lambda event: terminal.short(event.id),
             "TYPE": lambda event: event.type,
-            "STATUS": lambda event: event.status if event.ended_at is None else "over",
+            "STATUS": _status,
             "PROJECT": lambda event: event.project,
             "MACHINES": lambda event: event.resources,
             "STARTS": lambda event: _starts(event, now),
@@ -92,6 +92,11 @@ def _show_list(session: Session, events: Sequence[ListedEventAnswer], *, past: b
     table.print(events)
 
 
+def _status(event: ListedEventAnswer) -> str:
+    said = event.status if event.ended_at is None else "over"
+    return f"{said}, simulated" if event.simulated else said
+
+
 def _starts(event: EventAnswer, now: datetime) -> str | None:
     never = event.ended_at is not None and event.started_at is None
     return None if never else formatting.starts(event, now)
@@ -103,6 +108,7 @@ def _show(session: Session, event: NotedEventAnswer) -> None:
             ("event", event.id),
             ("type", event.type),
             ("status", event.status if event.ended_at is None else f"over: {event.why}"),
+            *([("done by", f"nobody ({formatting.SIMULATED_MARK})")] if event.simulated else []),
             ("machines", event.resources),
             ("project", event.project),
             ("group", event.group),

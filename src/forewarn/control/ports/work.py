@@ -1,6 +1,6 @@
 """How orders and events are read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import Protocol
 
@@ -42,6 +42,10 @@ class OrderQueries(Protocol):
 
     def projects_of_events(self, events: Sequence[EventId]) -> Mapping[EventId, ProjectName]:
         """Return whose these events are; of past ones as long as the record of their announcement is kept."""
+        ...
+
+    def simulated_events(self, events: Sequence[EventId]) -> Set[EventId]:
+        """Return those of these events for which nothing is really done."""
         ...
 
     def events_of_order(self, order: OrderId) -> Sequence[Event]:

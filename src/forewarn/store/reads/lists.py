@@ -1,6 +1,6 @@
 """The lists of a snapshot, page by page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from sqlalchemy import select
 
@@ -10,7 +10,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
-from forewarn.core.words import EventId, GroupName, HostName, OrderState, ProjectName
+from forewarn.core.words import SIMULATED, EventId, GroupName, HostName, OrderState, ProjectName, Work
 from forewarn.store import tables
 from forewarn.store.reads.reader import EVENT_PROJECT, SELECT_GROUPS, Reader, among
 from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
@@ -19,6 +19,9 @@ _M, _G, _H, _P = tables.machines.c, tables.groups.c, tables.hosts.c, tables.proj
 _O, _E = tables.orders.c, tables.events.c
 _LISTED = EVENTS.select().where(tables.LISTED_EVENT)
 _OWNERS = among(select(_E.id, EVENT_PROJECT), _E.id)
+_SIMULATED = among(select(_E.id).join(tables.orders, _O.id == _E.order_id), _E.id).where(
+    _O.driver == SIMULATED, _O.work.in_([work.value for work in Work if work.touches_machines])
+)
 
 
 class Lists(Reader):
@@ -86,6 +89,10 @@ class Lists(Reader):
         """Return whose these events are; of past ones as long as the record of their announcement is kept."""
         rows = self._among(_OWNERS, {event.upper() for event in events})
         return {event: project for event, project in rows if project is not None}
+
+    def simulated_events(self, events: Sequence[EventId]) -> Set[EventId]:
+        """Return those of these events for which nothing is really done."""
+        return {event for (event,) in self._among(_SIMULATED, {event.upper() for event in events})}
 
     def listed_events(self) -> Sequence[Event]:
         """List all listed events, by creation."""

@@ -87,9 +87,10 @@ class EventAnswer(ApiAnswer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedEventAnswer(EventAnswer):
-    """An event, and whose machines it names; null if nothing tells that any more."""
+    """An event, whose machines it names (null if nothing tells any more), and whether it is simulated."""
 
     project: str | None
+    simulated: bool = False  # nothing is really done; not sent by servers of before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +118,13 @@ class NotedEventAnswer(ListedEventAnswer):
         *,
         impact: timedelta | None,
         project: str | None,
+        simulated: bool,
     ) -> Self:
         """Show an event that may be over."""
         return cls.of(
             event,
             project=project,
+            simulated=simulated,
             notices=tuple(map(MachineNoticeAnswer.like, notices)),
             impact_seconds=None if impact is None else impact.total_seconds(),
         )
