@@ -27,6 +27,10 @@ def ask(url: str, query: str, *values: int) -> int:
     return int(found[0])
 
 
+# Other workers of a test run have databases, and locks, on the same PostgreSQL.
+MINE = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+
+
 def cut(url: str, *, but: int = 0) -> int:
     """Cut every connection to a database; say how many there were."""
     return ask(
@@ -39,8 +43,7 @@ def cut(url: str, *, but: int = 0) -> int:
 
 def is_locked(url: str, *, granted: bool = True) -> bool:
     """Return whether a server holds the database or, with `granted=False`, waits to."""
-    mine = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-    query = f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted = %s AND {mine}"
+    query = f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted = %s AND {MINE}"
     return ask(url, query, granted) > 0
 
 
@@ -134,7 +137,8 @@ def test_a_server_that_has_lost_its_lock_to_another_ends(
     with psycopg.connect(postgres_url, autocommit=True) as thief:
         # Asked for while it is held, so that it is had the moment the holder is cut off.
         key = thief.execute(
-            "SELECT classid::bigint << 32 | objid::bigint FROM pg_locks WHERE locktype = 'advisory'"
+            "SELECT classid::bigint << 32 | objid::bigint FROM pg_locks "
+            f"WHERE locktype = 'advisory' AND {MINE}"
         )
         (number,) = key.fetchone() or (None,)
         thread = threading.Thread(target=thief.execute, args=("SELECT pg_advisory_lock(%s)", [number]))
