@@ -21,10 +21,11 @@ from forewarn.core.model.group import GroupPolicy
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
 from forewarn.store.opening.database import create_engines, parse_database
-from forewarn.store.opening.lock import hold
+from forewarn.store.opening.lock import ConnectionLock, hold
 from forewarn.store.opening.schema import VERSION_TABLE, alembic_config, migrate, revision, revisions
 from forewarn.store.sql import SqlStore, open_store
 from tests.contract.samples import everything, machine, save_fleet
+from tests.process import until
 
 
 def never() -> str:
@@ -303,3 +304,25 @@ def test_opening_makes_no_other_files(tmp_path: Path, sqlite_url: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["forewarn.db"]
     with closing(sqlite3.connect(tmp_path / "forewarn.db")) as plain:
         assert plain.execute("SELECT lineage FROM meta").fetchone() == ("X",)
+
+
+def test_a_lock_that_a_lost_connection_still_has_is_not_another_servers(postgres_url: str) -> None:
+    with hold(postgres_url) as held:
+        assert isinstance(held, ConnectionLock)
+        ending = held._connection
+        held._connection = held._engine.connect()
+        held._connection.close()
+        with pytest.raises(Unavailable, match="has not ended yet"):
+            held.keep()
+        ending.close()
+        until(lambda: _is_kept(held), what="the lock to be had again")
+        with pytest.raises(Conflict, match="another forewarn serves"):
+            hold(postgres_url)
+
+
+def _is_kept(held: ConnectionLock) -> bool:
+    try:
+        held.keep()
+    except Unavailable:  # PostgreSQL needs a moment to notice that its client is gone
+        return False
+    return True

@@ -16,7 +16,7 @@ from forewarn.store.opening.private_files import PRIVATE
 # Any constant will do that no other program in the same database is likely to use.
 _KEY = 0x666F7265_77610000
 _HOLDER = text(
-    "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid) "
+    "SELECT pid, application_name FROM pg_stat_activity JOIN pg_locks USING (pid) "
     "WHERE locktype = 'advisory' AND classid = :high AND objid = :low AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
@@ -81,10 +81,14 @@ class ConnectionLock(Lock):
     def __init__(self, database: Database) -> None:
         self._database = database
         self._engine = _engine(database)
+        self._backend: int | None = None  # the process of the database that holds it for us
         self._connection = self._take()
 
     def keep(self) -> None:
-        """Take it again if its connection was lost, and with that the lock; Conflict if it is too late."""
+        """Take it again if its connection was lost, and with that the lock; Conflict if it is too late.
+
+        Unavailable while the lost connection still has it: its end is heard of before the lock is free.
+        """
         if not self._connected():
             self._connection.close()
             self._connection = self._take()
@@ -103,9 +107,12 @@ class ConnectionLock(Lock):
     def _take(self) -> Connection:
         connection = self._engine.connect()
         if connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}):
+            self._backend = connection.scalar(text("SELECT pg_backend_pid()"))
             return connection
-        holder = _holder(connection)
+        backend, holder = _holder(connection)
         connection.close()
+        if backend is not None and backend == self._backend:
+            raise Unavailable(f"the lost connection to {self._database.name} has not ended yet")
         raise _taken(self._database, holder)
 
 
@@ -120,9 +127,10 @@ def _engine(database: Database) -> Engine:
     return engine
 
 
-def _holder(connection: Connection) -> str:
-    found = connection.scalar(_HOLDER, {"high": _KEY >> 32, "low": _KEY & 0xFFFFFFFF})
-    return str(found or "").removeprefix("forewarn, ")
+def _holder(connection: Connection) -> tuple[int | None, str]:
+    """Find who has it: the process of the database, and what that says of itself."""
+    found = connection.execute(_HOLDER, {"high": _KEY >> 32, "low": _KEY & 0xFFFFFFFF}).first()
+    return (None, "") if found is None else (found.pid, found.application_name.removeprefix("forewarn, "))
 
 
 def _taken(database: Database, holder: str) -> Conflict:
