@@ -154,6 +154,8 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     parts = wire(opened)
+    # Before anybody is answered: from then on a database that is away must not end the server.
+    drivers = parts.services.fleet.views.hosts_by_driver()
     await parts.guest.start(places.guests)
     parts.guest.check_room()
     parts.worker.start()
@@ -163,7 +165,7 @@ async def _serve(
     )
     await asyncio.to_thread(operator.start)
     urls = [places.url(*each.getsockname()[:2]) for each in bound]
-    _greet(opened, parts, shares, operators=urls)
+    _greet(opened, parts, shares, operators=urls, drivers=drivers)
     if places.tls is None and not all(addresses.is_loopback(host) for host, _ in places.operators):
         say(IN_THE_CLEAR)
     _look_for_garbage()
@@ -200,7 +202,14 @@ def _look_for_garbage() -> None:
     gc.enable()
 
 
-def _greet(opened: OpenedService, parts: Parts, shares: Shares, *, operators: Sequence[str]) -> None:
+def _greet(
+    opened: OpenedService,
+    parts: Parts,
+    shares: Shares,
+    *,
+    operators: Sequence[str],
+    drivers: Mapping[str, int],
+) -> None:
     # From the board: a query for the whole fleet would keep guests waiting.
     players = [member.machine for _, member in sorted(parts.board.ports.items())]
     guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
@@ -208,7 +217,7 @@ def _greet(opened: OpenedService, parts: Parts, shares: Shares, *, operators: Se
     about = f"{counted(len(parts.board), 'machine')} (database {database}, clock {opened.clock.kind})"
     for line in welcome.addresses(guests=guests, operators=operators, players=players, about=about):
         say(line)
-    for line in welcome.work(parts.services.fleet.views.hosts_by_driver()):
+    for line in welcome.work(drivers):
         say(line)
     say(welcome.room(machines=parts.guest.room, operators=shares.operators.whole, of=shares.descriptors))
     hints = welcome.things_to_try(

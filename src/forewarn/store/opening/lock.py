@@ -111,7 +111,7 @@ class ConnectionLock(Lock):
             return connection
         backend, holder = _holder(connection)
         connection.close()
-        if backend is not None and backend == self._backend:
+        if self._backend is not None and backend in (None, self._backend):
             raise Unavailable(f"the lost connection to {self._database.name} has not ended yet")
         raise _taken(self._database, holder)
 
@@ -130,7 +130,8 @@ def _engine(database: Database) -> Engine:
 def _holder(connection: Connection) -> tuple[int | None, str]:
     """Find who has it: the process of the database, and what that says of itself."""
     found = connection.execute(_HOLDER, {"high": _KEY >> 32, "low": _KEY & 0xFFFFFFFF}).first()
-    return (None, "") if found is None else (found.pid, found.application_name.removeprefix("forewarn, "))
+    # Who may not see what others say of themselves finds nothing there.
+    return (None, "") if found is None else (found.pid, (found.application_name or "")[len("forewarn, ") :])
 
 
 def _taken(database: Database, holder: str) -> Conflict:
