@@ -31,7 +31,7 @@ def copy(source: str, target: str, *, new_lineage: str, progress: Progress = lam
     """
     here, there = parse_database(source), parse_database(target)
     _check(here)
-    with lock.hold(source), _reading(here) as reading:
+    with lock.hold(source), _beginning(here, reading=True) as reading:
         schema = known_schema(reading, name=here.name)
         with _writing(there) as writing:
             rows = copy_rows(reading, writing, schema=schema, progress=progress)
@@ -47,10 +47,11 @@ def _check(source: Database) -> None:
 
 
 @contextmanager
-def _reading(database: Database) -> Iterator[Connection]:
+def _beginning(database: Database, *, reading: bool = False) -> Iterator[Connection]:
+    """Give a transaction on a database of which nothing stays open."""
     engines = create_engines(database)
     try:
-        with engines.reading.begin() as connection:
+        with (engines.reading if reading else engines.writing).begin() as connection:
             yield connection
     finally:
         engines.dispose()
@@ -73,13 +74,3 @@ def _writing(target: Database) -> Iterator[Connection]:
         if found:
             raise Conflict(f"{target.name} is not empty (table {min(found)}): copy to an empty database")
         yield connection
-
-
-@contextmanager
-def _beginning(database: Database) -> Iterator[Connection]:
-    engines = create_engines(database)
-    try:
-        with engines.writing.begin() as connection:
-            yield connection
-    finally:
-        engines.dispose()
