@@ -7,11 +7,12 @@ from pathlib import Path
 
 from forewarn.agent.setup import recipe
 from forewarn.cli.unit_text import SERVICES
+from forewarn.console import web_files
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_recipes_and_units_come_with_the_package(tmp_path: Path) -> None:
+def test_recipes_units_and_the_console_come_with_the_package(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
@@ -23,3 +24,8 @@ def test_recipes_and_units_come_with_the_package(tmp_path: Path) -> None:
         for service in SERVICES.values():
             unit = (ROOT / "packaging/systemd" / service.file).read_bytes()
             assert archive.read(f"forewarn/cli/unit_files/{service.file}") == unit
+        (folder,) = (
+            entry for entry in zipfile.Path(archive, "forewarn/console/").iterdir() if entry.name == "web"
+        )
+        assert web_files.read(folder) == web_files.packaged()
+        assert not [name for name in archive.namelist() if "web/generated" in name]

@@ -178,14 +178,17 @@ class UnexpectedErrors:
             await errors.answer(500, "Internal", message)(scope, receive, send)
 
 
+def at_this_address(names: Collection[str]) -> list[Middleware]:
+    """List the guards of everything that is served at the operator address, the outermost first."""
+    return [Middleware(UnexpectedErrors), Middleware(OnlyKnownHosts, names=names), Middleware(OnlySameOrigin)]
+
+
 def guards(
     *, names: Collection[str], authenticator: Authenticator, callers: CallerTable, bodies: Bodies
 ) -> list[Middleware]:
-    """List all guards, the outermost first."""
+    """List all guards of the API, the outermost first."""
     return [
-        Middleware(UnexpectedErrors),
-        Middleware(OnlyKnownHosts, names=names),
-        Middleware(OnlySameOrigin),
+        *at_this_address(names),
         Middleware(OnlyKnownCallers, authenticator=authenticator, callers=callers),
         Middleware(OnlyWithinLimits, callers=callers),
         Middleware(AuditedChanges),

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from forewarn.config import OperatorSettings
+from forewarn.console.console_paths import HOME
 from forewarn.control.restored_store import Restored
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
@@ -31,6 +32,7 @@ def addresses(
         f"forewarn {version('forewarn')} serves {about}",
         f"  guests     {', '.join(f'http://{place}' for place in guests)}, known by their addresses{more}",
         f"  operators  {', '.join(operators)}",
+        f"  console    {operators[0]}{HOME}",
     ]
 
 

@@ -40,6 +40,7 @@ from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings, Limits
 from forewarn.server import store_time
 from forewarn.server.health import Health
+from forewarn.server.operator_app import operator_app
 from forewarn.server.push.lookup import PublicOnly
 from forewarn.server.push.pusher import Pusher
 from forewarn.server.record_log import log_records
@@ -241,7 +242,9 @@ def wire(opened: OpenedService) -> Parts:
         guest=guest,
         worker=worker,
         services=services,
-        app=create_app(services, api_settings(settings.operator)),
+        app=operator_app(
+            create_app(services, api_settings(settings.operator)), names=settings.operator.names
+        ),
         health=health,
         recent=recent,
         pusher=pusher,

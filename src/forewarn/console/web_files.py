@@ -1,0 +1,135 @@
+"""The files of the page: read once, under one hash, and compressed when they are first asked for.
+
+The hash of all files stands in the path of each. So modules import each other by relative paths as they lie
+in the repository, without a bundler that rewrites them, and no browser mixes two versions of the page.
+"""
+
+import gzip
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from html import escape
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from forewarn.console.console_paths import ASSETS
+
+INDEX = "index.html"
+
+# What the page is made of; other files, such as declarations of types, are there for those who write it.
+MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        ".css": "text/css; charset=utf-8",
+        ".html": "text/html; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".png": "image/png",
+        ".svg": "image/svg+xml; charset=utf-8",
+        ".webmanifest": "application/manifest+json; charset=utf-8",
+        ".woff2": "font/woff2",
+    }
+)
+_COMPRESSED_ALREADY = frozenset({".png", ".woff2"})
+_HASH_DIGITS = 16
+
+# Later rules win: what is shared comes before what is made of it.
+_FIRST_STYLES = ("style/tokens.css", "style/base.css")
+_STYLE_FOLDERS = ("style", "elements", "views")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebFile:
+    """A file as it is sent."""
+
+    content: bytes
+    media_type: str
+    is_compressible: bool
+
+    @cached_property
+    def etag(self) -> str:
+        """Tag the content; weakly, since it is sent compressed or not."""
+        return f'W/"{_digest([self.content])}"'
+
+    @cached_property
+    def compressed(self) -> bytes:
+        """Return the content as gzip packs it best."""
+        return gzip.compress(self.content, 9, mtime=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebFiles:
+    """The whole page: its first document, and everything that this links to by path."""
+
+    index: WebFile
+    assets: Mapping[str, WebFile]
+
+
+def packaged() -> WebFiles:
+    """Read the files that come with forewarn."""
+    return read(resources.files("forewarn.console") / "web")
+
+
+def read(folder: Traversable) -> WebFiles:
+    """Read the files of a folder, and fill their prefix and links in the first document."""
+    contents = dict(sorted(_contents(folder, "")))
+    template = contents.pop(INDEX).decode()
+    hashed = _digest(part for path, content in contents.items() for part in (path.encode(), content))
+    prefix = f"{ASSETS}{hashed}"
+    index = _filled(template, prefix=prefix, paths=list(contents)).encode()
+    return WebFiles(
+        index=_file(INDEX, index),
+        assets={f"{prefix}/{path}": _file(path, content) for path, content in contents.items()},
+    )
+
+
+def _contents(folder: Traversable, prefix: str) -> Iterable[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        path = f"{prefix}{entry.name}"
+        if entry.is_dir():
+            yield from _contents(entry, f"{path}/")
+        elif PurePosixPath(path).suffix in MEDIA_TYPES:
+            yield path, entry.read_bytes()
+
+
+def _file(path: str, content: bytes) -> WebFile:
+    suffix = PurePosixPath(path).suffix
+    return WebFile(
+        content=content,
+        media_type=MEDIA_TYPES[suffix],
+        is_compressible=suffix not in _COMPRESSED_ALREADY,
+    )
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    """Hash parts with their lengths, so that nothing can pass from one into the next unseen."""
+    hashed = sha256()
+    for part in parts:
+        hashed.update(len(part).to_bytes(8, "big"))
+        hashed.update(part)
+    return hashed.hexdigest()[:_HASH_DIGITS]
+
+
+def _filled(template: str, *, prefix: str, paths: Sequence[str]) -> str:
+    """Put the links and the prefix where the template has their places."""
+    styles = sorted((path for path in paths if path.endswith(".css")), key=_style_rank)
+    modules = [path for path in paths if path.endswith(".js")]
+    return (
+        template.replace("<!-- stylesheets -->", _links("stylesheet", prefix, styles))
+        .replace("<!-- modules -->", _links("modulepreload", prefix, modules))
+        .replace("{{assets}}", prefix)
+    )
+
+
+def _style_rank(path: str) -> tuple[int, int, str]:
+    folder = path.partition("/")[0]
+    return (
+        _FIRST_STYLES.index(path) if path in _FIRST_STYLES else len(_FIRST_STYLES),
+        _STYLE_FOLDERS.index(folder) if folder in _STYLE_FOLDERS else len(_STYLE_FOLDERS),
+        path,
+    )
+
+
+def _links(relation: str, prefix: str, paths: Iterable[str]) -> str:
+    return "\n".join(f'<link rel="{relation}" href="{escape(f"{prefix}/{path}")}" />' for path in paths)

@@ -1,0 +1,23 @@
+"""What is served at the operator address: the console at its paths, the operator API at all others."""
+
+from collections.abc import Collection
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from forewarn.api.guards import at_this_address
+from forewarn.console.console_app import ConsoleApp, WithSecurityHeaders
+from forewarn.console.console_paths import is_console
+
+
+def operator_app(api: ASGIApp, *, names: Collection[str]) -> ASGIApp:
+    """Put the console beside the API, behind the guards of Host and Origin that the API has of its own."""
+    console: ASGIApp = ConsoleApp()
+    for guard, given, options in reversed(at_this_address(names)):
+        console = guard(console, *given, **options)
+    console = WithSecurityHeaders(console)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        face = console if scope["type"] == "http" and is_console(scope["path"]) else api
+        await face(scope, receive, send)
+
+    return app

@@ -1,0 +1,79 @@
+"""The files of the page: under one hash, linked in an order that styles rely on."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from forewarn.console import web_files
+
+TEMPLATE = '<head><!-- stylesheets --><!-- modules --><script src="{{assets}}/app.js"></script></head>'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for path in ("views/fleet/fleet.js", "views/fleet/fleet.css", "elements/tile.css", "app.js"):
+        write(tmp_path, path)
+    for path in (
+        "style/forms.css",
+        "style/base.css",
+        "style/tokens.css",
+        "generated/api.d.ts",
+        "tsconfig.json",
+    ):
+        write(tmp_path, path)
+    write(tmp_path, "index.html", TEMPLATE)
+    return tmp_path
+
+
+def write(folder: Path, path: str, text: str = "") -> None:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text or f"/* {path} */")
+
+
+def links(files: web_files.WebFiles, relation: str) -> list[str]:
+    found = re.findall(rf'rel="{relation}" href="/console/assets/\w+/([^"]+)"', files.index.content.decode())
+    return list(found)
+
+
+def test_styles_are_linked_from_the_most_general_to_the_most_special(folder: Path) -> None:
+    assert links(web_files.read(folder), "stylesheet") == [
+        "style/tokens.css",
+        "style/base.css",
+        "style/forms.css",
+        "elements/tile.css",
+        "views/fleet/fleet.css",
+    ]
+
+
+def test_every_module_is_loaded_ahead(folder: Path) -> None:
+    assert links(web_files.read(folder), "modulepreload") == ["app.js", "views/fleet/fleet.js"]
+
+
+def test_what_the_first_document_links_to_is_there(folder: Path) -> None:
+    files = web_files.read(folder)
+    linked = re.findall(r'(?:src|href)="([^"]+)"', files.index.content.decode())
+    assert set(linked) == files.assets.keys()
+
+
+def test_files_for_those_who_write_the_page_are_not_served(folder: Path) -> None:
+    assert not [path for path in web_files.read(folder).assets if path.endswith((".ts", ".json", ".html"))]
+
+
+def test_all_files_have_another_address_when_one_has_changed(folder: Path) -> None:
+    before = web_files.read(folder)
+    write(folder, "views/fleet/fleet.js", "export {}")
+    after = web_files.read(folder)
+    assert not before.assets.keys() & after.assets.keys()
+    assert before.index.etag != after.index.etag
+
+
+def test_the_same_files_have_the_same_addresses(folder: Path) -> None:
+    assert web_files.read(folder).assets.keys() == web_files.read(folder).assets.keys()
+
+
+def test_a_file_is_compressed_to_the_same_bytes_each_time(folder: Path) -> None:
+    index, again = web_files.read(folder).index, web_files.read(folder).index
+    assert gzip.decompress(index.compressed) == index.content
+    assert index.compressed == again.compressed
