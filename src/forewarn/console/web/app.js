@@ -1,7 +1,9 @@
-// Where the page begins.
+/** Where the page begins: find out who asks, follow the fleet, show the view of the address. */
 
-const page = document.getElementById("page");
-if (page) {
-  const answer = await fetch("/v1/machines?limit=1");
-  page.textContent = answer.ok ? "The service answers." : `The service answers ${answer.status}.`;
-}
+import { router } from "./page/router.js";
+import { ROUTES } from "./shell/routes.js";
+import { session } from "./shell/session.js";
+import "./shell/shell.js";
+
+router.start(ROUTES);
+session.start();

@@ -1,0 +1,112 @@
+/**
+ * How states look: a tone (colour), a glyph (shape) and a label (words), so that colour is never the only sign.
+ * A new state of the API gets its line here, and every view shows it.
+ */
+
+import { h } from "../page/tree.js";
+
+/** @typedef {import("../types").Machine} Machine */
+/** @typedef {import("../types").ListedEvent} ListedEvent */
+/** @typedef {"calm" | "warn" | "danger" | "info" | "move" | "idle"} Tone */
+/** @typedef {{ tone: Tone, glyph: string, label: string }} Appearance */
+
+/** @type {{ [state: string]: Appearance }} */
+const MACHINES = {
+  running: { tone: "calm", glyph: "●", label: "running" },
+  frozen: { tone: "info", glyph: "❄", label: "frozen" },
+  restarting: { tone: "danger", glyph: "↻", label: "restarting" },
+  moving: { tone: "move", glyph: "➜", label: "moving" },
+  stopped: { tone: "idle", glyph: "■", label: "stopped" },
+};
+
+/** @type {Appearance} */
+const ANNOUNCED = { tone: "warn", glyph: "▲", label: "announced" };
+/** @type {Appearance} */
+const APPROVED = { tone: "warn", glyph: "✓", label: "approved" };
+/** @type {Appearance} */
+const STARTED = { tone: "danger", glyph: "◆", label: "started" };
+
+/** @type {{ [state: string]: Appearance }} */
+const HOSTS = {
+  ok: { tone: "calm", glyph: "●", label: "ok" },
+  cordoned: { tone: "idle", glyph: "⊘", label: "cordoned" },
+  degraded: { tone: "warn", glyph: "◐", label: "degraded" },
+  failed: { tone: "danger", glyph: "✕", label: "failed" },
+  lost: { tone: "danger", glyph: "?", label: "lost" },
+};
+
+/** @type {{ [state: string]: Appearance }} */
+const WORK = {
+  queued: { tone: "idle", glyph: "…", label: "queued" },
+  planned: { tone: "idle", glyph: "…", label: "planned" },
+  waiting: { tone: "idle", glyph: "…", label: "waiting" },
+  pending: { tone: "idle", glyph: "…", label: "pending" },
+  announced: { tone: "warn", glyph: "▲", label: "announced" },
+  started: { tone: "info", glyph: "◆", label: "started" },
+  running: { tone: "info", glyph: "◆", label: "running" },
+  paused: { tone: "warn", glyph: "‖", label: "paused" },
+  done: { tone: "calm", glyph: "✓", label: "done" },
+  failed: { tone: "danger", glyph: "✕", label: "failed" },
+  cancelled: { tone: "idle", glyph: "⊘", label: "cancelled" },
+  aborted: { tone: "danger", glyph: "⊘", label: "aborted" },
+  abandoned: { tone: "idle", glyph: "⊘", label: "abandoned" },
+  moot: { tone: "idle", glyph: "⊘", label: "moot" },
+};
+
+/**
+ * Say how a machine looks, with the events that name it.
+ *
+ * @param {Machine} machine
+ * @param {readonly ListedEvent[]} events
+ * @returns {Appearance}
+ */
+export function machineAppearance(machine, events) {
+  if (machine.state !== "running") return MACHINES[machine.state] ?? unknown(machine.state);
+  const event = events.find((each) => each.status === "Started") ?? events[0];
+  return event ? eventAppearance(event) : /** @type {Appearance} */ (MACHINES.running);
+}
+
+/**
+ * @param {{ status: string, approved: boolean }} event
+ * @returns {Appearance}
+ */
+export function eventAppearance(event) {
+  if (event.status === "Started") return STARTED;
+  if (event.status === "Scheduled") return event.approved ? APPROVED : ANNOUNCED;
+  return { tone: "idle", glyph: "○", label: event.status.toLowerCase() };
+}
+
+/**
+ * @param {string} state
+ * @returns {Appearance}
+ */
+export const hostAppearance = (state) => HOSTS[state] ?? unknown(state);
+
+/**
+ * Say how an order, a stage, a step, a rollout or a wave looks.
+ *
+ * @param {string} state
+ * @returns {Appearance}
+ */
+export const workAppearance = (state) => WORK[state] ?? unknown(state);
+
+/**
+ * @param {string} state
+ * @returns {Appearance}
+ */
+const unknown = (state) => ({ tone: "idle", glyph: "○", label: state });
+
+/**
+ * Draw a state as a badge.
+ *
+ * @param {Appearance} appearance
+ * @param {string} [label]
+ */
+export function badge(appearance, label = appearance.label) {
+  return h(
+    "span",
+    { class: "badge", "data-tone": appearance.tone },
+    h("span", { "aria-hidden": "true" }, appearance.glyph),
+    label,
+  );
+}

@@ -1,0 +1,38 @@
+/** Links to the page of each thing. */
+
+import { shortId } from "../page/formatting.js";
+import { address } from "../page/router.js";
+import { h } from "../page/tree.js";
+import { copy } from "../service/connected.js";
+
+/**
+ * @param {string} name
+ * @param {string | null} [project]
+ */
+export function machineLink(name, project) {
+  const query = project && copy.projects.size > 1 ? { project } : {};
+  return h("a", { class: "name", href: address("/machines/{name}", { name }, query) }, name);
+}
+
+/** @param {string} name */
+export const hostLink = (name) => h("a", { class: "name", href: address("/hosts/{name}", { name }) }, name);
+
+/** @param {string} name */
+export const groupLink = (name) => h("a", { class: "name", href: address("/fleet", {}, { group: name }) }, name);
+
+/** @param {string} id */
+export const eventLink = (id) => idLink("/events/{id}", id);
+
+/** @param {string} id */
+export const orderLink = (id) => idLink("/orders/{id}", id);
+
+/** @param {string} id */
+export const rolloutLink = (id) => idLink("/rollouts/{id}", id);
+
+/**
+ * @param {string} path
+ * @param {string} id
+ */
+function idLink(path, id) {
+  return h("a", { class: "mono", href: address(path, { id }), title: id }, shortId(id));
+}

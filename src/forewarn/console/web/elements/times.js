@@ -1,0 +1,61 @@
+/** Times on the page: `<fw-time>` shows one in the zone that the person has chosen, `<fw-countdown>` how far it is. */
+
+import { dateTime, distance } from "../page/formatting.js";
+import { define, LiveElement } from "../page/live_element.js";
+import { preferences } from "../page/preferences.js";
+import { h } from "../page/tree.js";
+import { clock } from "../service/connected.js";
+
+class Time extends LiveElement {
+  #at = "";
+
+  get at() {
+    return this.#at;
+  }
+
+  set at(value) {
+    this.#at = value;
+    this.redraw();
+  }
+
+  opened() {
+    this.watch(preferences, "changed");
+  }
+
+  drawn() {
+    const other = preferences.zone === "utc" ? "local" : "utc";
+    return h("time", { datetime: this.at, title: dateTime(this.at, other) }, dateTime(this.at));
+  }
+}
+
+class Countdown extends Time {
+  opened() {
+    super.opened();
+    this.watch(clock, "tick");
+  }
+
+  drawn() {
+    return h(
+      "time",
+      { datetime: this.at, title: dateTime(this.at), class: "number" },
+      distance(Date.parse(this.at), clock.now()),
+    );
+  }
+}
+
+define("fw-time", Time);
+define("fw-countdown", Countdown);
+
+/**
+ * Describe a time; nothing for null.
+ *
+ * @param {string | null | undefined} at
+ */
+export const time = (at) => (at ? h("fw-time", { ".at": at }) : null);
+
+/**
+ * Describe how far a time is from now.
+ *
+ * @param {string | null | undefined} at
+ */
+export const countdown = (at) => (at ? h("fw-countdown", { ".at": at }) : null);

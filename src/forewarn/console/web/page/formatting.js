@@ -1,0 +1,124 @@
+/** Times, spans and counts as people read them. */
+
+import { preferences } from "./preferences.js";
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/**
+ * Write a span of seconds with its two largest units: `14 m 32 s`, `2 d 3 h`.
+ *
+ * @param {number} seconds
+ */
+export function span(seconds) {
+  const whole = Math.round(Math.abs(seconds));
+  const sign = seconds < 0 && whole ? "−" : "";
+  if (whole < MINUTE) return `${sign}${whole} s`;
+  if (whole < HOUR) return sign + pair(whole, MINUTE, "m", 1, "s");
+  if (whole < DAY) return sign + pair(whole, HOUR, "h", MINUTE, "m");
+  return sign + pair(whole, DAY, "d", HOUR, "h");
+}
+
+/**
+ * @param {number} whole
+ * @param {number} large
+ * @param {string} largeUnit
+ * @param {number} small
+ * @param {string} smallUnit
+ */
+function pair(whole, large, largeUnit, small, smallUnit) {
+  const rest = Math.floor((whole % large) / small);
+  return `${Math.floor(whole / large)} ${largeUnit}${rest ? ` ${rest} ${smallUnit}` : ""}`;
+}
+
+/**
+ * Write how far a time is from now: `in 14 m`, `3 h ago`.
+ *
+ * @param {number} at  milliseconds
+ * @param {number} now
+ */
+export function distance(at, now) {
+  const seconds = (at - now) / 1000;
+  if (Math.abs(seconds) < 0.5) return "now";
+  return seconds > 0 ? `in ${span(seconds)}` : `${span(-seconds)} ago`;
+}
+
+/** @param {"local" | "utc"} zone */
+const zoneOf = (zone) => (zone === "utc" ? "UTC" : undefined);
+
+/** @type {Map<string, Intl.DateTimeFormat>} */
+const formats = new Map();
+
+/**
+ * @param {"local" | "utc"} zone
+ * @param {string} name
+ * @param {Intl.DateTimeFormatOptions} options
+ */
+function format(zone, name, options) {
+  const key = `${zone} ${name}`;
+  let found = formats.get(key);
+  if (!found) {
+    // Swedish dates are ISO dates: the same everywhere, and in order when sorted.
+    found = new Intl.DateTimeFormat("sv-SE", { timeZone: zoneOf(zone), ...options });
+    formats.set(key, found);
+  }
+  return found;
+}
+
+/**
+ * Write a time as date and time of day, in the zone that the person has chosen.
+ *
+ * @param {number | string | Date} at
+ * @param {"local" | "utc"} [zone]
+ */
+export function dateTime(at, zone = preferences.zone) {
+  const text = format(zone, "both", {
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+  }).format(new Date(at));
+  return zone === "utc" ? `${text} UTC` : text;
+}
+
+/**
+ * Write the time of day alone.
+ *
+ * @param {number | string | Date} at
+ * @param {"local" | "utc"} [zone]
+ */
+export function timeOfDay(at, zone = preferences.zone) {
+  return format(zone, "time", { hour: "2-digit", minute: "2-digit", second: "2-digit" }).format(new Date(at));
+}
+
+/**
+ * Write a count with its noun: `1 machine`, `12 machines`.
+ *
+ * @param {number} number
+ * @param {string} noun
+ * @param {string} [plural]
+ */
+export function count(number, noun, plural = `${noun}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? noun : plural}`;
+}
+
+/**
+ * Write names as a list in a sentence, and how many more there are.
+ *
+ * @param {readonly string[]} names
+ * @param {number} [most]
+ */
+export function listed(names, most = 6) {
+  if (names.length <= most) return names.join(", ");
+  return `${names.slice(0, most).join(", ")} and ${count(names.length - most, "more", "more")}`;
+}
+
+/**
+ * Shorten an id to what the command takes for it.
+ *
+ * @param {string} id
+ */
+export const shortId = (id) => id.slice(0, 8);

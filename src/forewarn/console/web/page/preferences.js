@@ -1,0 +1,62 @@
+/** What a person has chosen for this browser: theme, time zone, density. */
+
+/** @typedef {"system" | "light" | "dark"} Theme */
+/** @typedef {"local" | "utc"} Zone */
+/** @typedef {"roomy" | "dense"} Density */
+
+const DEFAULTS = { theme: "system", zone: "local", density: "roomy" };
+
+/** Announces `changed`, in every tab. */
+class Preferences extends EventTarget {
+  constructor() {
+    super();
+    addEventListener("storage", () => this.#changed());
+    this.#show();
+  }
+
+  get theme() {
+    return /** @type {Theme} */ (this.#get("theme"));
+  }
+
+  get zone() {
+    return /** @type {Zone} */ (this.#get("zone"));
+  }
+
+  get density() {
+    return /** @type {Density} */ (this.#get("density"));
+  }
+
+  /**
+   * @param {keyof typeof DEFAULTS} name
+   * @param {string} value
+   */
+  set(name, value) {
+    try {
+      localStorage.setItem(`forewarn.${name}`, value);
+    } catch {
+      // A browser that keeps nothing shows the default.
+    }
+    this.#changed();
+  }
+
+  /** @param {keyof typeof DEFAULTS} name */
+  #get(name) {
+    try {
+      return localStorage.getItem(`forewarn.${name}`) ?? DEFAULTS[name];
+    } catch {
+      return DEFAULTS[name];
+    }
+  }
+
+  #changed() {
+    this.#show();
+    this.dispatchEvent(new Event("changed"));
+  }
+
+  #show() {
+    document.documentElement.dataset.theme = this.theme;
+    document.documentElement.dataset.density = this.density;
+  }
+}
+
+export const preferences = new Preferences();

@@ -1,0 +1,301 @@
+/**
+ * A copy of what the caller sees of the fleet, kept up to date by the stream.
+ *
+ * The machines of a large fleet are read only where somebody looks: by group, by host, by name. Counts come from the
+ * summary.
+ */
+
+import { machineKey, MachineShelf } from "./machine_shelf.js";
+import { Refusal } from "./operator_api.js";
+
+/** @typedef {import("../types").Topic} Topic */
+/** @typedef {import("../types").Record} Record */
+/** @typedef {import("../types").ListedEvent} ListedEvent */
+/** @typedef {import("../types").Order} Order */
+/** @typedef {import("../types").Machine} Machine */
+
+// Records that come so close together are one update, in milliseconds.
+const TOGETHER = 100;
+// Reading goes on at most a fourth of the time, so that a busy fleet costs neither page nor server too much.
+const REST_FACTOR = 3;
+// A server may take a moment to look at what has come due.
+const ENDED_REASONS_EVERY = 2000;
+// What views show of the newest records.
+const RECENT = 200;
+
+/** Which records make which lists be read again, by the first word of their kinds. */
+const CONCERNS = /** @type {const} */ ({
+  groups: ["group", "fleet"],
+  projects: ["project", "fleet"],
+  hosts: ["host", "fleet"],
+  events: ["event", "order", "step", "machine", "promise", "notice"],
+  orders: ["order", "event", "step", "hold", "rollout", "machine"],
+  rollouts: ["rollout", "order", "event", "step", "hold"],
+  holds: ["hold"],
+});
+
+/** Announces every `Topic` that has changed, and `loaded` when everything was read anew. */
+export class FleetCopy extends EventTarget {
+  /** Who asks; null before anybody has signed in. @type {import("../types").Caller | null} */
+  caller = null;
+  isLoaded = false;
+  /** Why the copy could not be read, if that is so. */
+  trouble = "";
+  /** @type {Map<string, import("../types").Group>} */
+  groups = new Map();
+  /** @type {Map<string, import("../types").Project>} */
+  projects = new Map();
+  /** Null: not to be seen by the caller. @type {Map<string, import("../types").Host> | null} */
+  hosts = null;
+  /** Those that are listed to guests. @type {Map<string, ListedEvent>} */
+  events = new Map();
+  /** Those that are not over. @type {Map<string, Order>} */
+  orders = new Map();
+  /** Those that are not over. @type {Map<string, import("../types").Rollout> | null} */
+  rollouts = null;
+  /** @type {import("../types").Hold[] | null} */
+  holds = null;
+  /** @type {import("../types").Summary | null} */
+  summary = null;
+  /** The newest first. @type {Record[]} */
+  records = [];
+  machines;
+
+  #api;
+  #stream;
+  #clock;
+  /** @type {Record[]} */
+  #waiting = [];
+  #isStale = false;
+  #timer = 0;
+  #isReading = false;
+  #readReasonsAt = 0;
+  /** @type {Map<string, ListedEvent[]> | null} */
+  #eventsByMachine = null;
+
+  /**
+   * @param {import("./operator_api.js").OperatorApi} api
+   * @param {import("./record_stream.js").RecordStream} stream
+   * @param {import("./service_clock.js").ServiceClock} clock
+   */
+  constructor(api, stream, clock) {
+    super();
+    this.#api = api;
+    this.#stream = stream;
+    this.#clock = clock;
+    this.machines = new MachineShelf(api);
+    this.machines.addEventListener("changed", () => this.#changed("machines"));
+    stream.addEventListener("gap", () => this.#outdated());
+    stream.addEventListener("link", () => this.#changed("link"));
+    stream.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail));
+    clock.addEventListener("tick", () => this.#lookForEndedReasons());
+  }
+
+  /** How the server is followed at present. */
+  get link() {
+    return this.#isStale && this.trouble ? "lost" : this.#stream.link;
+  }
+
+  /** @param {import("../types").Right} right */
+  may(right) {
+    return this.caller?.rights.includes(right) ?? false;
+  }
+
+  /**
+   * Follow the fleet as a caller.
+   *
+   * @param {import("../types").Caller} caller
+   */
+  start(caller) {
+    this.caller = caller;
+    this.#stream.start();
+  }
+
+  /** Forget everything, as when somebody signs out. */
+  stop() {
+    this.#stream.stop();
+    clearTimeout(this.#timer);
+    this.caller = null;
+    this.isLoaded = false;
+    this.#waiting = [];
+    this.machines.clear();
+  }
+
+  /**
+   * List the events that name a machine, the next one first.
+   *
+   * @param {Machine} machine
+   * @returns {ListedEvent[]}
+   */
+  eventsOf(machine) {
+    if (!this.#eventsByMachine) this.#eventsByMachine = this.#index();
+    return this.#eventsByMachine.get(machineKey(machine.project, machine.name)) ?? [];
+  }
+
+  /** Read everything again, now. */
+  refresh() {
+    this.#outdated();
+  }
+
+  #index() {
+    /** @type {Map<string, ListedEvent[]>} */
+    const found = new Map();
+    const inOrder = [...this.events.values()].sort((one, other) => one.not_before.localeCompare(other.not_before));
+    for (const event of inOrder) {
+      for (const name of event.resources) {
+        const key = machineKey(event.project ?? "", name);
+        found.set(key, [...(found.get(key) ?? []), event]);
+      }
+    }
+    return found;
+  }
+
+  #outdated() {
+    this.#isStale = true;
+    this.#plan(0);
+  }
+
+  /** @param {Record[]} records */
+  #heard(records) {
+    this.#waiting.push(...records);
+    this.records = [...records.toReversed(), ...this.records].slice(0, RECENT);
+    this.dispatchEvent(new CustomEvent("records", { detail: records }));
+    this.#plan(TOGETHER);
+  }
+
+  /** @param {number} milliseconds */
+  #plan(milliseconds) {
+    if (this.#isReading || !this.caller) return;
+    if (this.#timer && milliseconds) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#read(), milliseconds);
+  }
+
+  async #read() {
+    this.#timer = 0;
+    this.#isReading = true;
+    const began = performance.now();
+    const records = this.#waiting;
+    const isStale = this.#isStale;
+    this.#waiting = [];
+    try {
+      if (isStale) await this.#load();
+      else await this.#take(records);
+      this.trouble = "";
+    } catch (error) {
+      this.#isStale = true;
+      this.trouble = error instanceof Error ? error.message : String(error);
+      this.#changed("link");
+    }
+    this.#isReading = false;
+    const rest = Math.max(TOGETHER, (performance.now() - began) * REST_FACTOR);
+    if (this.#waiting.length || this.#isStale) this.#plan(this.trouble ? 1000 : rest);
+  }
+
+  async #load() {
+    this.#isStale = false;
+    const survey = this.may("survey");
+    await this.#clock.read();
+    await Promise.all([
+      this.#readSummary(),
+      this.#readGroups(),
+      this.#readProjects(),
+      this.#readEvents(),
+      this.#readOrders(),
+      survey ? this.#readHosts() : null,
+      survey ? this.#readRollouts() : null,
+      survey ? this.#readHolds() : null,
+    ]);
+    await this.machines.load(this.summary?.machines ?? 0);
+    this.isLoaded = true;
+    this.dispatchEvent(new Event("loaded"));
+    this.#changed("machines", "groups", "hosts", "projects", "events", "orders", "rollouts", "holds", "link");
+  }
+
+  /** @param {Record[]} records */
+  async #take(records) {
+    const families = new Set(records.map((record) => record.kind.split("-")[0] ?? ""));
+    /** @param {keyof typeof CONCERNS} list */
+    const concerns = (list) => CONCERNS[list].some((family) => families.has(family));
+    const survey = this.may("survey");
+    await Promise.all([
+      families.has("clock") || !this.#clock.speed ? this.#clock.read() : null,
+      concerns("groups") ? this.#readGroups() : null,
+      concerns("projects") ? this.#readProjects() : null,
+      concerns("events") ? this.#readEvents() : null,
+      concerns("orders") ? this.#readOrders() : null,
+      survey && concerns("hosts") ? this.#readHosts() : null,
+      survey && concerns("rollouts") ? this.#readRollouts() : null,
+      survey && concerns("holds") ? this.#readHolds() : null,
+      this.#readSummary(),
+      this.machines.take(records, families),
+    ]);
+  }
+
+  async #readSummary() {
+    /** @type {any} */
+    const path = "/v1/summary";
+    this.summary = (await this.#api.get(path).catch(() => ({ summary: null }))).summary;
+    this.#changed("summary");
+  }
+
+  async #readGroups() {
+    const groups = await this.#api.all("/v1/groups", "groups");
+    this.groups = new Map(groups.map((group) => [group.name, group]));
+    this.#changed("groups");
+  }
+
+  async #readProjects() {
+    const projects = await this.#api.all("/v1/projects", "projects");
+    this.projects = new Map(projects.map((project) => [project.name, project]));
+    this.#changed("projects");
+  }
+
+  async #readHosts() {
+    const hosts = await this.#api.all("/v1/hosts", "hosts");
+    this.hosts = new Map(hosts.map((host) => [host.name, host]));
+    this.#changed("hosts");
+  }
+
+  async #readEvents() {
+    const events = await this.#api.all("/v1/events", "events");
+    this.events = new Map(events.map((event) => [event.id, event]));
+    this.#eventsByMachine = null;
+    this.#changed("events");
+  }
+
+  async #readOrders() {
+    const orders = await this.#api.all("/v1/orders", "orders", { open: true });
+    this.orders = new Map(orders.map((order) => [order.id, order]));
+    this.#changed("orders");
+  }
+
+  async #readRollouts() {
+    const rollouts = await this.#api.all("/v1/rollouts", "rollouts", { open: true });
+    this.rollouts = new Map(rollouts.map((rollout) => [rollout.id ?? "", rollout]));
+    this.#changed("rollouts");
+  }
+
+  async #readHolds() {
+    this.holds = (await this.#api.get("/v1/holds")).holds;
+    this.#changed("holds");
+  }
+
+  /** Nothing need be recorded when a reason ends by itself, as a gap or a window does. */
+  #lookForEndedReasons() {
+    if (this.#isReading || !this.isLoaded || this.link !== "live") return;
+    const now = this.#clock.now();
+    const waiting = [...this.orders.values(), ...(this.rollouts?.values() ?? [])];
+    const hasEnded = waiting.some((each) => each.waiting_until && Date.parse(each.waiting_until) <= now);
+    if (!hasEnded || performance.now() - this.#readReasonsAt < ENDED_REASONS_EVERY) return;
+    this.#readReasonsAt = performance.now();
+    const reads = [this.#readOrders(), this.may("survey") ? this.#readRollouts() : null];
+    // What is refused or lost here is found by the next reading too.
+    Promise.all(reads).catch((error) => error instanceof Refusal);
+  }
+
+  /** @param {...Topic} topics */
+  #changed(...topics) {
+    for (const topic of topics) this.dispatchEvent(new Event(topic));
+  }
+}

@@ -1,0 +1,256 @@
+/** Calls of the operator API, typed by its OpenAPI document. */
+
+/** @typedef {import("../generated/api").paths} paths */
+/** @typedef {import("../types").Caller} Caller */
+/**
+ * @template {"get" | "post" | "put" | "delete"} M
+ * @typedef {import("../types").PathWith<M>} PathWith
+ */
+
+// A connection may break after something was done: the same key makes it be done once.
+const TRIES = 4;
+const PAUSE = 500;
+const LONGEST_PATIENCE = 10;
+const PAGE = 1000;
+
+/** The server has turned a call down; the message is its own. */
+export class Refusal extends Error {
+  /**
+   * @param {number} status
+   * @param {string} code
+   * @param {string} message
+   * @param {number} retryAfter  seconds
+   */
+  constructor(status, code, message, retryAfter) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.retryAfter = retryAfter;
+  }
+
+  /** Whether the same call may be answered later. */
+  get isTemporary() {
+    return this.status === 503 || (this.status === 429 && this.retryAfter <= LONGEST_PATIENCE);
+  }
+}
+
+/** No server answers. */
+export class Unreachable extends Error {}
+
+/** Makes calls, and announces `signed-out` when the server no longer knows who asks. */
+export class OperatorApi extends EventTarget {
+  /** What proves that a change comes from this page; null while the server needs no token. @type {string | null} */
+  csrf = null;
+
+  /**
+   * @template {PathWith<"get">} P
+   * @param {P} path
+   * @param {import("../types").Arguments<P, "get">} [given]
+   * @returns {Promise<import("../types").Answer<P, "get">>}
+   */
+  get(path, given) {
+    return this.#call("GET", path, given);
+  }
+
+  /**
+   * @template {PathWith<"post">} P
+   * @param {P} path
+   * @param {import("../types").Arguments<P, "post">} [given]
+   * @returns {Promise<import("../types").Answer<P, "post">>}
+   */
+  post(path, given) {
+    return this.#call("POST", path, given);
+  }
+
+  /**
+   * @template {PathWith<"put">} P
+   * @param {P} path
+   * @param {import("../types").Arguments<P, "put">} [given]
+   * @returns {Promise<import("../types").Answer<P, "put">>}
+   */
+  put(path, given) {
+    return this.#call("PUT", path, given);
+  }
+
+  /**
+   * @template {PathWith<"delete">} P
+   * @param {P} path
+   * @param {import("../types").Arguments<P, "delete">} [given]
+   * @returns {Promise<import("../types").Answer<P, "delete">>}
+   */
+  delete(path, given) {
+    return this.#call("DELETE", path, given);
+  }
+
+  /**
+   * Read a whole list, page by page.
+   *
+   * @template {PathWith<"get">} P
+   * @template {keyof import("../types").Answer<P, "get">} N
+   * @param {P} path
+   * @param {N} noun  the key that the items stand under
+   * @param {{ [name: string]: any }} [query]
+   * @returns {Promise<import("../types").Answer<P, "get">[N]>}
+   */
+  async all(path, noun, query = {}) {
+    /** @type {any[]} */
+    const items = [];
+    let after = null;
+    do {
+      /** @type {any} */
+      const page = await this.#call("GET", path, { query: { limit: PAGE, ...query, after } });
+      items.push(...page[noun]);
+      after = page.next;
+    } while (after);
+    return /** @type {any} */ (items);
+  }
+
+  /**
+   * Read something that the caller may not be allowed to see: null then.
+   *
+   * @template T
+   * @param {Promise<T>} call
+   * @returns {Promise<T | null>}
+   */
+  async ifAllowed(call) {
+    try {
+      return await call;
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 403) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Open an answer that is read as it comes, such as the stream.
+   *
+   * @param {string} address
+   * @param {AbortSignal} signal
+   * @returns {Promise<Response>}
+   */
+  async open(address, signal) {
+    const response = await reached(fetch(address, { signal, cache: "no-store" }));
+    if (!response.ok) throw await this.#refusal(response);
+    return response;
+  }
+
+  /**
+   * Sign in with a token; the browser keeps a cookie that this page cannot read.
+   *
+   * @param {string} token
+   * @returns {Promise<Caller>}
+   */
+  async signIn(token) {
+    const headers = { Authorization: `Bearer ${token}` };
+    const response = await reached(fetch("/v1/session", { method: "POST", headers, cache: "no-store" }));
+    if (!response.ok) throw await refusalOf(response);
+    return this.#take(await response.json());
+  }
+
+  /**
+   * Find out who asks.
+   *
+   * @returns {Promise<Caller>}
+   */
+  async session() {
+    try {
+      return this.#take(await this.#call("GET", "/v1/session", {}));
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 404) throw error;
+      return (await this.get("/v1/caller")).caller;
+    }
+  }
+
+  /** Sign out, in all tabs. */
+  async signOut() {
+    await this.#call("DELETE", "/v1/session", {});
+    this.csrf = null;
+  }
+
+  /** @param {any} answer */
+  #take(answer) {
+    this.csrf = answer.session.csrf;
+    return /** @type {Caller} */ (answer.session.caller);
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {any} given
+   * @returns {Promise<any>}
+   */
+  async #call(method, path, given) {
+    const address = addressOf(path, given?.path ?? {}, given?.query ?? {});
+    /** @type {{ [name: string]: string }} */
+    const headers = {};
+    if (method !== "GET" && this.csrf) headers["X-Forewarn-CSRF"] = this.csrf;
+    if (method === "POST") headers["Idempotency-Key"] = randomKey();
+    const body = given?.body === undefined ? undefined : JSON.stringify(given.body);
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    // A PUT or DELETE that was done may be refused when it comes again.
+    const isRepeatable = method === "GET" || method === "POST";
+    for (let left = isRepeatable ? TRIES : 1; ; left--) {
+      try {
+        const response = await reached(fetch(address, { method, headers, body, cache: "no-store" }));
+        if (response.ok) return response.status === 204 ? null : await reached(response.json());
+        throw await this.#refusal(response);
+      } catch (error) {
+        const again = error instanceof Unreachable || (error instanceof Refusal && error.isTemporary);
+        if (!again || left === 1) throw error;
+        await pause(error instanceof Refusal ? Math.max(error.retryAfter * 1000, PAUSE) : PAUSE);
+      }
+    }
+  }
+
+  /** @param {Response} response */
+  async #refusal(response) {
+    const refusal = await refusalOf(response);
+    if (refusal.status === 401) this.dispatchEvent(new Event("signed-out"));
+    return refusal;
+  }
+}
+
+/** @param {Response} response */
+async function refusalOf(response) {
+  const answer = await response.json().catch(() => null);
+  const error = answer?.error ?? { code: "Unknown", message: `the server answered ${response.status}` };
+  return new Refusal(response.status, error.code, error.message, Number(response.headers.get("Retry-After") ?? 1));
+}
+
+/**
+ * @template T
+ * @param {Promise<T>} answer
+ * @returns {Promise<T>}
+ */
+async function reached(answer) {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Unreachable("no server answers");
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {{ [name: string]: string }} names
+ * @param {{ [name: string]: any }} query
+ */
+function addressOf(path, names, query) {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(names[name] ?? ""));
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (Array.isArray(value)) for (const each of value) search.append(name, String(each));
+    else if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
+  }
+  const text = search.toString();
+  return filled + (text ? `?${text}` : "");
+}
+
+/** `crypto.randomUUID` is missing where a page comes without TLS from another machine. */
+function randomKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** @param {number} milliseconds */
+export const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));

@@ -1,0 +1,46 @@
+/** Service time: read from the server, and reckoned from there at its speed. */
+
+/** @typedef {import("./operator_api.js").OperatorApi} OperatorApi */
+
+// A clock that runs by itself is set right so often.
+const READ_EVERY = 60_000;
+
+/** Announces `tick` about once a second while the page is seen, and whenever the clock was read. */
+export class ServiceClock extends EventTarget {
+  /** @type {"system" | "manual" | "fast"} */
+  kind = "system";
+  speed = 1;
+  #now = Date.now();
+  #readAt = performance.now();
+  #api;
+
+  /** @param {OperatorApi} api */
+  constructor(api) {
+    super();
+    this.#api = api;
+    setInterval(() => this.#tick(), 1000);
+  }
+
+  /** The service time now, in milliseconds. */
+  now() {
+    return this.#now + (performance.now() - this.#readAt) * this.speed;
+  }
+
+  /** Ask the server what time it is. */
+  async read() {
+    const asked = performance.now();
+    const clock = await this.#api.get("/v1/clock");
+    this.kind = clock.kind === "manual" ? "manual" : clock.speed === 1 ? "system" : "fast";
+    this.speed = clock.speed;
+    // The answer was written about half-way.
+    this.#readAt = (asked + performance.now()) / 2;
+    this.#now = Date.parse(clock.now);
+    this.dispatchEvent(new Event("tick"));
+  }
+
+  #tick() {
+    if (document.hidden) return;
+    if (this.speed && performance.now() - this.#readAt > READ_EVERY) this.read().catch(() => {});
+    this.dispatchEvent(new Event("tick"));
+  }
+}

@@ -1,0 +1,36 @@
+/** All views and their addresses. A new view is imported here, and has its line. */
+
+import "../views/fleet/fleet_view.js";
+import "../views/history/history_view.js";
+import "../views/host/host_view.js";
+import "../views/hosts/hosts_view.js";
+import "../views/machine/machine_view.js";
+import "../views/event/event_view.js";
+import "../views/order/order_view.js";
+import "../views/orders/orders_view.js";
+import "../views/plan/plan_view.js";
+import "../views/promises/promises_view.js";
+import "../views/rollout/rollout_view.js";
+import "../views/rollouts/rollouts_view.js";
+import "../views/timeline/timeline_view.js";
+
+/** @type {(import("../page/router.js").Route & { right?: import("../types").Right })[]} */
+export const ROUTES = [
+  { path: "/", tag: "fw-fleet-view", title: "Fleet", section: "fleet" },
+  { path: "/fleet", tag: "fw-fleet-view", title: "Fleet", section: "fleet" },
+  { path: "/machines/{name}", tag: "fw-machine-view", title: "Machine", section: "fleet" },
+  { path: "/hosts", tag: "fw-hosts-view", title: "Hosts", section: "hosts", right: "survey" },
+  { path: "/hosts/{name}", tag: "fw-host-view", title: "Host", section: "hosts", right: "survey" },
+  { path: "/timeline", tag: "fw-timeline-view", title: "Timeline", section: "timeline" },
+  { path: "/events/{id}", tag: "fw-event-view", title: "Event", section: "timeline" },
+  { path: "/orders", tag: "fw-orders-view", title: "Orders", section: "orders" },
+  { path: "/orders/{id}", tag: "fw-order-view", title: "Order", section: "orders" },
+  { path: "/rollouts", tag: "fw-rollouts-view", title: "Rollouts", section: "rollouts", right: "survey" },
+  { path: "/rollouts/new", tag: "fw-plan-view", title: "Plan a rollout", section: "rollouts", right: "survey" },
+  { path: "/rollouts/{id}", tag: "fw-rollout-view", title: "Rollout", section: "rollouts", right: "survey" },
+  { path: "/history", tag: "fw-history-view", title: "History", section: "history" },
+  { path: "/promises", tag: "fw-promises-view", title: "Promises", section: "promises" },
+];
+
+/** What the navigation shows, in order. */
+export const SECTIONS = ["/fleet", "/hosts", "/timeline", "/orders", "/rollouts", "/history", "/promises"];

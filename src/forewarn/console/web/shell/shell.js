@@ -1,0 +1,97 @@
+/** The frame of all views: navigation, holds, clock, link to the server, and whoever has signed in. */
+
+import { define, LiveElement } from "../page/live_element.js";
+import { address, ROOT, router } from "../page/router.js";
+import { h } from "../page/tree.js";
+import { copy } from "../service/connected.js";
+import "./hold_bar.js";
+import { ROUTES, SECTIONS } from "./routes.js";
+import { session } from "./session.js";
+import "./sign_in.js";
+import "./status_bar.js";
+import "./announcer.js";
+
+class Shell extends LiveElement {
+  opened() {
+    this.watch(session, "changed");
+    this.watch(copy, "loaded");
+    router.addEventListener("moved", () => this.#moved(), { signal: this.ended });
+  }
+
+  drawn() {
+    const place = router.place;
+    document.title = `${place?.route.title ?? "Not found"} · forewarn`;
+    if (session.state === "starting") return h("p", { class: "shell-wait", role: "status" }, "Connecting …");
+    if (session.state === "signed-out") return h("fw-sign-in", null);
+    return [
+      h(
+        "a",
+        { class: "skip-link", href: "#main", onclick: (/** @type {Event} */ click) => this.#skip(click) },
+        "Skip to content",
+      ),
+      h(
+        "header",
+        { class: "shell-header" },
+        h("a", { class: "brand", href: address("/fleet") }, "forewarn"),
+        h("nav", { "aria-label": "Views" }, this.#sections(place?.route.section)),
+        h("fw-status-bar", null),
+      ),
+      h("fw-hold-bar", null),
+      h("main", { id: "main", tabindex: "-1" }, this.#view(place)),
+      h("fw-announcer", null),
+    ];
+  }
+
+  /** @param {string | undefined} current */
+  #sections(current) {
+    const shown = SECTIONS.map((path) => ROUTES.find((route) => route.path === path)).filter((route) => route);
+    return shown
+      .filter((route) => !route?.right || copy.may(route.right))
+      .map((route) =>
+        h(
+          "a",
+          {
+            key: route?.path,
+            href: address(route?.path ?? "/"),
+            "aria-current": route?.section === current ? "page" : null,
+          },
+          route?.title,
+        ),
+      );
+  }
+
+  /** @param {typeof router.place} place */
+  #view(place) {
+    if (!place) {
+      return h(
+        "div",
+        { class: "empty" },
+        h("h1", null, "There is no such page"),
+        h("p", null, location.pathname, " is no address of this console."),
+        h("a", { href: ROOT + "/fleet" }, "Show the fleet"),
+      );
+    }
+    if (!copy.isLoaded) {
+      const why = copy.trouble || copy.link === "lost" ? `: ${copy.trouble || "no server answers"}` : " …";
+      return h("p", { class: "shell-wait", role: "status" }, `Reading the fleet${why}`);
+    }
+    return h(place.route.tag, { key: `${place.route.tag} ${JSON.stringify(place.names)}`, ".names": place.names });
+  }
+
+  #moved() {
+    this.redraw();
+    // A new page is read from its beginning, by eyes and by screen readers.
+    requestAnimationFrame(() => {
+      scrollTo(0, 0);
+      this.querySelector("main")?.focus({ preventScroll: true });
+    });
+  }
+
+  /** @param {Event} click */
+  #skip(click) {
+    click.preventDefault();
+    this.querySelector("main")?.focus();
+  }
+}
+
+define("fw-shell", Shell);

@@ -1,0 +1,70 @@
+/** Signing in with a token. */
+
+import { define, LiveElement } from "../page/live_element.js";
+import { h } from "../page/tree.js";
+import { session } from "./session.js";
+
+class SignIn extends LiveElement {
+  #trouble = "";
+  #isBusy = false;
+
+  drawn() {
+    return h(
+      "main",
+      { class: "sign-in" },
+      h(
+        "form",
+        { class: "card", onsubmit: (/** @type {SubmitEvent} */ submit) => this.#submit(submit) },
+        h("h1", null, "Sign in to forewarn"),
+        session.hasEnded &&
+          h(
+            "p",
+            { class: "notice", "data-tone": "warn", role: "status" },
+            "You are signed out: the session has ended, or its token was revoked.",
+          ),
+        h(
+          "div",
+          { class: "field" },
+          h("label", { for: "token" }, "Token"),
+          h("input", {
+            id: "token",
+            name: "token",
+            type: "password",
+            required: true,
+            autocomplete: "current-password",
+            spellcheck: "false",
+            "aria-describedby": "token-hint",
+          }),
+          h("span", { class: "hint", id: "token-hint" }, "It begins with fw_. An operator makes one:"),
+          h("code", { class: "small" }, "forewarn token create NAME --role viewer"),
+        ),
+        this.#trouble && h("p", { class: "notice", "data-tone": "danger", role: "alert" }, this.#trouble),
+        h("button", { class: "primary", disabled: this.#isBusy }, this.#isBusy ? "Signing in …" : "Sign in"),
+      ),
+    );
+  }
+
+  connectedCallback() {
+    super.connectedCallback();
+    this.querySelector("input")?.focus();
+  }
+
+  /** @param {SubmitEvent} submit */
+  async #submit(submit) {
+    submit.preventDefault();
+    const form = /** @type {HTMLFormElement} */ (submit.currentTarget ?? submit.target);
+    const token = String(new FormData(form).get("token") ?? "").trim();
+    this.#isBusy = true;
+    this.#trouble = "";
+    this.redraw();
+    try {
+      await session.signIn(token);
+    } catch (error) {
+      this.#trouble = error instanceof Error ? error.message : String(error);
+    }
+    this.#isBusy = false;
+    this.redraw();
+  }
+}
+
+define("fw-sign-in", SignIn);

@@ -1,0 +1,73 @@
+/** Names for what the operator API speaks of, taken from its OpenAPI document. */
+
+import type { components, paths } from "./generated/api";
+
+type Schemas = components["schemas"];
+
+export type Approval = Schemas["Approval"];
+export type Caller = Schemas["Caller"];
+export type Clock = Schemas["Clock"];
+export type Event = Schemas["Event"];
+export type EventType = Schemas["EventType"];
+export type Group = Schemas["Group"];
+export type Hold = Schemas["Hold"];
+export type Host = Schemas["Host"];
+export type HostWithMachines = Schemas["HostWithMachines"];
+export type Kind = Schemas["Kind"];
+export type ListedEvent = Schemas["ListedEvent"];
+export type Machine = Schemas["Machine"];
+export type MachineState = Schemas["MachineState"];
+export type NotedEvent = Schemas["NotedEvent"];
+export type NotedOrder = Schemas["NotedOrder"];
+export type Order = Schemas["Order"];
+export type Project = Schemas["Project"];
+export type Record = Schemas["Record"];
+export type Right = Schemas["Right"];
+export type Rollout = Schemas["Rollout"];
+export type RolloutBody = Schemas["RolloutBody"];
+export type Stage = Schemas["Stage"];
+export type Step = Schemas["Step"];
+export type Waiting = Schemas["Waiting"];
+export type Wave = Schemas["Wave"];
+
+export type Summary = any;
+
+/** What an element may contain; see `page/tree.js`. */
+export type Child = string | number | boolean | null | undefined | import("./page/tree").Described | readonly Child[];
+
+/** The addresses that have a method, as the document writes them: `/v1/machines/{name}`. */
+export type PathWith<M extends "get" | "post" | "put" | "delete"> = {
+  [P in keyof paths]: paths[P] extends { [K in M]: object } ? P : never;
+}[keyof paths];
+
+type Operation<P extends keyof paths, M extends keyof paths[P]> = paths[P][M];
+
+type Json<R> = R extends { content: { "application/json": infer A } } ? A : never;
+
+/** What a call answers with when it is not refused. */
+export type Answer<P extends keyof paths, M extends keyof paths[P]> =
+  Operation<P, M> extends { responses: infer R }
+    ? { [S in keyof R]: S extends 200 | 201 | 202 ? Json<R[S]> : never }[keyof R]
+    : never;
+
+/** What a call takes: names in its path, its query, and its body. */
+export type Arguments<P extends keyof paths, M extends keyof paths[P]> =
+  Operation<P, M> extends { parameters: { query?: infer Q; path?: infer N } }
+    ? { path?: N; query?: Q; body?: Body<Operation<P, M>> }
+    : never;
+
+type Body<O> = O extends { requestBody?: { content: { "application/json": infer B } } } ? B : undefined;
+
+/** What of the fleet has changed, as the live copy announces it. */
+export type Topic =
+  | "machines"
+  | "groups"
+  | "hosts"
+  | "projects"
+  | "events"
+  | "orders"
+  | "rollouts"
+  | "holds"
+  | "summary"
+  | "link"
+  | "records";
