@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from forewarn.control.ports.fleet import MachineFilter
 from forewarn.core.errors import Invalid
 from forewarn.core.model.project import Project
 from forewarn.core.words import GroupKind, GroupName, OrderState, ProjectName, Work
@@ -33,6 +34,22 @@ def test_machines_are_listed_by_project_and_name_without_its_case(store: SqlStor
         [other, machine("db-0"), machine("Web-1")],
         [machine("web-2")],
     ]
+
+
+def test_machines_are_found_by_their_names_and_by_how_these_begin(store: SqlStore) -> None:
+    other = machine("web-1", id="other", project=ProjectName("a"))
+    save_fleet(store, [machine("web-2"), machine("Web-1"), machine("web_1"), machine("we"), other])
+
+    def names(**wanted: Any) -> list[str]:
+        (listed,) = pages(store, "machines", limit=10, wanted=MachineFilter(**wanted))
+        return [each.name for each in listed]
+
+    assert names(names=frozenset({"WEB-1", "web-9"})) == ["web-1", "Web-1"]
+    assert names(begins="WEB-") == ["web-1", "Web-1", "web-2"]
+    assert names(begins="web_") == ["web_1"]
+    assert names(begins="w", names=frozenset({"web-2"}), group=GroupName("web")) == ["web-2"]
+    assert names(begins="web-1%") == []
+    assert len(pages(store, "machines", limit=2, wanted=MachineFilter(begins="web-"))) == 2
 
 
 def test_names_are_ordered_the_same_in_both_databases(store: SqlStore) -> None:

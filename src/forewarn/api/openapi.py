@@ -10,7 +10,7 @@ from enum import StrEnum
 from importlib.metadata import version
 from inspect import cleandoc, getdoc
 from types import NoneType, UnionType
-from typing import Any, NewType, get_args, get_origin
+from typing import Any, NewType, Union, get_args, get_origin
 
 from starlette.responses import Response
 
@@ -170,7 +170,7 @@ class _Components:
         match get_origin(kind):
             case None:
                 return self._component_of(kind)
-            case origin if origin is UnionType:
+            case origin if origin in (UnionType, Union):  # the latter of what `NewType` makes
                 return {"anyOf": [self.of(each) for each in arguments]}
             case origin if issubclass(origin, Mapping):
                 return {"type": "object", "additionalProperties": self.of(arguments[1]) or True}

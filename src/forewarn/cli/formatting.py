@@ -106,6 +106,8 @@ _FILTERS = {
     "order": "of order",
     "kind": "of kind",
     "since": "since",
+    "name": "of name",
+    "begins": "whose names begin with",
 }
 
 

@@ -76,7 +76,7 @@ COMMANDS = {
     "order": _noun("order", "Show what is going to be done; cancel, retry or abandon it."),
     "rollout": _noun("rollout", "Roll maintenance over hosts in waves; pause, resume or abort it."),
     "event": _noun("event", "Show what is announced to guests; approve or cancel it."),
-    "fleet": _noun("fleet", "Show the fleet as a file, or make it what a file says."),
+    "fleet": _noun("fleet", "Show the fleet as a file, or counted; make it what a file says."),
     "webhook": _noun("webhook", "Push records to an address as they happen; see what is stuck."),
     "clock": _noun("clock", "Show service time; turn it, if the clock is a manual one."),
     "gate": _noun("gate", "Announce, wait for the guests, then run your own command.", room="gate"),

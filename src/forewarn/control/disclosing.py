@@ -45,11 +45,16 @@ def disclosed_refusal(snapshot: ScopedSnapshot, error: ForewarnError, *, scope: 
     return type(error)(disclosure_to(snapshot, scope.caller, [said]).text(said))
 
 
+def sees_hosts(snapshot: ScopedSnapshot, *, scope: Scope) -> bool:
+    """Return whether the caller may know which hosts there are."""
+    return scope.caller is None or disclosure_to(snapshot, scope.caller, ()).sees_hosts
+
+
 def check_sees_hosts(snapshot: ScopedSnapshot, *, scope: Scope) -> None:
     """Refuse to tell what is on a host, or whether there is such a host, to who may not see hosts."""
-    project = scope.caller
-    if project is None or disclosure_to(snapshot, project, ()).sees_hosts:
+    if sees_hosts(snapshot, scope=scope):
         return
+    project = scope.caller
     raise Refused(
         f"the people of project {project} do not see hosts; an operator may allow it "
         f"([projects.{project}] sees-hosts = true in the fleet file)"

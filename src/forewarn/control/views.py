@@ -1,11 +1,12 @@
 """What can be asked of forewarn that changes nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forewarn.control import naming
-from forewarn.control.disclosing import check_sees_hosts
+from forewarn.control.disclosing import check_sees_hosts, sees_hosts
+from forewarn.control.ports.fleet import ANY_MACHINE, MachineFilter
 from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
@@ -20,11 +21,11 @@ from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
 from forewarn.core.model.record import Record
+from forewarn.core.model.summary import FleetSummary
 from forewarn.core.words import (
     EventId,
     GroupKind,
     GroupName,
-    HostName,
     MachineId,
     MachineName,
     OrderId,
@@ -93,22 +94,24 @@ class Views(ScopedUseCase):
             return self._seen(snapshot, [found])[0]
 
     def machines(
-        self,
-        *,
-        after: str | None,
-        limit: int,
-        group: GroupName | None = None,
-        host: HostName | None = None,
+        self, wanted: MachineFilter = ANY_MACHINE, *, after: str | None, limit: int
     ) -> tuple[Sequence[MachineView], str | None]:
-        """List machines: all, or those of a group, on a host, or both; NotFound if there is no such."""
+        """List machines; NotFound if there is no such group or host."""
         with self._store.read() as snapshot:
-            if host is not None:
+            if wanted.host is not None:
                 check_sees_hosts(snapshot, scope=self._scope)
-            page, more = snapshot.machines(after=after, limit=limit, group=group, host=host)
+            page, more = snapshot.machines(wanted, after=after, limit=limit)
             if not page:
-                naming.check_group(snapshot, group)
-                naming.check_host(snapshot, host, scope=self._scope)
+                naming.check_group(snapshot, wanted.group)
+                naming.check_host(snapshot, wanted.host, scope=self._scope)
             return self._seen(snapshot, page), more
+
+    def summary(self) -> FleetSummary:
+        """Count the machines by group, update domain and state, and all else by its state."""
+        with self._store.read() as snapshot:
+            counted = snapshot.summary()
+            seen = sees_hosts(snapshot, scope=self._scope)
+        return counted if seen else replace(counted, hosts=None)
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
         """List groups."""

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from forewarn.core.words import Action
-from tests.harness import Service
-from tests.served import Api, app_of
+from forewarn.wire.answers.fleet_answers import SummaryAnswer
+from tests.harness import TEST, Service
+from tests.served import Api, app_of, check_answer
 from tests.stores import sqlite_url
 from tests.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
 
@@ -54,6 +55,46 @@ def test_a_list_of_one_project_has_pages(api: Api) -> None:
     first = api("GET", "/v1/machines?project=a&limit=2", headers=bearer(OPERATOR)).json()
     assert [each["name"] for each in first["machines"]] == ["a-0", "a-1"]
     assert found(api, f"machines?project=a&limit=2&after={first['next']}", "name") == ["spot"]
+
+
+def test_machines_are_read_by_their_names_and_those_that_nothing_has_are_passed_over(api: Api) -> None:
+    assert found(api, "machines?name=a-1&name=B-0&name=nobody", "name") == ["a-1", "b-0"]
+    assert found(api, "machines?name=a-1&name=b-0", "name", A_USER) == ["a-1"]
+    assert found(api, "machines?name=nobody", "name") == []
+    assert found(api, "machines?name=spot", "project") == ["a", "b"]
+    assert found(api, "machines?begins=A-", "name") == ["a-0", "a-1"]
+    assert found(api, "machines?begins=b", "name", A_USER) == []
+    many = "&".join(f"name=machine-{number}" for number in range(501))
+    answer = api("GET", f"/v1/machines?{many}", headers=bearer(OPERATOR))
+    assert answer.status_code == 400
+    assert "name: expected at most 500 of them, got 501" in answer.text
+    assert api("GET", "/v1/machines?begins=%25", headers=bearer(OPERATOR)).status_code == 400
+
+
+def test_the_fleet_is_counted_as_its_caller_sees_it(service: Service, api: Api) -> None:
+    def counted(secret: str, query: str = "") -> Any:
+        answer = api("GET", f"/v1/summary{query}", headers=bearer(secret))
+        check_answer(SummaryAnswer, answer.json())
+        return answer.json()["summary"]
+
+    service.order("a-0", Action.RESTART)
+    service.fleet.hosts.hold(TEST, project=None, host=None)
+    everything, mine = counted(OPERATOR), counted(A_USER)
+    assert (everything["machines"], everything["hosts"]["ok"], everything["holds"]) == (6, 3, 1)
+    assert [(each["name"], each["project"]) for each in everything["groups"]] == [
+        ("a-web", "a"),
+        ("b-web", "b"),
+        (None, "a"),
+        (None, "b"),
+    ]
+    assert (mine["machines"], mine["hosts"], mine["rollouts"], mine["holds"]) == (3, None, None, None)
+    assert (mine["events"], mine["orders"]["announced"]) == ({"Scheduled": 1, "Started": 0}, 1)
+    assert mine["groups"][0]["update_domains"] == [
+        {"update_domain": 0, "machines": 1, "states": {"running": 1}, "scheduled": 1, "started": 0},
+        {"update_domain": 1, "machines": 1, "states": {"running": 1}, "scheduled": 0, "started": 0},
+    ]
+    narrowed = counted(OPERATOR, "?project=a")
+    assert narrowed == {**mine, "hosts": {"ok": 3, "cordoned": 0, "degraded": 0, "failed": 0}}
 
 
 def test_machines_are_listed_by_group_and_host(api: Api) -> None:

@@ -26,6 +26,7 @@ FOUND_BY_PROJECT = {
     *(
         "machine",
         "machines",
+        "summary",
         "last_seen",
         "group",
         "groups",

@@ -227,6 +227,27 @@ def test_a_fleet_that_is_shown_can_be_applied(server: str, tmp_path: Path) -> No
     assert "Nothing to change" in run("fleet", "apply", str(file)).stdout
 
 
+def test_a_fleet_is_summed_up_by_update_domain(service: Service, server: str) -> None:
+    service.poll("web-0")
+    service.order("web-0", Action.RESTART)
+    shown = run("fleet", "summary").stdout
+    assert "8 (8 running)" in shown
+    assert "3 (3 ok)" in shown
+    rows = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "web default availability-set 0 2 2 running 1 0" in rows
+    assert "(standalone) default standalone 0 2 2 running 0 0" in rows
+    assert answer("fleet", "summary")["summary"]["groups"][0]["name"] == "web"
+
+
+def test_machines_are_listed_by_name_and_by_how_their_names_begin(server: str) -> None:
+    def names(*words: str) -> list[str]:
+        return [each["name"] for each in answer("machine", "list", *words)["machines"]]
+
+    assert names("web-0", "DB", "nobody") == ["db", "web-0"]
+    assert names("--begins", "WEB-", "--host", "host-1") == ["web-0", "web-3"]
+    assert "No machines whose names begin with x." in run("machine", "list", "--begins", "x").output
+
+
 def test_the_windows_of_a_project_are_shown_as_a_person_writes_them(server: str, tmp_path: Path) -> None:
     file = tmp_path / "fleet.toml"
     window = 'windows = [{ days = ["mon"], start = "22:00", length = "4h30m" }]'

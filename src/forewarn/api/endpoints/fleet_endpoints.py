@@ -1,17 +1,23 @@
-"""The whole fleet, as it is declared."""
+"""The whole fleet, as it is declared; and counted."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from starlette.requests import Request
 
-from forewarn.api.declared import Query, declared, given
+from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import TableInBody
-from forewarn.api.request_fields import FLAG_IN_QUERY
+from forewarn.api.request_fields import FLAG_IN_QUERY, PROJECT
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
+from forewarn.core.access import Right
+from forewarn.core.words import ProjectName
 from forewarn.wire import fleet
-from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer, FleetAnswer
+from forewarn.wire.answers.fleet_answers import (
+    AppliedFleetAnswer,
+    FleetAnswer,
+    SummaryAnswer,
+)
 from forewarn.wire.fields import object_schema
 
 router = ApiRouter("fleet")
@@ -24,6 +30,25 @@ class FleetQuery(Query):
     """How a fleet is applied."""
 
     dry_run: bool = given(FLAG_IN_QUERY, "Only say what would change.", default=False)
+
+
+@declared
+class SummaryQuery(Query):
+    """What is counted."""
+
+    project: ProjectName | None = maybe(PROJECT, "Only of this project.")
+
+
+@router.call("GET /v1/summary", "Count the fleet", right=Right.SEE, errors=(404,))
+async def show_summary(query: SummaryQuery, service: Service) -> SummaryAnswer:
+    """Count machines by group, update domain and state, and hosts, events and orders by their state.
+
+    `groups` ends with the standalone machines of each project, taken together without a name. States of
+    update domains are those that some machine is in. `rollouts` and `holds` are null where one project is
+    asked for, `hosts` for who does not see hosts.
+    """
+    counted = await service.run(lambda: service.narrowed(query.project).views.summary())
+    return SummaryAnswer.like(counted)
 
 
 @router.call("GET /v1/fleet", "Show the fleet as it is declared")

@@ -4,19 +4,20 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from forewarn.api.bodies import MachineOrderBody
-from forewarn.api.declared import Query, declared, maybe
+from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import TableInBody
 from forewarn.api.queries import ListQuery, MachineInPath, NewMachineInPath
-from forewarn.api.request_fields import GROUP, HOST, PROJECT
+from forewarn.api.request_fields import GROUP, HOST, MACHINE, PROJECT, several
 from forewarn.api.routing import ApiRouter, WithStatus
 from forewarn.api.services import CallerName, Service, Services
+from forewarn.control.ports.fleet import MachineFilter
 from forewarn.control.views import MachineView
 from forewarn.core.access import Right
 from forewarn.core.catalogue import ON_MACHINES, ActionFacts
 from forewarn.core.errors import Invalid
 from forewarn.core.model.declaration import MachineSpec
 from forewarn.core.orders.requests import OrderRequest
-from forewarn.core.words import Action, GroupName, HostName, ProjectName, Source
+from forewarn.core.words import Action, GroupName, HostName, MachineName, ProjectName, Source
 from forewarn.wire import fleet
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import EventAnswer
@@ -25,6 +26,9 @@ from forewarn.wire.answers.order_answers import OrderAnswer, OrderOnMachineAnswe
 from forewarn.wire.fields import object_schema
 
 router = ApiRouter("machines")
+
+# As many as fit into a request line, of whatever length.
+MOST_NAMES = 500
 
 Declaration = Annotated[Mapping[str, Any], TableInBody(object_schema(fleet.MACHINE))]
 
@@ -35,6 +39,12 @@ class MachinesQuery(ListQuery):
 
     group: GroupName | None = maybe(GROUP, "Only of this group.")
     host: HostName | None = maybe(HOST, "Only on this host.")
+    name: tuple[MachineName, ...] = given(
+        several(MACHINE, most=MOST_NAMES),
+        "Only of these names; one that nothing has is passed over.",
+        default=(),
+    )
+    begins: MachineName | None = maybe(MACHINE, "Only those whose names begin so, in any case.")
 
 
 @declared
@@ -46,10 +56,17 @@ class ProjectQuery(Query):
 
 @router.call("GET /v1/machines", "List machines", right=Right.SEE, errors=(404,))
 async def list_machines(query: MachinesQuery, service: Service) -> Page[MachineAnswer]:
-    """List machines by project and name."""
+    """List machines by project and name; names are compared without their case."""
     found, after = await service.run(
         lambda: service.narrowed(query.project).views.machines(
-            after=query.after, limit=query.limit, group=query.group, host=query.host
+            MachineFilter(
+                group=query.group,
+                host=query.host,
+                names=frozenset(query.name),
+                begins=query.begins or "",
+            ),
+            after=query.after,
+            limit=query.limit,
         )
     )
     return Page(kind=MachineAnswer, items=[_shown(view) for view in found], next=after)

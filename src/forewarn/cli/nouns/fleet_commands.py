@@ -1,4 +1,4 @@
-"""`forewarn fleet`: the fleet as a file."""
+"""`forewarn fleet`: the fleet as a file, and counted."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from forewarn.cli.confirmation import confirm
 from forewarn.cli.session import BAD_REQUEST, Noun, Session
 from forewarn.client.replies import CONFLICT, Reply, RequestRefused
 from forewarn.core.errors import Invalid
-from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer, FleetAnswer
+from forewarn.wire.answers.fleet_answers import AppliedFleetAnswer, FleetAnswer, SummaryAnswer
 
 app = Noun()
 
@@ -23,6 +23,15 @@ REMOVES_MACHINE = "- machine "
 def show(session: Session) -> None:
     """Show the fleet as the file that would declare it."""
     session.print_reply(session.client.get("/v1/fleet", FleetAnswer), _show)
+
+
+@app.command()
+def summary(session: Session) -> None:
+    """Count machines by group and update domain, and hosts, events, orders, rollouts and holds."""
+    from forewarn.cli.views.fleet_summary import show_summary
+
+    reply = session.client.get("/v1/summary", SummaryAnswer, **session.scope)
+    session.print_reply(reply, show_summary)
 
 
 @app.command()

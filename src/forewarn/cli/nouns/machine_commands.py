@@ -8,6 +8,7 @@ import typer
 from forewarn.cli import formatting, terminal
 from forewarn.cli.confirmation import confirm
 from forewarn.cli.id_lookup import path_of
+from forewarn.cli.options import completion
 from forewarn.cli.options.machine_options import with_declaration
 from forewarn.cli.options.shared_options import MachineArgument, Reason
 from forewarn.cli.session import Noun, Session
@@ -26,13 +27,23 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where nobod
 @app.command("list")
 def list_(
     session: Session,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MACHINE]...", help="Only of these names.", autocompletion=completion.names("machines")
+        ),
+    ] = None,
     group: Annotated[str | None, typer.Option(metavar="GROUP", help="Only of this group.")] = None,
     host: Annotated[str | None, typer.Option(metavar="HOST", help="Only on this host.")] = None,
+    begins: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only those whose names begin so, in any case.")
+    ] = None,
 ) -> None:
     """List machines."""
-    reply = session.client.all(MachineAnswer, **session.scope, group=group, host=host)
+    wanted = {"name": names, "begins": begins, "group": group, "host": host, **session.scope}
+    reply = session.client.all(MachineAnswer, **wanted)
     none = "No machines: `forewarn fleet apply FILE` declares a fleet."
-    empty = formatting.none_found("machines", none, group=group, host=host, **session.scope)
+    empty = formatting.none_found("machines", none, **wanted)
     session.print_reply(reply, lambda page: _show_list(session, page.items, empty=empty))
 
 

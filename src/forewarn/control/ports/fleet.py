@@ -1,6 +1,7 @@
 """How the declared fleet is read."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -9,7 +10,21 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.project import Project
+from forewarn.core.model.summary import FleetSummary
 from forewarn.core.words import GroupName, HostName, MachineId, ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFilter:
+    """Which machines are asked for; None and nothing mean any."""
+
+    group: GroupName | None = None
+    host: HostName | None = None
+    names: frozenset[str] = frozenset()  # in any case
+    begins: str = ""  # how their names do, in any case
+
+
+ANY_MACHINE = MachineFilter()
 
 
 class FleetQueries(Protocol):
@@ -20,17 +35,9 @@ class FleetQueries(Protocol):
         ...
 
     def machines(
-        self,
-        *,
-        after: str | None,
-        limit: int,
-        group: GroupName | None = None,
-        host: HostName | None = None,
+        self, wanted: MachineFilter = ANY_MACHINE, *, after: str | None, limit: int
     ) -> tuple[Sequence[Machine], str | None]:
-        """List machines by project and name: all, or those of a group, on a host, or both.
-
-        Returns the cursor of the next page, None at the end.
-        """
+        """List machines by project and name; returns the cursor of the next page, None at the end."""
         ...
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
@@ -63,6 +70,10 @@ class FleetQueries(Protocol):
 
     def page_of_projects(self, *, after: str | None, limit: int) -> tuple[Sequence[Project], str | None]:
         """List projects by name, and return the cursor of the next page."""
+        ...
+
+    def summary(self) -> FleetSummary:
+        """Count what there is; its cost grows with the machines, but none of them is read."""
         ...
 
     def last_seen(self, machines: Sequence[MachineId]) -> Mapping[MachineId, datetime]:

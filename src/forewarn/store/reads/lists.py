@@ -1,19 +1,20 @@
 """The lists of a snapshot, page by page."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, and_, select
 
+from forewarn.control.ports.fleet import ANY_MACHINE, MachineFilter
 from forewarn.core.model.event import Event
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
-from forewarn.core.words import SIMULATED, EventId, GroupName, HostName, OrderState, ProjectName, Work
+from forewarn.core.words import SIMULATED, EventId, OrderState, ProjectName, Work
 from forewarn.store import tables
 from forewarn.store.reads.reader import EVENT_PROJECT, SELECT_GROUPS, Reader, among
-from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
+from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS, name_key
 
 _M, _G, _H, _P = tables.machines.c, tables.groups.c, tables.hosts.c, tables.projects.c
 _O, _E = tables.orders.c, tables.events.c
@@ -22,25 +23,18 @@ _OWNERS = among(select(_E.id, EVENT_PROJECT), _E.id)
 _SIMULATED = among(select(_E.id).join(tables.orders, _O.id == _E.order_id), _E.id).where(
     _O.driver == SIMULATED, _O.work.in_([work.value for work in Work if work.touches_machines])
 )
+# Comes after everything that a name may have in it.
+_LAST = "\U0010ffff"
 
 
 class Lists(Reader):
     """Machines, groups, hosts, projects, orders and events in their order."""
 
     def machines(
-        self,
-        *,
-        after: str | None,
-        limit: int,
-        group: GroupName | None = None,
-        host: HostName | None = None,
+        self, wanted: MachineFilter = ANY_MACHINE, *, after: str | None, limit: int
     ) -> tuple[Sequence[Machine], str | None]:
-        """List machines by project and name: all, or those of a group, on a host, or both."""
-        query = self._mine(MACHINES.select(), _M.project)
-        if group is not None:
-            query = query.where(_M.group_name == group)
-        if host is not None:
-            query = query.where(_M.host == host)
+        """List machines by project and name."""
+        query = self._mine(MACHINES.select().where(*_machines_wanted(wanted)), _M.project)
         return self._page(MACHINES.read, query, (_M.project, _M.key), after=after, limit=limit)
 
     def groups(self, *, after: str | None, limit: int) -> tuple[Sequence[Group], str | None]:
@@ -98,3 +92,15 @@ class Lists(Reader):
         """List all listed events, by creation."""
         query = self._mine(_LISTED, EVENT_PROJECT)
         return self._list(EVENTS.read, query.order_by(_E.number, _E.id))
+
+
+def _machines_wanted(wanted: MachineFilter) -> Iterator[ColumnElement[bool]]:
+    if wanted.group is not None:
+        yield _M.group_name == wanted.group
+    if wanted.host is not None:
+        yield _M.host == wanted.host
+    if wanted.names:
+        yield _M.key.in_(sorted(map(name_key, wanted.names)))
+    if wanted.begins:
+        first = name_key(wanted.begins)
+        yield and_(_M.key >= first, _M.key <= first + _LAST)  # which an index answers, and LIKE would not

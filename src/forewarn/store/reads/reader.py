@@ -73,13 +73,19 @@ class Reader:
 
     def _mine(self, query: Select[Any], project: ColumnElement[Any]) -> Select[Any]:
         """Leave out other projects' rows if this is read for one; `project` is the column to tell by."""
-        return query if self._project is None else query.where(project == self._project)
+        return query.where(*self._only(project))
+
+    def _only(self, project: ColumnElement[Any]) -> Sequence[ColumnElement[bool]]:
+        """Return the condition that leaves out other projects' rows, if this is read for one."""
+        return () if self._project is None else (project == self._project,)
 
     def _my_hosts(self) -> Select[Any]:
         """Select hosts: all, or those that carry a machine of the project that this is read for."""
+        return HOSTS.select().where(*self._only_my_hosts())
+
+    def _only_my_hosts(self) -> Sequence[ColumnElement[bool]]:
         carrying = select(tables.machines.c.host).where(tables.machines.c.project == self._project)
-        hosts = HOSTS.select()
-        return hosts if self._project is None else hosts.where(tables.hosts.c.name.in_(carrying))
+        return () if self._project is None else (tables.hosts.c.name.in_(carrying),)
 
     def _all(self, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row]:
         return self._connection.execute(query, values).all()

@@ -9,12 +9,13 @@ from forewarn.store.reads.name_reads import NameReads
 from forewarn.store.reads.record_reads import RecordReads
 from forewarn.store.reads.rollout_reads import RolloutReads
 from forewarn.store.reads.slice_reads import SliceReads
+from forewarn.store.reads.summary_reads import SummaryReads
 from forewarn.store.reads.token_reads import TokenReads
 from forewarn.store.reads.unscoped_reads import UnscopedReads
 from forewarn.store.reads.webhook_reads import WebhookReads
 
 
-class ProjectSnapshot(SliceReads, Lookups, Lists, NameReads, RecordReads, WebhookReads):
+class ProjectSnapshot(SliceReads, Lookups, Lists, NameReads, RecordReads, WebhookReads, SummaryReads):
     """What can be read for a project in one transaction: nothing that is not here can be reached for one."""
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, get_args
+from typing import get_args
 
-from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy import case, func, select
 
-from forewarn.control.ports.store import HOLD_REACHES, ROLLOUT_STATES
+from forewarn.control.ports.store import HOLD_REACHES
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.declaration import HostDrivers
 from forewarn.core.model.event import Event
@@ -21,16 +21,14 @@ from forewarn.core.words import (
     EventStatus,
     GroupName,
     HostName,
-    HostState,
     Kind,
     MachineId,
-    MachineState,
     OrderId,
-    OrderState,
 )
 from forewarn.store import tables
 from forewarn.store.reads.reader import SELECT_GROUPS, among
 from forewarn.store.reads.slice_reads import LISTED_COUNTS, SliceReads, by_group
+from forewarn.store.reads.state_counts import StateCounts
 from forewarn.store.rows.stored import EVENTS, HOSTS, MACHINES, ORDERS, PROJECTS
 from forewarn.store.rows.times import moment_or_none
 
@@ -38,7 +36,6 @@ _M, _O, _E, _H = tables.machines.c, tables.orders.c, tables.events.c, tables.hos
 _EVENTS = among(EVENTS.select(), _E.id)
 _ORDERS = among(ORDERS.select(), _O.id)
 _OPEN_ORDERS = among(select(_O.id), _O.id).where(tables.OPEN_ORDER)
-_OPEN = (OrderState.QUEUED, OrderState.ANNOUNCED, OrderState.STARTED, OrderState.FAILED)
 # What was never counted is shown as 0, or a metric would begin in the middle.
 _COUNTED = {kind.value: 0 for kind in (Kind.NOTICE_LATE, Kind.NOTICE_NEVER, Kind.PROMISE_BROKEN)}
 _HOLD_REACH = case(
@@ -46,10 +43,9 @@ _HOLD_REACH = case(
     (tables.holds.c.project.is_not(None), "project"),
     else_="fleet",
 )
-_ROLLOUT_STATE = case((tables.rollouts.c.aborting, "aborting"), else_=tables.rollouts.c.state)
 
 
-class UnscopedReads(SliceReads):
+class UnscopedReads(SliceReads, StateCounts):
     """What can be asked for the whole fleet alone."""
 
     def everything(self) -> Slice:
@@ -101,11 +97,11 @@ class UnscopedReads(SliceReads):
     def counts(self) -> Mapping[str, Mapping[str, int]]:
         """Count machines, hosts, open orders and listed events by state."""
         return {
-            "machines": self._count_by(_M.state, MachineState),
-            "hosts": self._count_by(_H.state, HostState),
-            "orders": self._count_by(_O.state, _OPEN, tables.OPEN_ORDER),
-            "events": self._count_by(_E.status, EventStatus, tables.LISTED_EVENT),
-            "rollouts": self._count_by(_ROLLOUT_STATE, ROLLOUT_STATES, tables.OPEN_ROLLOUT),
+            "machines": self._machine_states(),
+            "hosts": self._host_states(),
+            "orders": self._order_states(),
+            "events": self._event_statuses(),
+            "rollouts": self._rollout_states(),
         }
 
     def holds_by_reach(self) -> Mapping[str, int]:
@@ -133,13 +129,6 @@ class UnscopedReads(SliceReads):
         hosts = self._all(select(func.count()).select_from(tables.hosts))[0][0]
         counted[self._meta.defaults.driver_of(None)] += hosts - sum(declared.values())
         return counted
-
-    def _count_by(
-        self, column: ColumnElement[Any], states: Iterable[str], *only: ColumnElement[bool]
-    ) -> Mapping[str, int]:
-        counted = self._all(select(column, func.count()).where(*only).group_by(column))
-        # A state that nothing is in any more must show as 0, or a metric would stay where it was.
-        return {str(state): 0 for state in states} | {row[0]: row[1] for row in counted}
 
     def reached(self) -> datetime | None:
         """Return the service time that has been reached; None in a new store."""

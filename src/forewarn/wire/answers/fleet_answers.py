@@ -10,6 +10,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine, MachineTraits
 from forewarn.core.model.project import Project
+from forewarn.core.model.summary import FleetSummary
 from forewarn.core.words import GroupKind, HostState, MachineState
 from forewarn.wire.answers.answer import ApiAnswer, leading
 from forewarn.wire.fleet import write_policy
@@ -125,6 +126,13 @@ class ProjectAnswer(ApiAnswer):
             windows=tuple(WindowAnswer(**each) for each in PROJECT["windows"].write(calendar.windows)),
             blackout=tuple(sorted(calendar.blackout)),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryAnswer(FleetSummary, ApiAnswer):
+    """What there is, counted; null what the caller does not see."""
+
+    NOUN: ClassVar = "summary"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
