@@ -14,7 +14,6 @@
  * @property {Props} props
  * @property {(Described | string)[]} children
  * @property {string | number | undefined} key
- * @property {Node} [node]  set once it is on the page
  */
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -114,13 +113,14 @@ class Known {
   constructor(before) {
     /** @type {Map<string, Drawn>} */
     this.keyed = new Map();
-    /** @type {Map<string, Drawn[]>} those without a key, by kind, in their order */
+    /** Those without a key, by kind, the last first: so that the first is taken quickly. @type {Map<string, Drawn[]>} */
     this.plain = new Map();
-    for (const each of before) {
+    for (const each of before.toReversed()) {
       const kind = kindOf(each.described);
       const key = keyOf(each.described);
       if (key !== undefined) this.keyed.set(`${kind} ${key}`, each);
-      else this.plain.set(kind, [...(this.plain.get(kind) ?? []), each]);
+      else if (this.plain.has(kind)) this.plain.get(kind)?.push(each);
+      else this.plain.set(kind, [each]);
     }
   }
 
@@ -131,7 +131,7 @@ class Known {
   take(described) {
     const kind = kindOf(described);
     const key = keyOf(described);
-    if (key === undefined) return this.plain.get(kind)?.shift();
+    if (key === undefined) return this.plain.get(kind)?.pop();
     const found = this.keyed.get(`${kind} ${key}`);
     this.keyed.delete(`${kind} ${key}`);
     return found;
