@@ -16,7 +16,7 @@ export function reasons(waiting, until) {
     h(
       "ul",
       { class: "reasons" },
-      waiting.map((each) => h("li", { key: each.what }, h("span", { class: "name" }, each.what), ": ", each.reason)),
+      waiting.map((each) => h("li", null, h("span", { class: "name" }, each.what), ": ", each.reason)),
     ),
     until && h("p", { class: "small" }, "until ", time(until), " (", countdown(until), ")"),
   );

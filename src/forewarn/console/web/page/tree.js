@@ -118,7 +118,8 @@ class Known {
     for (const each of before.toReversed()) {
       const kind = kindOf(each.described);
       const key = keyOf(each.described);
-      if (key !== undefined) this.keyed.set(`${kind} ${key}`, each);
+      // A key that siblings share is a slip; none of them may stay behind on the page.
+      if (key !== undefined && !this.keyed.has(`${kind} ${key}`)) this.keyed.set(`${kind} ${key}`, each);
       else if (this.plain.has(kind)) this.plain.get(kind)?.push(each);
       else this.plain.set(kind, [each]);
     }
