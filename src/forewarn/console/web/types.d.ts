@@ -27,10 +27,9 @@ export type Rollout = Schemas["Rollout"];
 export type RolloutBody = Schemas["RolloutBody"];
 export type Stage = Schemas["Stage"];
 export type Step = Schemas["Step"];
+export type Summary = Answer<"/v1/summary", "get">["summary"];
 export type Waiting = Schemas["Waiting"];
 export type Wave = Schemas["Wave"];
-
-export type Summary = any;
 
 /** What an element may contain; see `page/tree.js`. */
 export type Child = string | number | boolean | null | undefined | import("./page/tree").Described | readonly Child[];

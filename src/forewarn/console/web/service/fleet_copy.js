@@ -233,9 +233,7 @@ export class FleetCopy extends EventTarget {
   }
 
   async #readSummary() {
-    /** @type {any} */
-    const path = "/v1/summary";
-    this.summary = (await this.#api.get(path).catch(() => ({ summary: null }))).summary;
+    this.summary = (await this.#api.get("/v1/summary")).summary;
     this.#changed("summary");
   }
 
