@@ -10,6 +10,11 @@ CLOCK ?= system
 # Where the service is, as HOST:PORT; left empty, the settings say it (127.0.0.1:8169 and 127.0.0.1:8170).
 GUEST ?=
 OPERATOR ?=
+# The console's page, and what checks it: run by the Node.js of the virtual environment, installed as package.json says.
+WEB := src/forewarn/console/web
+WEB_FILES := $(WEB) package.json tsconfig.json
+NODE := $(BIN)/node
+PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
 .PHONY: run setup test test-long check bench reference test-mutants test-system format clean
@@ -37,15 +42,18 @@ test-long: $(VENV)/.dev
 test-mutants: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
-check: $(VENV)/.dev
+check: $(VENV)/.dev node_modules/.installed $(WEB)/generated/api.d.ts
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(PRETTIER) --check $(WEB_FILES)
+	$(NODE) node_modules/typescript/bin/tsc
 
-format: $(VENV)/.dev
+format: $(VENV)/.dev node_modules/.installed
 	$(BIN)/ruff format src tests bench
 	$(BIN)/ruff check --fix src tests bench
+	$(PRETTIER) --write $(WEB_FILES)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench --json bench.json
@@ -59,7 +67,7 @@ test-system: $(VENV)/.system
 	$(BIN)/pytest tests/system tests/hostile
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) node_modules $(WEB)/generated build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -prune -exec rm -r {} +
 
 # Quick to say that nothing is to be done: a stamp for each set of packages, older than what it was made of.
@@ -76,6 +84,21 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing forewarn and what its tests need into $(VENV) ..."
 	$(PIP) --editable '.[server,dev]'
 	@touch $@ $(VENV)/.server
+
+# The system's certificates: behind a proxy that looks into connections, Node.js's own list is not enough.
+node_modules/.installed: package.json .npmrc | $(VENV)/.dev
+	@echo "Installing what checks the console into node_modules ..."
+	NODE_OPTIONS=--use-system-ca $(BIN)/npm install --loglevel error
+	@touch $@
+
+# Written anew only if it has changed, and then the types with it.
+node_modules/openapi.json: FORCE | $(VENV)/.dev node_modules/.installed
+	@$(BIN)/python -m tests.openapi_file $@
+
+$(WEB)/generated/api.d.ts: node_modules/openapi.json
+	$(NODE) node_modules/openapi-typescript/bin/cli.js $< --output $@ > node_modules/types.log || { cat node_modules/types.log; exit 1; }
+
+FORCE:
 
 # What is in unpacked.txt is not installed: another kubectl, say, may be there under the same name.
 $(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/unpacked.txt tests/system/requirements.txt

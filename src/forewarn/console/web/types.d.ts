@@ -32,7 +32,8 @@ export type Waiting = Schemas["Waiting"];
 export type Wave = Schemas["Wave"];
 
 /** What an element may contain; see `page/tree.js`. */
-export type Child = string | number | boolean | null | undefined | import("./page/tree").Described | readonly Child[];
+export type Child =
+  string | number | boolean | null | undefined | import("./page/tree").Described | readonly Child[];
 
 /** The addresses that have a method, as the document writes them: `/v1/machines/{name}`. */
 export type PathWith<M extends "get" | "post" | "put" | "delete"> = {

@@ -8,7 +8,9 @@ import { h } from "../page/tree.js";
  * @param {readonly string[]} words
  */
 export function shellText(words) {
-  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(" ");
+  return words
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
+    .join(" ");
 }
 
 /**
@@ -22,7 +24,11 @@ export function commandText(words) {
     "div",
     { class: "command" },
     h("code", null, text),
-    h("button", { type: "button", class: "quiet", onclick: (/** @type {Event} */ click) => put(click, text) }, "Copy"),
+    h(
+      "button",
+      { type: "button", class: "quiet", onclick: (/** @type {Event} */ click) => put(click, text) },
+      "Copy",
+    ),
   );
 }
 

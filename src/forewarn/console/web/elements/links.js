@@ -18,7 +18,8 @@ export function machineLink(name, project) {
 export const hostLink = (name) => h("a", { class: "name", href: address("/hosts/{name}", { name }) }, name);
 
 /** @param {string} name */
-export const groupLink = (name) => h("a", { class: "name", href: address("/fleet", {}, { group: name }) }, name);
+export const groupLink = (name) =>
+  h("a", { class: "name", href: address("/fleet", {}, { group: name }) }, name);
 
 /** @param {string} id */
 export const eventLink = (id) => idLink("/events/{id}", id);

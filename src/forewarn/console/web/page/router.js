@@ -70,7 +70,14 @@ export class Router extends EventTarget {
 
   /** @param {MouseEvent} click */
   #follow(click) {
-    if (click.defaultPrevented || click.button || click.metaKey || click.ctrlKey || click.shiftKey || click.altKey)
+    if (
+      click.defaultPrevented ||
+      click.button ||
+      click.metaKey ||
+      click.ctrlKey ||
+      click.shiftKey ||
+      click.altKey
+    )
       return;
     const link = /** @type {Element} */ (click.target).closest?.("a[href]");
     if (!(link instanceof HTMLAnchorElement) || link.target || link.hasAttribute("download")) return;

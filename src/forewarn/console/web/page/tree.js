@@ -156,7 +156,9 @@ const keyOf = (described) => (typeof described === "string" ? undefined : descri
  */
 function create(described) {
   if (typeof described === "string") return document.createTextNode(described);
-  const element = described.svg ? document.createElementNS(SVG, described.tag) : document.createElement(described.tag);
+  const element = described.svg
+    ? document.createElementNS(SVG, described.tag)
+    : document.createElement(described.tag);
   for (const [name, value] of Object.entries(described.props)) set(element, name, value, undefined);
   if (described.children.length) drawn.set(element, place(element, [], described.children));
   return element;

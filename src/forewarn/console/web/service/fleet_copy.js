@@ -140,7 +140,9 @@ export class FleetCopy extends EventTarget {
   #index() {
     /** @type {Map<string, ListedEvent[]>} */
     const found = new Map();
-    const inOrder = [...this.events.values()].sort((one, other) => one.not_before.localeCompare(other.not_before));
+    const inOrder = [...this.events.values()].sort((one, other) =>
+      one.not_before.localeCompare(other.not_before),
+    );
     for (const event of inOrder) {
       for (const name of event.resources) {
         const key = machineKey(event.project ?? "", name);

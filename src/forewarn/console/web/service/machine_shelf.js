@@ -64,7 +64,9 @@ export class MachineShelf extends EventTarget {
     this.isWhole = size <= WHOLE_FLEET;
     const lists = this.isWhole ? [{}] : [...this.#wanted.values()];
     const read = await Promise.all(lists.map((wanted) => this.#api.all("/v1/machines", "machines", wanted)));
-    this.#machines = new Map(read.flat().map((machine) => [machineKey(machine.project, machine.name), machine]));
+    this.#machines = new Map(
+      read.flat().map((machine) => [machineKey(machine.project, machine.name), machine]),
+    );
     this.#announce(null);
   }
 
@@ -113,7 +115,8 @@ export class MachineShelf extends EventTarget {
     }
     if (families.has("order") || families.has("host")) {
       // What is abandoned or fails need not have a record for each machine.
-      for (const [key, machine] of this.#machines) if (machine.state !== "running") named.set(key, machine.name);
+      for (const [key, machine] of this.#machines)
+        if (machine.state !== "running") named.set(key, machine.name);
     }
     if (named.size) await this.#readAgain(named);
   }
@@ -122,7 +125,8 @@ export class MachineShelf extends EventTarget {
   async #readAgain(named) {
     const names = [...new Set(named.values())];
     const parts = [];
-    for (let from = 0; from < names.length; from += NAMES_AT_ONCE) parts.push(names.slice(from, from + NAMES_AT_ONCE));
+    for (let from = 0; from < names.length; from += NAMES_AT_ONCE)
+      parts.push(names.slice(from, from + NAMES_AT_ONCE));
     const read = await Promise.all(parts.map((name) => this.#api.all("/v1/machines", "machines", { name })));
     const found = read.flat().filter((machine) => named.has(machineKey(machine.project, machine.name)));
     const left = new Set(named.keys());

@@ -214,7 +214,12 @@ export class OperatorApi extends EventTarget {
 async function refusalOf(response) {
   const answer = await response.json().catch(() => null);
   const error = answer?.error ?? { code: "Unknown", message: `the server answered ${response.status}` };
-  return new Refusal(response.status, error.code, error.message, Number(response.headers.get("Retry-After") ?? 1));
+  return new Refusal(
+    response.status,
+    error.code,
+    error.message,
+    Number(response.headers.get("Retry-After") ?? 1),
+  );
 }
 
 /**
@@ -249,7 +254,9 @@ function addressOf(path, names, query) {
 
 /** `crypto.randomUUID` is missing where a page comes without TLS from another machine. */
 function randomKey() {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
 }
 
 /** @param {number} milliseconds */

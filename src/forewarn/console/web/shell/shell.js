@@ -44,7 +44,9 @@ class Shell extends LiveElement {
 
   /** @param {string | undefined} current */
   #sections(current) {
-    const shown = SECTIONS.map((path) => ROUTES.find((route) => route.path === path)).filter((route) => route);
+    const shown = SECTIONS.map((path) => ROUTES.find((route) => route.path === path)).filter(
+      (route) => route,
+    );
     return shown
       .filter((route) => !route?.right || copy.may(route.right))
       .map((route) =>
@@ -75,7 +77,10 @@ class Shell extends LiveElement {
       const why = copy.trouble || copy.link === "lost" ? `: ${copy.trouble || "no server answers"}` : " …";
       return h("p", { class: "shell-wait", role: "status" }, `Reading the fleet${why}`);
     }
-    return h(place.route.tag, { key: `${place.route.tag} ${JSON.stringify(place.names)}`, ".names": place.names });
+    return h(place.route.tag, {
+      key: `${place.route.tag} ${JSON.stringify(place.names)}`,
+      ".names": place.names,
+    });
   }
 
   #moved() {

@@ -69,7 +69,9 @@ class StatusBar extends LiveElement {
         class: "quiet-select",
         onchange: (/** @type {any} */ change) => preferences.set(name, change.target.value),
       },
-      Object.entries(choices).map(([value, text]) => h("option", { value, ".selected": value === chosen }, text)),
+      Object.entries(choices).map(([value, text]) =>
+        h("option", { value, ".selected": value === chosen }, text),
+      ),
     );
   }
 }
