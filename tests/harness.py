@@ -9,6 +9,7 @@ from typing import Any
 from forewarn.clock import ManualClock
 from forewarn.config import SimulatedTimes
 from forewarn.control.answering_once import AnsweringOnce
+from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
@@ -218,7 +219,8 @@ class Service:
         with store.read() as snapshot:
             board.apply(snapshot.since(0))
         rehearsals = OpenRehearsals(context, endpoint=RehearsalRegistry(board), monotonic=lambda: self.real)
-        self.answering = AnsweringOnce(context, real_now=lambda: self.begun + timedelta(seconds=self.real))
+        self.answering = AnsweringOnce(context, real_now=self.real_now)
+        self.sessions = BrowserSessions(context, new_secret=self.secrets, real_now=self.real_now)
         self._make_engine = partial(
             Engine,
             context,
@@ -238,6 +240,7 @@ class Service:
             webhooks=WebhookTerms(new_secret=lambda: f"whsec_{'A' * 32}", changed=changed),
             rehearsals=rehearsals,
             answering=self.answering,
+            sessions=self.sessions,
         )
         self.fleet = FleetUseCases.made(self.shared, new_secret=self.secrets)
         self.rollouts, self.tokens = self.fleet.rollouts, self.fleet.tokens
@@ -246,6 +249,10 @@ class Service:
         everything = self.within(None)
         self.orders, self.views, self.records = everything.orders, everything.views, everything.records
         self.webhooks, self.rehearsals = everything.webhooks, everything.rehearsals
+
+    def real_now(self) -> datetime:
+        """Return the world's own time."""
+        return self.begun + timedelta(seconds=self.real)
 
     def keep_history(self, keep: timedelta | None) -> None:
         """Keep records for so long from now on; None: for ever."""

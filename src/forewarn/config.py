@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from forewarn.core import browser_sessions
 from forewarn.core.errors import Invalid
 from forewarn.core.moments import parse_span
 from forewarn.core.policy import Policy
@@ -70,11 +71,16 @@ class OperatorSettings:
     rate: float = 100.0  # calls a second of one token, or of an address without one; 0: no limit
     calls: int = 32  # of one token at once; 0: no limit
     streams: int = 20  # the same
+    session: timedelta = (
+        browser_sessions.USUAL_LIFE
+    )  # how long a browser that signed in stays so, in real time
 
     def __post_init__(self) -> None:
         if not self.listen:
             raise ValueError("expected at least one address")
         _at_least_one(self.connections, self.connections_per_address)
+        if not browser_sessions.SHORTEST_LIFE <= self.session <= browser_sessions.LONGEST_LIFE:
+            raise ValueError("expected from 1 m to 400 d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

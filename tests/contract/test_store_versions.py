@@ -14,6 +14,9 @@ from tests.fixtures.versions import VERSIONS, put_back
 
 MAPPED = {each.table.name: each for each in [*vars(stored).values(), META] if isinstance(each, Mapped)}
 
+# The tables that a version did not know, and so has left nothing in.
+CAME_AFTER = {"0.1": {"sessions"}}
+
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_rows_of_older_versions_are_written_again_as_they_are(url: str, version: str) -> None:
@@ -21,7 +24,8 @@ def test_rows_of_older_versions_are_written_again_as_they_are(url: str, version:
     open_store(url, new_id=lambda: "NEW").close()
     for mapped in MAPPED.values():
         rows = all_rows(url, mapped)
-        assert rows, f"the fixture has no row of {mapped.table.name}"
+        is_new = mapped.table.name in CAME_AFTER[version]
+        assert bool(rows) is not is_new, f"the fixture has rows of {mapped.table.name}: {len(rows)}"
         for row in rows:
             again = mapped.write(mapped.read([row[column.name] for column in mapped.columns]))
             assert again == {name: row[name] for name in again}

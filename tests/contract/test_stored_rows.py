@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.core.access import Role, Token
+from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.model.event import Approval, Deferral, NoticeSummary
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.model.hold import Hold
@@ -39,6 +40,7 @@ from forewarn.store.rows.stored import (
     ORDERS,
     RECORDS,
     ROLLOUTS,
+    SESSIONS,
     TOKENS,
     WEBHOOKS,
 )
@@ -248,6 +250,10 @@ STORED: dict[str, tuple[Mapped[Any], Any]] = {
             waiting=WAITING,
             due_at=LATER,
         ),
+    ),
+    "a session of a browser": (
+        SESSIONS,
+        BrowserSession(digest="5e55", token="d1", created_at=NOW, expires_at=LATER),
     ),
     "a token": (TOKENS, PLAIN_TOKEN),
     "a token with everything": (

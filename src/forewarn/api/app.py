@@ -25,6 +25,7 @@ from forewarn.api.endpoints import (
     project_endpoints,
     rehearsal_endpoints,
     rollout_endpoints,
+    session_endpoints,
     stream_endpoints,
     token_endpoints,
     webhook_endpoints,
@@ -37,7 +38,7 @@ PARTS = (
     *(machine_endpoints, group_endpoints, host_endpoints, project_endpoints, rehearsal_endpoints),
     *(order_endpoints, rollout_endpoints, event_endpoints, hold_endpoints, calendar_endpoints),
     *(history_endpoints, stream_endpoints, webhook_endpoints, fleet_endpoints, clock_endpoints),
-    *(token_endpoints, probe_endpoints),
+    *(token_endpoints, session_endpoints, probe_endpoints),
 )
 ENDPOINTS = tuple(route for part in PARTS for route in part.router.routes)
 
@@ -45,7 +46,9 @@ ENDPOINTS = tuple(route for part in PARTS for route in part.router.routes)
 def create_app(services: Services, settings: ApiSettings | None = None) -> Starlette:
     """Make the operator API: an ASGI app that any server can serve."""
     settings = settings or ApiSettings()
-    authenticator = Authenticator(services.fleet.tokens, run=services.run, now=services.timekeeper.now)
+    authenticator = Authenticator(
+        services.fleet.tokens, services.sessions, run=services.run, now=services.timekeeper.now
+    )
     refusals = Refusals()
     app = Starlette(
         routes=(*ENDPOINTS, DOCUMENT),

@@ -1,15 +1,17 @@
-"""Authentication: who asks, by tokens in memory, at most a moment old, even while the store is away."""
+"""Authentication: who asks, by tokens and sessions in memory, at most a moment old, also with no store."""
 
 import asyncio
-from base64 import b64decode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
 from forewarn.api.services import RunUseCase
 from forewarn.clock import monotonic
+from forewarn.control.browser_sessions import BrowserSessions, LoadedSessions
+from forewarn.control.signal import Signal
 from forewarn.control.tokens import Tokens
-from forewarn.core.access import Caller, Keyring
+from forewarn.core.access import Keyring
+from forewarn.core.browser_sessions import Credentials, Identified, identify
 from forewarn.core.errors import Unavailable
 
 # A token that another process makes or revokes must count within a second. Where calls come often, the store
@@ -21,7 +23,7 @@ LONGEST_WAIT = 1.0
 
 
 class Authenticator:
-    """Finds the caller by the Authorization header.
+    """Finds the caller by what a call shows.
 
     The store is looked at once in a while, whoever asks and however often: what a stranger sends costs a hash
     and a look-up.
@@ -30,37 +32,51 @@ class Authenticator:
     def __init__(
         self,
         tokens: Tokens,
+        sessions: BrowserSessions,
         *,
         run: RunUseCase,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = monotonic,
     ) -> None:
-        """Load the tokens; `run` is how they are looked at again later."""
+        """Load tokens and sessions; `run` is how they are looked at again later."""
         self._tokens = tokens
+        self._sessions = sessions
         self._run = run
         self._now = now
         self._monotonic = monotonic
         self._keyring: Keyring = tokens.keyring()
+        self._loaded: LoadedSessions = sessions.loaded()
+        self.cut_off = Signal()  # somebody who was known may be no more
         self._looked_at = monotonic()
         self._looking: asyncio.Task[None] | None = None
         # How often tokens have changed: by now, when the store was last looked at, and is being looked at.
         self._changes = self._changes_seen = self._changes_awaited = 0
 
-    async def caller(self, headers: Sequence[str]) -> Caller:
-        """Return the caller; Anonymous if there is none for these headers."""
-        secret = _secret(headers)
+    async def identify(self, shown: Credentials) -> Identified:
+        """Return the caller; Anonymous if none can show that."""
         # While there are no tokens all callers are operators; one with a secret knows of the first.
-        if self._must_look() or (self._keyring.unused and secret is not None):
+        if self._must_look() or (self._keyring.unused and shown != Credentials()):
             # What hangs must not hold strangers' connections: then what is known must do.
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._look()), LONGEST_WAIT)
         elif self._monotonic() - self._looked_at > LOOK_AGAIN_AFTER:
             self._look()
-        return self._keyring.caller(secret, now=self._now())
+        return identify(
+            shown,
+            self._keyring,
+            self._loaded.sessions,
+            now=self._now(),
+            real_now=self._sessions.real_now(),
+        )
 
-    def forget(self) -> None:
-        """Look at the store before the next call: the worker is changing tokens."""
+    def forget(self, *, cut_off: bool = False) -> None:
+        """Look at the store before the next call: the worker is changing tokens or sessions.
+
+        With `cut_off` callers may have lost what they are known by: those who follow the stream ask at once.
+        """
         self._changes += 1
+        if cut_off:
+            self.cut_off.send()
 
     def _must_look(self) -> bool:
         is_behind = self._changes_seen != self._changes
@@ -77,26 +93,7 @@ class Authenticator:
     async def _refresh(self, changes: int) -> None:
         # While the store is away, what was known must do: operators want to see how the store is.
         with suppress(Unavailable):
-            self._keyring = await self._run(lambda: self._tokens.keyring(self._keyring))
+            self._keyring, self._loaded = await self._run(
+                lambda: (self._tokens.keyring(self._keyring), self._sessions.loaded(self._loaded))
+            )
         self._looked_at, self._changes_seen = self._monotonic(), changes
-
-
-def _secret(headers: Sequence[str]) -> str | None:
-    if len(headers) != 1:
-        return None
-    scheme, _, given = headers[0].strip().partition(" ")
-    match scheme.lower():
-        case "bearer":
-            return given.strip() or None
-        case "basic":
-            return _password(given) or None
-        case _:
-            return None
-
-
-def _password(given: str) -> str:
-    """Take the password of Basic authentication, whatever the name: calendars can send nothing else."""
-    try:
-        return b64decode(given.strip(), validate=True).decode().partition(":")[2]
-    except ValueError:
-        return ""

@@ -13,10 +13,12 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forewarn.api import errors
-from forewarn.api.audit import AuditedChanges
+from forewarn.api.audit import READING, AuditedChanges
 from forewarn.api.authentication import Authenticator
+from forewarn.api.credentials import credentials_of
 from forewarn.api.limits import Bodies, CallerTable, LimitExceeded, Who, address_of
 from forewarn.core.access import LOCAL_OPERATOR, Caller
+from forewarn.core.browser_sessions import CSRF_HEADER, check_csrf
 from forewarn.core.errors import ForewarnError
 from forewarn.wire import authority
 
@@ -74,7 +76,7 @@ class OnlySameOrigin:
 
 
 class OnlyKnownCallers:
-    """Refuses requests without a good token, before anything else is looked at."""
+    """Refuses requests without a good token or session, before anything else is looked at."""
 
     def __init__(self, app: ASGIApp, *, authenticator: Authenticator, callers: CallerTable) -> None:
         self._app = app
@@ -82,14 +84,14 @@ class OnlyKnownCallers:
         self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through if it has a good token, is a probe, or if there are no tokens."""
+        """Let a request through if its caller is known, it is a probe, or there are no tokens."""
         if scope["type"] == "http" and scope["path"] not in OPEN_TO_ALL:
             try:
-                caller = await self._authenticator.caller(Headers(scope=scope).getlist("authorization"))
+                identified = await self._authenticator.identify(credentials_of(scope))
             except ForewarnError as error:
                 await self._refusal(scope, error)(scope, receive, send)
                 return
-            scope.setdefault("state", {})["caller"] = caller
+            scope.setdefault("state", {}).update(caller=identified.caller, identified=identified)
         await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope, error: ForewarnError) -> JSONResponse:
@@ -118,6 +120,27 @@ class OnlyWithinLimits:
                 await self._app(scope, receive, send)
         except LimitExceeded as exceeded:
             await errors.http_refusal(exceeded)(scope, receive, send)
+
+
+class OnlyOwnPages:
+    """Refuses changes that a browser was made to ask for, by something else than a page of the service.
+
+    A browser sends its cookies whoever made the request; what the session's pages know is theirs alone.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through if it changes nothing, has no session, or has what only its pages know."""
+        identified = scope.get("state", {}).get("identified")
+        if identified is not None and scope["method"] not in READING:
+            try:
+                check_csrf(identified, Headers(scope=scope).getlist(CSRF_HEADER))
+            except ForewarnError as error:
+                await errors.refusal(error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
 class OnlySmallBodies:
@@ -192,6 +215,7 @@ def guards(
         Middleware(OnlyKnownCallers, authenticator=authenticator, callers=callers),
         Middleware(OnlyWithinLimits, callers=callers),
         Middleware(AuditedChanges),
+        Middleware(OnlyOwnPages),
         Middleware(OnlySmallBodies, bodies=bodies),
     ]
 

@@ -14,12 +14,14 @@ from typing import Any, NewType, Union, get_args, get_origin
 
 from starlette.responses import Response
 
+from forewarn.api.credentials import COOKIE
 from forewarn.api.declared import Body
 from forewarn.api.errors import documented
 from forewarn.api.guards import OPEN_TO_ALL
 from forewarn.api.idempotency import ABOUT_KEY, KEY_HEADER, KEY_SCHEMA
 from forewarn.api.inputs import InBody, InHeader, InPath, Input, InQuery, TableInBody
 from forewarn.api.routing import ApiRoute, WithStatus
+from forewarn.core.browser_sessions import CSRF_HEADER
 from forewarn.wire.answers.answer import ApiAnswer, Page
 from forewarn.wire.answers.coding import key_of_page
 from forewarn.wire.answers.service_answers import ErrorAnswer
@@ -28,8 +30,8 @@ from forewarn.wire.fields import Schema
 ABOUT = """An open Scheduled Events service for any fleet of virtual machines.
 
 Times are RFC 3339 with Z. Ids are upper-case GUIDs, accepted in any case. Lists are answered page by page:
-send `next` back as `after`. Once there is a token, every call but the probes needs one. Errors of every
-kind are `{"error": {"code": …, "message": …}}`."""
+send `next` back as `after`. Once there is a token, every call but the probes needs one, or a session that was
+begun with one. Errors of every kind are `{"error": {"code": …, "message": …}}`."""
 
 # A component has the name of its class without "Answer", but for these, which programs know by another.
 COMPONENTS = {
@@ -48,6 +50,16 @@ _SECURITY_SCHEMES = {
         "type": "http",
         "description": "A token as the password, with any name: for calendars, which can send nothing else.",
         "scheme": "basic",
+    },
+    "SessionCookie": {
+        "type": "apiKey",
+        "description": (
+            "A session that was begun with `POST /v1/session`. The cookie's name ends with the port that is "
+            "called, and begins with `__Host-` under TLS. Calls other than GET and HEAD also need "
+            f"`{CSRF_HEADER}`, with the session's `csrf`."
+        ),
+        "in": "cookie",
+        "name": f"{COOKIE}-8170",
     },
 }
 _SIMPLE: Mapping[Any, Schema] = {

@@ -51,6 +51,9 @@ class Promise:
     shown: bool = True
     # What the worker does once the answer is saved, and again when it is repeated: it may have been killed.
     finish: Callable[[Services, Mapping[str, Any]], None] | None = None
+    # How an answer is sent that is more than its body; and what is sent, if not what the handler returns.
+    sends: Callable[[Request, Answered], Response] | None = None
+    sent: Any = None
 
 
 class ApiRoute(Route):
@@ -73,7 +76,7 @@ class ApiRoute(Route):
     @property
     def answer(self) -> Any:
         """The kind of what it answers with."""
-        return inspect.signature(self.handler).return_annotation
+        return self.promise.sent or inspect.signature(self.handler).return_annotation
 
     @property
     def operation(self) -> str:
@@ -104,12 +107,23 @@ class ApiRoute(Route):
         arguments = {name: await each.read(name, request) for name, each in self.inputs.items()}
         if self.method == "POST":
             answered = await self._carry_out(request, arguments)
-            headers = {REPEATED_HEADER: "true"} if answered.again else None
-            return Response(
-                answered.body, answered.status, headers=headers, media_type=JSONResponse.media_type
-            )
+            response = self._sent(request, answered)
+            if answered.again:
+                response.headers[REPEATED_HEADER] = "true"
+            return response
         answer = await self.handler(**arguments)
-        return answer if isinstance(answer, Response) else self._response(answer)
+        if isinstance(answer, Response):
+            return answer
+        return (
+            self._response(answer)
+            if self.promise.sends is None
+            else self._sent(request, self._answered(answer))
+        )
+
+    def _sent(self, request: Request, answered: Answered) -> Response:
+        if self.promise.sends is not None:
+            return self.promise.sends(request, answered)
+        return Response(answered.body, answered.status, media_type=JSONResponse.media_type)
 
     async def _carry_out(self, request: Request, arguments: Mapping[str, Any]) -> Answered:
         """Do what is asked for; with an Idempotency-Key once, however often it is sent."""

@@ -10,10 +10,12 @@ from starlette.requests import Request
 from forewarn.api.inputs import FromRequest
 from forewarn.api.limits import BodyLimits, CallerLimits
 from forewarn.control.answering_once import AnsweringOnce
+from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
 from forewarn.control.durations import Distribution
 from forewarn.control.ports.scope import Scope
 from forewarn.core import access
+from forewarn.core.browser_sessions import Identified
 from forewarn.core.errors import Refused
 from forewarn.core.model.webhook import Webhook, WebhookId
 
@@ -159,6 +161,11 @@ class Services(CallerUseCases):
         return self._parts.shared.answering
 
     @property
+    def sessions(self) -> BrowserSessions:
+        """What signs browsers in and out, with the caller's own token and session."""
+        return self._parts.shared.sessions
+
+    @property
     def timekeeper(self) -> TurnedTime:
         """What turns the clock; Refused to a project's people."""
         self._check_whole()
@@ -193,3 +200,5 @@ OpenService = Annotated[Services, FromRequest(_all_services)]
 CallerName = Annotated[str, FromRequest(lambda request: _known(request).name)]
 # The same with role and project.
 KnownCaller = Annotated[access.Caller, FromRequest(_known)]
+# The same, and what it is known by.
+IdentifiedCaller = Annotated[Identified, FromRequest(lambda request: request.state.identified)]

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from forewarn.control import naming
 from forewarn.control.answering_once import AnsweringOnce
+from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.disclosing import disclosed_refusal
 from forewarn.control.fleet.declaring import FleetCommands
 from forewarn.control.fleet.fleet_views import FleetViews
@@ -43,6 +44,7 @@ class Shared:
     webhooks: WebhookTerms
     rehearsals: OpenRehearsals
     answering: AnsweringOnce
+    sessions: BrowserSessions
 
 
 class CallerUseCases:

@@ -108,16 +108,29 @@ class Keyring:
 
     def caller(self, secret: str | None, *, now: datetime) -> Caller:
         """Return the caller that a secret belongs to; raise Anonymous if it belongs to none."""
-        if self.unused:
-            return LOCAL_OPERATOR
+        return LOCAL_OPERATOR if self.unused else caller_of(self.token(secret, now=now))
+
+    def token(self, secret: str | None, *, now: datetime) -> Token:
+        """Return the token that a secret belongs to; raise Anonymous if it belongs to none that is good."""
         if secret is None:
             raise Anonymous(NEEDED)
-        digest = digest_of(secret)
+        found = self.find(digest_of(secret), now=now)
+        if found is None:
+            raise Anonymous(NOT_GOOD)
+        return found
+
+    def find(self, digest: str, *, now: datetime) -> Token | None:
+        """Find a good token by the digest of its secret."""
         # However long the look-up takes: the digest of a guess tells nothing about that of a secret.
         token = self._by_digest.get(digest)
         if token is None or not hmac.compare_digest(token.digest, digest) or not token.valid(now):
-            raise Anonymous(NOT_GOOD)
-        return Caller(name=token.name, role=token.role, project=token.project)
+            return None
+        return token
+
+
+def caller_of(token: Token) -> Caller:
+    """Return who asks with a token."""
+    return Caller(name=token.name, role=token.role, project=token.project)
 
 
 def digest_of(secret: str) -> str:

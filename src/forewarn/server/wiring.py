@@ -14,6 +14,7 @@ from forewarn.api.services import ApiParts, ApiSettings, Services
 from forewarn.clock import Clock, ManualClock, ScaledClock, SystemClock, clock_of, monotonic
 from forewarn.config import OperatorSettings, Settings
 from forewarn.control.answering_once import AnsweringOnce
+from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import FleetUseCases, Shared
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
@@ -177,6 +178,9 @@ def wire(opened: OpenedService) -> Parts:
         context, endpoint=RehearsalsOnLoop(RehearsalRegistry(board), loop), monotonic=monotonic
     )
     answering = AnsweringOnce(context, real_now=SystemClock().now)
+    sessions = BrowserSessions(
+        context, new_secret=new_secret, real_now=SystemClock().now, life=settings.operator.session
+    )
     engine = Engine(
         context,
         drivers=drivers.by_name,
@@ -211,6 +215,7 @@ def wire(opened: OpenedService) -> Parts:
         ),
         rehearsals=rehearsals,
         answering=answering,
+        sessions=sessions,
     )
     operator_refusals = Refusals("operator")
     fleet = FleetUseCases.made(shared, new_secret=new_secret)

@@ -72,6 +72,8 @@ meta = Table(
     Column("pruned", BigInteger, nullable=False, server_default="0"),
     Column("pruned_unsaid", BigInteger, nullable=False, server_default="0"),
     Column("prune_at", TIME),
+    # Counts how often sessions of browsers have changed, so that whoever knows them need not read them again.
+    Column("session_changes", BigInteger, nullable=False, server_default="0"),
 )
 
 projects = Table(
@@ -319,6 +321,17 @@ tokens = Table(
     Column("expires_at", TIME),
     Column("revoked_at", TIME),
     Index("tokens_number", "number", "digest"),
+)
+
+# Of browsers; an index by which to find what is over is not worth it: there are few.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", NAME, primary_key=True),  # of the secret, which is kept nowhere
+    Column("token", NAME, nullable=False),  # its digest
+    Column("created_at", TIME, nullable=False),  # in real time
+    Column("expires_at", TIME, nullable=False),  # the same
+    Index("sessions_token", "token", "created_at"),
 )
 
 rollouts = Table(

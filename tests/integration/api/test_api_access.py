@@ -19,6 +19,7 @@ from forewarn.api.app import PARTS
 from forewarn.api.authentication import Authenticator
 from forewarn.api.routing import ApiRouter
 from forewarn.core.access import Grant, Right, Role
+from forewarn.core.browser_sessions import Credentials
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.webhook import Webhook
 from forewarn.core.words import Action, ProjectName, Work
@@ -197,6 +198,11 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("GET", "/v1/caller", LISTED),
     ("POST", "/v1/tokens", (201, 403, 403, 403, 403)),
     ("POST", "/v1/tokens/bert/revoke", RUN_200),
+    # Everybody's own.
+    ("GET", "/v1/session", LISTED),
+    ("POST", "/v1/session", (201, 201, 201, 201, 201)),
+    # A call with a token has none that could be ended.
+    ("DELETE", "/v1/session", (404, 404, 404, 404, 404)),
     ("GET", "/metrics", ONLY_OF_THE_FLEET),
     ("GET", "/healthz", LISTED),
     ("GET", "/readyz", LISTED),
@@ -310,7 +316,7 @@ def test_whoever_may_not_change_something_leaves_no_trace(service: Service, api:
     before = service.history()
     for secret in (VIEWER, A_VIEWER):
         for method, path, _ in CALLS:
-            if method != "GET":
+            if method != "GET" and path != "/v1/session":
                 assert api(method, path, json=BODIES.get(path), headers=bearer(secret)).status_code == 403
     assert service.history() == before
 
@@ -569,14 +575,14 @@ class Store:
 
 
 async def who(authenticator: Authenticator, secret: str) -> str:
-    return (await authenticator.caller([f"Bearer {secret}"])).name
+    return (await authenticator.identify(Credentials(token=secret))).caller.name
 
 
 @pytest.mark.usefixtures("tokens")
 def test_a_token_made_or_revoked_elsewhere_counts_within_a_second(service: Service) -> None:
     seconds = 0.0
     authenticator = Authenticator(
-        service.tokens, run=Store(), now=service.clock.now, monotonic=lambda: seconds
+        service.tokens, service.sessions, run=Store(), now=service.clock.now, monotonic=lambda: seconds
     )
     service.tokens.create(Grant(name="new", role=Role.VIEWER), by="elsewhere")
     seconds = 0.95
@@ -595,7 +601,9 @@ def test_a_worker_that_hangs_holds_no_caller(service: Service, monkeypatch: pyte
     async def hang(_: Any, /) -> Any:
         await asyncio.Event().wait()
 
-    authenticator = Authenticator(service.tokens, run=hang, now=service.clock.now, monotonic=lambda: seconds)
+    authenticator = Authenticator(
+        service.tokens, service.sessions, run=hang, now=service.clock.now, monotonic=lambda: seconds
+    )
     seconds = 5.0
     assert asyncio.run(who(authenticator, A_USER)) == "anna"
     with pytest.raises(Exception, match="not known"):
@@ -605,7 +613,9 @@ def test_a_worker_that_hangs_holds_no_caller(service: Service, monkeypatch: pyte
 @pytest.mark.usefixtures("tokens")
 def test_an_unknown_token_makes_no_work_for_the_worker(service: Service) -> None:
     seconds, store = 0.0, Store()
-    authenticator = Authenticator(service.tokens, run=store, now=service.clock.now, monotonic=lambda: seconds)
+    authenticator = Authenticator(
+        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
+    )
     for guess in range(100):
         with pytest.raises(Exception, match="not known"):
             asyncio.run(who(authenticator, f"fw_guess-{guess}"))
@@ -615,7 +625,9 @@ def test_an_unknown_token_makes_no_work_for_the_worker(service: Service) -> None
 @pytest.mark.usefixtures("tokens")
 def test_however_many_ask_the_store_is_looked_at_once(service: Service) -> None:
     seconds, store = 0.0, Store()
-    authenticator = Authenticator(service.tokens, run=store, now=service.clock.now, monotonic=lambda: seconds)
+    authenticator = Authenticator(
+        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
+    )
     seconds = 60.0
 
     async def all_at_once() -> list[str]:
@@ -649,7 +661,9 @@ def test_a_token_of_a_project_that_is_removed_is_refused_at_once(service: Servic
 @pytest.mark.usefixtures("tokens")
 def test_while_the_store_is_away_what_was_known_counts(service: Service) -> None:
     seconds, store = 0.0, Store()
-    authenticator = Authenticator(service.tokens, run=store, now=service.clock.now, monotonic=lambda: seconds)
+    authenticator = Authenticator(
+        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
+    )
     store.away, seconds = True, 60.0
     assert asyncio.run(who(authenticator, OPERATOR)) == "olga"
     with pytest.raises(Exception, match="not known"):

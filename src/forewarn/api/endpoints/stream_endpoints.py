@@ -11,6 +11,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Message, Send
 
 from forewarn.api.authentication import Authenticator
+from forewarn.api.credentials import credentials_of
 from forewarn.api.declared import Query, declared, given, maybe
 from forewarn.api.inputs import InHeader
 from forewarn.api.request_fields import LARGEST, MACHINE, PROJECT, one_of, several, whole_in_query
@@ -18,7 +19,7 @@ from forewarn.api.routing import ApiRouter
 from forewarn.api.services import ApiSettings, RunUseCase, Service, Services
 from forewarn.control.following.followed_records import FollowedRecords
 from forewarn.control.ports.records import Following, RecordFilter
-from forewarn.control.signal import waking
+from forewarn.control.signal import Signal, waking
 from forewarn.core.access import Right
 from forewarn.core.errors import Anonymous, Conflict, Invalid, Unavailable
 from forewarn.core.words import Kind, MachineName, ProjectName
@@ -85,7 +86,12 @@ async def follow_stream(
     number = await _start(query, last_event_id, service)
     settings: ApiSettings = request.app.state.settings
     reader = _Reader(
-        records, wanted, run=service.run, heartbeat=settings.heartbeat, is_welcome=_asker(request)
+        records,
+        wanted,
+        run=service.run,
+        heartbeat=settings.heartbeat,
+        is_welcome=_asker(request),
+        cut_off=request.app.state.authenticator.cut_off,
     )
     return EventStream(reader.events(number), patience=settings.patience)
 
@@ -98,13 +104,13 @@ def _records(service: Services, query: StreamQuery) -> FollowedRecords:
 
 
 def _asker(request: Request) -> Callable[[], Awaitable[bool]]:
-    """Make what says whether the token that a stream was opened with is still good."""
+    """Make what says whether the token or session that a stream was opened with is still good."""
     authenticator: Authenticator = request.app.state.authenticator
-    headers = request.headers.getlist("authorization")
+    shown = credentials_of(request.scope)
 
     async def is_welcome() -> bool:
         try:
-            await authenticator.caller(headers)
+            await authenticator.identify(shown)
         except Anonymous:
             return False
         return True
@@ -142,17 +148,20 @@ class _Reader:
         run: RunUseCase,
         heartbeat: float,
         is_welcome: Callable[[], Awaitable[bool]],
+        cut_off: Signal,
     ) -> None:
         self._records = records
         self._run = run
         self._is_welcome = is_welcome
+        self._cut_off = cut_off
         self._wanted = wanted
         self._heartbeat = heartbeat
         self._woken = asyncio.Event()
 
     async def events(self, number: int) -> AsyncGenerator[bytes, None]:
         """Give blocks to send until the service stops."""
-        with self._records.listening(waking(self._woken)):
+        wake = waking(self._woken)
+        with self._records.listening(wake), self._cut_off.listening(wake):
             yield sse.opening(number)
             # Who asks for all from the very first knows of nothing that could be missing.
             up_to = await self._run(lambda: self._records.missing(number)) if number else None
@@ -169,7 +178,7 @@ class _Reader:
             self._woken.clear()
             found = await self._after(number)
             number = found.number
-            # A token may be revoked, or expire, while its stream is open.
+            # A token may be revoked, or expire, and a session end, while its stream is open.
             if not await self._is_welcome():
                 return
             if found.records:

@@ -14,10 +14,12 @@ from forewarn.control.ports.answers import AnswerQueries, SavedAnswer
 from forewarn.control.ports.fleet import FleetQueries
 from forewarn.control.ports.records import RecordQueries
 from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.sessions import SessionQueries
 from forewarn.control.ports.unscoped import DueQueries, RolloutQueries, TokenQueries
 from forewarn.control.ports.webhooks import WebhookQueries
 from forewarn.control.ports.work import OrderQueries
 from forewarn.core.access import Token
+from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.declaration import HostDrivers
@@ -102,7 +104,9 @@ class ScopedTransaction(ScopedSnapshot, Protocol):
         ...
 
 
-class Snapshot(ScopedSnapshot, DueQueries, RolloutQueries, TokenQueries, AnswerQueries, Protocol):
+class Snapshot(
+    ScopedSnapshot, DueQueries, RolloutQueries, TokenQueries, SessionQueries, AnswerQueries, Protocol
+):
     """All that is kept, read in one transaction."""
 
     def everything(self) -> Slice:
@@ -175,6 +179,18 @@ class Transaction(ScopedTransaction, Snapshot, Protocol):
 
     def save_token(self, token: Token) -> None:
         """Save a token; one with the same digest is replaced."""
+        ...
+
+    def save_session(self, session: BrowserSession) -> None:
+        """Save a session of a browser."""
+        ...
+
+    def remove_sessions(self, digests: Sequence[str]) -> None:
+        """Forget sessions of browsers, by their digests."""
+        ...
+
+    def remove_ended_sessions(self, real_now: datetime) -> None:
+        """Forget sessions that are over by a real time, and those of tokens that were revoked."""
         ...
 
     def save_answer(self, answer: SavedAnswer) -> None:

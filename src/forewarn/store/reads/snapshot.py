@@ -8,6 +8,7 @@ from forewarn.store.reads.lookups import Lookups
 from forewarn.store.reads.name_reads import NameReads
 from forewarn.store.reads.record_reads import RecordReads
 from forewarn.store.reads.rollout_reads import RolloutReads
+from forewarn.store.reads.session_reads import SessionReads
 from forewarn.store.reads.slice_reads import SliceReads
 from forewarn.store.reads.summary_reads import SummaryReads
 from forewarn.store.reads.token_reads import TokenReads
@@ -19,5 +20,7 @@ class ProjectSnapshot(SliceReads, Lookups, Lists, NameReads, RecordReads, Webhoo
     """What can be read for a project in one transaction: nothing that is not here can be reached for one."""
 
 
-class SqlSnapshot(ProjectSnapshot, UnscopedReads, TokenReads, FeedReads, DueReads, RolloutReads, AnswerReads):
+class SqlSnapshot(
+    ProjectSnapshot, UnscopedReads, TokenReads, SessionReads, FeedReads, DueReads, RolloutReads, AnswerReads
+):
     """All that can be read in one transaction."""

@@ -32,6 +32,7 @@ class Meta:
     pruned: int
     pruned_unsaid: int
     prune_at: datetime | None
+    session_changes: int
 
     @property
     def grace(self) -> Grace | None:

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forewarn.core.access import Token
+from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.model.declaration import NO_DEFAULTS, FleetDefaults
 from forewarn.core.model.event import Deferral, Event, NoticeSummary
 from forewarn.core.model.group import Group, GroupPolicy
@@ -152,4 +153,5 @@ ROLLOUTS = Mapped(
     write=_write_rollout,
 )
 TOKENS = mapped(Token, tables.tokens, STORED)
+SESSIONS = mapped(BrowserSession, tables.sessions, STORED, distinct=("digest",))
 WEBHOOKS = mapped(Webhook, tables.webhooks, STORED, derived={"id": lambda webhook: webhook.id.upper()})

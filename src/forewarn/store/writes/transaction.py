@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, case, delete, null, or_, update
+from sqlalchemy import Connection, bindparam, case, delete, null, or_, select, update
 
 from forewarn.control.ports.answers import SavedAnswer
 from forewarn.core.access import Token
+from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.errors import Conflict
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.changes import Changes
@@ -21,7 +22,7 @@ from forewarn.core.words import GroupName, MachineId, ProjectName
 from forewarn.store import tables
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
 from forewarn.store.rows.meta import META, Meta
-from forewarn.store.rows.stored import ROLLOUTS, TOKENS, WEBHOOKS
+from forewarn.store.rows.stored import ROLLOUTS, SESSIONS, TOKENS, WEBHOOKS
 from forewarn.store.rows.times import micros
 from forewarn.store.writes.fleet_writes import FleetWrites
 from forewarn.store.writes.waking import Waking
@@ -38,6 +39,12 @@ _SAVE_LAST_SEEN = (
     update(tables.machines)
     .where(_M.id == bindparam("machine"), or_(_M.last_seen.is_(None), _M.last_seen < _SEEN))
     .values(last_seen=_SEEN)
+)
+
+_S, _T = tables.sessions.c, tables.tokens.c
+_IN_FORCE = select(_T.digest).where(_T.revoked_at.is_(None))
+_REMOVE_ENDED = delete(tables.sessions).where(
+    or_(_S.expires_at <= bindparam("real_now", type_=tables.TIME), _S.token.not_in(_IN_FORCE))
 )
 
 _A = tables.answers.c
@@ -126,6 +133,22 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
         """Save a token; one with the same digest is replaced."""
         self._save(TOKENS, [token])
 
+    def save_session(self, session: BrowserSession) -> None:
+        """Save a session of a browser."""
+        self._save(SESSIONS, [session])
+        self._count_session_change()
+
+    def remove_sessions(self, digests: Sequence[str]) -> None:
+        """Remove sessions of browsers."""
+        if digests:
+            self._delete(_S.digest, digests)
+            self._count_session_change()
+
+    def remove_ended_sessions(self, real_now: datetime) -> None:
+        """Remove sessions that are over, and those of tokens that were revoked."""
+        if self._connection.execute(_REMOVE_ENDED, {"real_now": micros(real_now)}).rowcount:
+            self._count_session_change()
+
     def save_answer(self, answer: SavedAnswer) -> None:
         """Save what a call was answered; an older answer to the same key is replaced."""
         self._put(tables.answers, [asdict(answer) | {"saved_at": micros(answer.saved_at)}])
@@ -135,6 +158,9 @@ class SqlTransaction(ProjectTransaction, SqlSnapshot):
         if answers:
             rows = [{"of": caller, "for": key} for caller, key in answers]
             self._connection.execute(_REMOVE_ANSWER, rows)
+
+    def _count_session_change(self) -> None:
+        self._save_meta(replace(self._meta, session_changes=self._meta.session_changes + 1))
 
     def set_reached(self, now: datetime) -> None:
         """Save the service time reached; it never goes back."""

@@ -1,0 +1,414 @@
+"""Sessions of browsers over the operator API: signing in and out, and what a cookie alone is good for."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.types import ASGIApp
+
+from forewarn.api.credentials import credentials_of, session_secret
+from forewarn.core.access import Grant, Role
+from forewarn.core.browser_sessions import CSRF_HEADER, MOST_SESSIONS, Credentials
+from forewarn.wire.answers.session_answers import SessionAnswer
+from tests.harness import Service
+from tests.integration.api.test_api_access import error_of, opened
+from tests.served import app_of, check_answer
+from tests.tenants import A_USER, A_VIEWER, OPERATOR, VIEWER, bearer
+
+HERE = "http://127.0.0.1:8170"
+COOKIE = "forewarn-session-8170"
+
+
+class Browser:
+    """A browser of one person: it keeps cookies, and sends what the session's pages know."""
+
+    def __init__(self, app: ASGIApp, base: str = HERE) -> None:
+        self._app = app
+        self._base = base
+        self.cookies = httpx.Cookies()
+        self.csrf: str | None = None
+
+    def __call__(self, method: str, path: str, **more: Any) -> httpx.Response:
+        return asyncio.run(self._send(method, path, **more))
+
+    def sign_in(self, secret: str, **more: Any) -> dict[str, Any]:
+        answer = self("POST", "/v1/session", headers={**bearer(secret), **more})
+        assert answer.status_code == 201, answer.text
+        session: dict[str, Any] = answer.json()["session"]
+        self.csrf = session["csrf"]
+        return session
+
+    def change(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """Do something as a page of the service would."""
+        return self(method, path, headers={CSRF_HEADER: self.csrf or ""}, **more)
+
+    @property
+    def secret(self) -> str:
+        """What the cookie has."""
+        return str(next(iter(self.cookies.jar)).value)
+
+    async def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
+        transport = httpx.ASGITransport(app=self._app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url=self._base, cookies=self.cookies
+        ) as client:
+            answer = await client.request(method, path, **more)
+            self.cookies = client.cookies
+            return answer
+
+
+@pytest.fixture
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
+    service = opened(tmp_path, tokens="no_tokens" not in request.fixturenames)
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def no_tokens() -> None:
+    """Ask for a service that has no tokens yet."""
+
+
+@pytest.fixture
+def app(service: Service) -> ASGIApp:
+    return app_of(service)
+
+
+@pytest.fixture
+def browser(app: ASGIApp) -> Browser:
+    return Browser(app)
+
+
+def with_cookie(app: ASGIApp, value: str, name: str = COOKIE, **headers: str) -> httpx.Response:
+    """Ask who is signed in, with this cookie alone."""
+    return Browser(app)("GET", "/v1/session", headers={"Cookie": f"{name}={value}", **headers})
+
+
+# Signing in
+
+
+def test_whoever_signs_in_with_a_token_is_known_by_a_cookie(browser: Browser) -> None:
+    begun = browser.sign_in(A_USER)
+    assert begun["caller"] == {"name": "anna", "role": "user", "project": "a", "rights": ["see", "use"]}
+    assert begun["expires_at"] == "2026-01-12T12:00:00Z"
+    shown = browser("GET", "/v1/session")
+    assert shown.json() == {"session": begun}
+    check_answer(SessionAnswer, shown.json())
+    assert browser("GET", "/v1/caller").json()["caller"]["name"] == "anna"
+    assert browser("GET", "/v1/hosts").status_code == 403
+    assert browser("GET", "/v1/machines/b-0").status_code == 404
+
+
+def test_no_script_reads_the_cookie_and_no_other_site_sends_it(browser: Browser) -> None:
+    answer = browser("POST", "/v1/session", headers=bearer(OPERATOR))
+    cookie, *attributes = answer.headers["set-cookie"].split("; ")
+    assert cookie.startswith(f"{COOKIE}=fws_")
+    assert set(attributes) == {"HttpOnly", "SameSite=strict", "Path=/", "Max-Age=604800"}
+    assert browser.secret not in answer.text
+
+
+def test_under_tls_the_cookie_is_for_tls_alone(app: ASGIApp) -> None:
+    browser = Browser(app, "https://127.0.0.1")
+    answer = browser("POST", "/v1/session", headers=bearer(OPERATOR))
+    cookie, *attributes = answer.headers["set-cookie"].split("; ")
+    assert cookie.startswith("__Host-forewarn-session-443=")
+    assert "Secure" in attributes
+    assert browser("GET", "/v1/session").status_code == 200
+    assert with_cookie(app, browser.secret).status_code == 200
+    assert with_cookie(app, browser.secret, "__Host-forewarn-session-443").status_code == 401
+
+
+def test_the_answers_are_kept_by_no_cache(browser: Browser) -> None:
+    answers = [browser("POST", "/v1/session", headers=bearer(OPERATOR)), browser("GET", "/v1/session")]
+    browser.csrf = answers[1].json()["session"]["csrf"]
+    answers.append(browser.change("DELETE", "/v1/session"))
+    assert [each.headers["cache-control"] for each in answers] == ["no-store"] * 3
+
+
+def test_two_servers_on_one_address_do_not_sign_each_other_out(app: ASGIApp, service: Service) -> None:
+    here = Browser(app)
+    there = Browser(app_of(service), "http://127.0.0.1:8180")
+    here.sign_in(OPERATOR)
+    there.cookies = here.cookies  # a browser has one jar for all ports of an address
+    there.sign_in(VIEWER)
+    assert {each.name for each in there.cookies.jar} == {COOKIE, "forewarn-session-8180"}
+    here.cookies = there.cookies
+    assert here("GET", "/v1/session").json()["session"]["caller"]["name"] == "olga"
+    assert there("GET", "/v1/session").json()["session"]["caller"]["name"] == "vera"
+
+
+@pytest.mark.parametrize("headers", [{}, bearer("fw_guessed"), {"Authorization": "Bearer"}])
+def test_nobody_signs_in_without_a_good_token(browser: Browser, headers: dict[str, str]) -> None:
+    answer = browser("POST", "/v1/session", headers=headers)
+    assert error_of(answer) == (401, "Unauthorized")
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_session_is_not_begun_with_another_session(browser: Browser) -> None:
+    browser.sign_in(OPERATOR)
+    answer = browser.change("POST", "/v1/session")
+    assert error_of(answer) == (409, "Conflict")
+    assert "Authorization: Bearer" in answer.text
+
+
+def test_signing_in_anew_ends_the_session_of_before(service: Service, app: ASGIApp, browser: Browser) -> None:
+    browser.sign_in(OPERATOR)
+    before = browser.secret
+    browser.sign_in(A_USER)
+    assert browser("GET", "/v1/session").json()["session"]["caller"]["name"] == "anna"
+    assert with_cookie(app, before).status_code == 401
+    assert len(service.sessions.loaded().sessions.sessions) == 1
+
+
+def test_signing_in_is_repeated_with_its_key_and_gives_the_same_cookie(
+    app: ASGIApp, service: Service
+) -> None:
+    first, again = Browser(app), Browser(app_of(service))
+    key = {"Idempotency-Key": "7b1a3a9c"}
+    session = first.sign_in(A_USER, **key)
+    assert again.sign_in(A_USER, **key) == session
+    assert again.secret == first.secret
+    assert len(service.sessions.loaded().sessions.sessions) == 1
+
+
+# Without tokens
+
+
+@pytest.mark.usefixtures("no_tokens")
+def test_on_a_server_without_tokens_everybody_is_the_local_operator(browser: Browser) -> None:
+    session = browser("GET", "/v1/session").json()["session"]
+    assert session["caller"]["name"] == "operator"
+    assert (session["csrf"], session["expires_at"]) == (None, None)
+    assert browser("POST", "/v1/hosts/host-1/cordon").status_code == 202
+    for headers in ({}, bearer("fw_stale")):
+        refused = browser("POST", "/v1/session", headers=headers)
+        assert error_of(refused) == (409, "Conflict")
+        assert "nothing to sign in to" in refused.text
+    assert error_of(browser("DELETE", "/v1/session")) == (404, "NotFound")
+
+
+@pytest.mark.usefixtures("no_tokens")
+def test_a_cookie_that_was_left_does_no_harm_where_there_are_no_tokens(app: ASGIApp) -> None:
+    assert with_cookie(app, "fws_stale").json()["session"]["caller"]["name"] == "operator"
+
+
+@pytest.mark.usefixtures("no_tokens")
+def test_once_there_is_a_token_the_page_must_sign_in(browser: Browser) -> None:
+    made = browser("POST", "/v1/tokens", json={"name": "olga", "role": "operator"}).json()
+    assert error_of(browser("GET", "/v1/session")) == (401, "Unauthorized")
+    browser.sign_in(made["secret"])
+    assert browser("GET", "/v1/session").status_code == 200
+
+
+# Signing out, and other ends
+
+
+def test_signing_out_ends_the_session_for_every_copy_of_its_cookie(app: ASGIApp, browser: Browser) -> None:
+    browser.sign_in(OPERATOR)
+    copied = browser.secret
+    ended = browser.change("DELETE", "/v1/session")
+    assert ended.json()["session"]["caller"]["name"] == "olga"
+    assert ended.headers["set-cookie"].startswith(f'{COOKIE}=""; ')
+    assert list(browser.cookies.jar) == []
+    refused = with_cookie(app, copied)
+    assert error_of(refused) == (401, "Unauthorized")
+    assert "sign in again" in refused.text
+
+
+def test_a_session_ends_with_its_token(service: Service, app: ASGIApp, browser: Browser) -> None:
+    browser.sign_in(A_USER)
+    operator = Browser(app)
+    operator.sign_in(OPERATOR)
+    assert operator.change("POST", "/v1/tokens/anna/revoke").status_code == 200
+    assert error_of(browser("GET", "/v1/session")) == (401, "Unauthorized")
+    # Another token of the name is another one.
+    service.tokens.create(Grant(name="anna", role=Role.OPERATOR), by="test")
+    assert error_of(with_cookie(app_of(service), browser.secret)) == (401, "Unauthorized")
+
+
+def test_a_session_ends_when_its_token_expires_by_service_time(service: Service) -> None:
+    wanted = Grant(name="temp", role=Role.VIEWER, life=timedelta(hours=1))
+    _, secret = service.tokens.create(wanted, by="test")
+    browser = Browser(app_of(service))
+    browser.sign_in(secret)
+    service.advance(minutes=59)
+    assert browser("GET", "/v1/session").status_code == 200
+    service.advance(minutes=1)
+    assert browser("GET", "/v1/session").status_code == 401
+
+
+def test_a_session_ends_by_real_time_however_the_services_clock_is_turned(
+    service: Service, browser: Browser
+) -> None:
+    browser.sign_in(OPERATOR)
+    service.advance(minutes=60 * 24 * 30)
+    assert browser("GET", "/v1/session").status_code == 200
+    service.real += timedelta(days=7).total_seconds() - 1
+    assert browser("GET", "/v1/session").status_code == 200
+    service.real += 1
+    assert browser("GET", "/v1/session").status_code == 401
+
+
+def test_a_session_survives_a_restart(service: Service, browser: Browser) -> None:
+    begun = browser.sign_in(A_USER)
+    service.restart()
+    after = Browser(app_of(service))
+    after.cookies = browser.cookies
+    assert after("GET", "/v1/session").json() == {"session": begun}
+
+
+# What changes something
+
+
+@pytest.mark.parametrize("given", [[], [""], ["0" * 64], ["the right one", "the right one"], [b"\xff"]])
+def test_a_change_with_a_cookie_alone_is_refused(
+    service: Service, browser: Browser, given: list[str | bytes]
+) -> None:
+    browser.sign_in(OPERATOR)
+    before = service.history()
+    for method, path in (
+        *(("POST", "/v1/hosts/host-1/cordon"), ("PUT", "/v1/machines/a-0"), ("PATCH", "/v1/machines/a-0")),
+        *(("DELETE", "/v1/machines/a-0"), ("DELETE", "/v1/session"), ("POST", "/v1/session")),
+    ):
+        sent = [(CSRF_HEADER, browser.csrf if each == "the right one" else each) for each in given]
+        refused = browser(method, path, headers=sent)
+        assert error_of(refused) == (403, "Forbidden")
+        assert CSRF_HEADER in refused.text
+    assert service.history() == before
+    assert browser("GET", "/v1/session").status_code == 200
+
+
+def test_a_change_of_the_sessions_own_page_is_done_in_its_callers_name(
+    service: Service, browser: Browser
+) -> None:
+    browser.sign_in(OPERATOR)
+    assert browser.change("POST", "/v1/hosts/host-1/cordon").status_code == 202
+    assert service.history()[-1].by == "olga"
+
+
+def test_what_another_session_knows_is_not_enough(app: ASGIApp, browser: Browser) -> None:
+    browser.sign_in(OPERATOR)
+    other = Browser(app)
+    other.sign_in(OPERATOR)
+    browser.csrf = other.csrf
+    assert error_of(browser.change("POST", "/v1/hosts/host-1/cordon")) == (403, "Forbidden")
+
+
+def test_a_page_of_another_origin_is_refused_with_the_cookie_too(browser: Browser) -> None:
+    browser.sign_in(OPERATOR)
+    for method, path in (("GET", "/v1/session"), ("POST", "/v1/hosts/host-1/cordon")):
+        for origin in ("http://evil.example", "http://127.0.0.1:9999", "null"):
+            headers = {"Origin": origin, CSRF_HEADER: browser.csrf or ""}
+            assert error_of(browser(method, path, headers=headers)) == (403, "Forbidden")
+        headers = {"Host": "evil.example", CSRF_HEADER: browser.csrf or ""}
+        assert error_of(browser(method, path, headers=headers)) == (400, "BadHost")
+    own = {"Origin": HERE, CSRF_HEADER: browser.csrf or ""}
+    assert browser("POST", "/v1/hosts/host-1/cordon", headers=own).status_code == 202
+
+
+def test_a_page_at_another_port_reads_nothing_with_the_cookie(browser: Browser) -> None:
+    browser.sign_in(OPERATOR)
+    for said, status in (("same-site", 401), ("cross-site", 401), ("same-origin", 200), ("none", 200)):
+        assert browser("GET", "/v1/session", headers={"Sec-Fetch-Site": said}).status_code == status
+
+
+def test_a_token_in_the_header_counts_whatever_the_cookie_is(browser: Browser) -> None:
+    browser.sign_in(OPERATOR)
+    shown = browser("GET", "/v1/session", headers=bearer(A_VIEWER)).json()["session"]
+    assert (shown["caller"]["name"], shown["csrf"], shown["expires_at"]) == ("anna-reads", None, None)
+    assert browser("POST", "/v1/machines/a-0/restart", headers=bearer(A_USER)).status_code == 202
+    for bad in (bearer("fw_guessed"), {"Authorization": ""}, {"Authorization": "Digest x"}):
+        assert browser("GET", "/v1/session", headers=bad).status_code == 401
+
+
+# Hostile cookies
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "fws_guessed", "fw_secret-1", "\xff", '"fws_quoted"', "x" * 60_000, "a=b", "0" * 64],
+)
+def test_a_forged_cookie_is_nobodys(app: ASGIApp, value: str) -> None:
+    Browser(app).sign_in(OPERATOR)
+    headers = [(b"Cookie", f"{COOKIE}={value}".encode("latin-1"))]
+    assert error_of(Browser(app)("GET", "/v1/session", headers=headers)) == (401, "Unauthorized")
+
+
+def test_the_digest_that_is_kept_opens_nothing(service: Service, app: ASGIApp, browser: Browser) -> None:
+    browser.sign_in(OPERATOR)
+    (kept,) = service.sessions.loaded().sessions.sessions
+    for stolen in (kept.digest, kept.token, browser.csrf):
+        assert with_cookie(app, str(stolen)).status_code == 401
+
+
+def test_a_cookie_of_another_server_is_nobodys(app: ASGIApp, browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = opened(tmp_path / "other", tokens=True)
+    other.secrets()  # its next one is not the same as here
+    elsewhere = Browser(app_of(other))
+    elsewhere.sign_in(OPERATOR)
+    browser.sign_in(OPERATOR)
+    assert with_cookie(app, elsewhere.secret).status_code == 401
+    other.close()
+
+
+def test_two_cookies_of_the_name_are_nobodys(app: ASGIApp, browser: Browser) -> None:
+    browser.sign_in(OPERATOR)
+    good, planted = f"{COOKIE}={browser.secret}", f"{COOKIE}=fws_planted"
+    for sent in (
+        [f"{good}; {planted}"],
+        [f"{planted}; {good}"],
+        [f"{good};{good}"],
+        [good, planted],
+        [good, good],
+    ):
+        headers = [("Cookie", each) for each in sent]
+        refused = Browser(app)("GET", "/v1/session", headers=headers)
+        assert error_of(refused) == (401, "Unauthorized")
+        assert "remove the cookies" in refused.text
+
+
+def test_other_cookies_of_the_address_do_no_harm(app: ASGIApp, browser: Browser) -> None:
+    browser.sign_in(OPERATOR)
+    others = "; ".join(f"app-{number}={'v' * 50}" for number in range(500))
+    for sent in (
+        f"{others}; {COOKIE}={browser.secret}",
+        f"{COOKIE}={browser.secret}; {others}",
+        f"x{COOKIE}=fws_planted; {COOKIE}={browser.secret};;; =;",
+        f"{COOKIE}0=fws_planted; {COOKIE}={browser.secret}",
+        f"seen={COOKIE}; {COOKIE}={browser.secret}",
+    ):
+        answer = Browser(app)("GET", "/v1/session", headers={"Cookie": sent})
+        assert answer.status_code == 200, sent
+
+
+def test_a_thousand_sign_ins_leave_the_newest_hundred(service: Service, app: ASGIApp) -> None:
+    first, last = Browser(app), Browser(app)
+    first.sign_in(A_USER)
+    (known,) = service.sessions.loaded().sessions.sessions
+    identified = asyncio.run(app.state.authenticator.identify(Credentials(token=A_USER)))  # type: ignore[attr-defined]
+    for _ in range(998):
+        service.real += 1
+        service.sessions.sign_in(identified)
+    service.real += 1
+    last.sign_in(A_USER)
+    kept = service.sessions.loaded().sessions.sessions
+    assert len(kept) == MOST_SESSIONS
+    assert known not in kept
+    assert first("GET", "/v1/session").status_code == 401
+    assert last("GET", "/v1/session").status_code == 200
+
+
+def test_a_long_cookie_header_is_read_once() -> None:
+    cookies = f"{COOKIE}=a;" * 2000
+    scope = {
+        "type": "http",
+        "scheme": "http",
+        "headers": [(b"host", b"127.0.0.1:8170"), (b"cookie", cookies.encode())],
+    }
+    assert session_secret(scope) == ""
+    assert credentials_of(scope) == Credentials(session="")
