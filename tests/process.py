@@ -272,6 +272,10 @@ class Program:
 
     # What operators and guests do
 
+    @property
+    def has_token(self) -> bool:
+        return "Authorization" in self._api.headers
+
     def operator(self, secret: str) -> None:
         """Ask the operator API with a token from now on, until the next start."""
         self._api.headers["Authorization"] = f"Bearer {secret}"

@@ -1,0 +1,107 @@
+"""Fixtures of the console's tests: a browser for all of them, servers, and who visits them."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from forewarn.core.model.service_time import TimeKind
+from forewarn.store.sql import open_store
+from tests import browsing, stores
+from tests.browsing import Visitor
+from tests.process import Program, sample_fleet
+
+# A Monday morning on which nothing is due: pictures of the page show the same times whenever they are made.
+MORNING = datetime(2027, 3, 1, 9, 0, tzinfo=UTC)
+
+Serve = Callable[..., Program]
+Visit = Callable[..., Visitor]
+
+
+# Until the last test of the folder and no longer: other tests have event loops of their own.
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests; each visitor begins with nothing in it."""
+    with browsing.chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Start servers on a manual clock that begins on a Monday morning: `serve()` has the sample fleet.
+
+    `serve(fleet=TEXT)` has another, `serve(fleet=None)` none; flags and keywords are those of `Program`.
+    """
+    with ExitStack() as running:
+        folders = iter(range(100))
+
+        def start(*flags: str | Path, fleet: str | None = "", **more: Any) -> Program:
+            folder = tmp_path / f"server-{next(folders)}"
+            folder.mkdir()
+            stores.prepared_sqlite(folder, "monday morning", _begin_in_the_morning)
+            given = [*flags, *_fleet(folder, fleet)]
+            return running.enter_context(Program(folder, *given, **more))
+
+        yield start
+
+
+@pytest.fixture
+def server(serve: Serve) -> Program:
+    """A server with the sample fleet, and no tokens."""
+    return serve()
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visit]:
+    """Let people come: `visit(server).open("/console/fleet")` is a page, on which nothing may go wrong."""
+    visitors: list[Visitor] = []
+
+    def arrive(program: Program, **more: Any) -> Visitor:
+        visitors.append(Visitor(browser, program, **more))
+        return visitors[-1]
+
+    yield arrive
+    with ExitStack() as leaving:
+        for visitor in visitors:
+            leaving.callback(visitor.leave)
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Name the folder for pictures: that of the documentation if they are asked for (`make screenshots`)."""
+    folder = Path(os.environ.get("FOREWARN_SCREENSHOTS") or tmp_path / "pictures")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def let_in(program: Program, name: str, role: str, project: str | None = None) -> str:
+    """Make a token, and return its secret; the first one must be an operator's, who asks from then on."""
+    answer = program.call("POST", "/v1/tokens", json={"name": name, "role": role, "project": project})
+    assert answer.status_code == 201, answer.text
+    secret: str = answer.json()["secret"]
+    if not program.has_token:
+        program.operator(secret)
+    return secret
+
+
+def _fleet(folder: Path, text: str | None) -> list[str | Path]:
+    if text is None:
+        return []
+    if text:
+        (folder / "fleet.toml").write_text(text, encoding="utf-8")
+    else:
+        sample_fleet(folder)
+    return ["--fleet", folder / "fleet.toml"]
+
+
+def _begin_in_the_morning(url: str) -> None:
+    store = open_store(url, new_id=lambda: "D0000000-0000-4000-8000-000000000000")
+    with store.write() as tx:
+        tx.set_reached(MORNING)
+        tx.set_time_kind(TimeKind.TURNED)
+    store.close()
