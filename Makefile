@@ -17,7 +17,7 @@ NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
-.PHONY: run setup test test-long check bench reference test-mutants test-system format clean
+.PHONY: run setup test test-long check bench reference test-mutants test-system test-page test-console screenshots format clean
 
 run: $(VENV)/.server
 	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
@@ -27,8 +27,10 @@ setup: $(VENV)/.dev
 # More workers than most have cores: many tests wait for a clock or for another process. The quick ones come last.
 TESTED := tests/integration tests/contract tests/unit -n 5 --dist worksteal
 
+PAGE_TESTED := tests/system/console -n 2 --dist worksteal
+
 # Some shells forbid it, and then each of the many processes of the tests compiles all of forewarn again.
-test test-long test-mutants test-system: export PYTHONDONTWRITEBYTECODE :=
+test test-long test-mutants test-system test-page test-console screenshots: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.dev
 	$(BIN)/pytest $(TESTED)
@@ -63,8 +65,21 @@ reference: $(VENV)/.dev
 	$(BIN)/python -m tests.reference
 
 # What needs root or Debian's packages, clients that nobody here wrote, and attacks.
-test-system: $(VENV)/.system
-	$(BIN)/pytest tests/system tests/hostile
+test-system: $(VENV)/.system $(VENV)/.browser node_modules/.installed
+	$(BIN)/pytest $(PAGE_TESTED)
+	$(BIN)/pytest tests/system tests/hostile --ignore tests/system/console
+
+# The console in a browser, for whom Debian's Chromium is there already. PAGE="-k fleet" tries some.
+test-page: $(VENV)/.browser node_modules/.installed
+	$(BIN)/pytest $(PAGE_TESTED) $(PAGE)
+
+# What takes longer: weight, first views, memory.
+test-console: $(VENV)/.browser node_modules/.installed
+	$(BIN)/pytest tests/console_long
+
+# The pictures of docs/console, of a fleet that is the same each time.
+screenshots: $(VENV)/.browser node_modules/.installed
+	FOREWARN_SCREENSHOTS=docs/console $(BIN)/pytest tests/system/console/test_views.py
 
 clean:
 	rm -rf $(VENV) node_modules $(WEB)/generated build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -107,4 +122,8 @@ $(VENV)/.system: $(VENV)/.dev tests/system/packages.txt tests/system/unpacked.tx
 	cd $(VENV) && for name in $$(cat $(CURDIR)/tests/system/unpacked.txt); do \
 	  apt-get download -qq $$name && dpkg -x $${name}_*.deb $$name && rm $${name}_*.deb || exit 1; done
 	$(PIP) --requirement tests/system/requirements.txt
+	@touch $@
+
+$(VENV)/.browser: $(VENV)/.dev tests/system/console/requirements.txt
+	$(PIP) --requirement tests/system/console/requirements.txt
 	@touch $@

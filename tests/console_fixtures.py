@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from forewarn.core.model.service_time import TimeKind
 from forewarn.store.sql import open_store
 from tests import browsing, stores
-from tests.browsing import Visitor
-from tests.process import Program, sample_fleet
+from tests.browsing import MILLISECONDS, Visitor
+from tests.process import PATIENCE, Program, sample_fleet
 
 # A Monday morning on which nothing is due: pictures of the page show the same times whenever they are made.
 MORNING = datetime(2027, 3, 1, 9, 0, tzinfo=UTC)
+
+expect.set_options(timeout=PATIENCE * MILLISECONDS)
 
 Serve = Callable[..., Program]
 Visit = Callable[..., Visitor]

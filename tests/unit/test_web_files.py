@@ -77,3 +77,8 @@ def test_a_file_is_compressed_to_the_same_bytes_each_time(folder: Path) -> None:
     index, again = web_files.read(folder).index, web_files.read(folder).index
     assert gzip.decompress(index.compressed) == index.content
     assert index.compressed == again.compressed
+
+
+def test_the_whole_page_weighs_less_than_300_kilobytes() -> None:
+    page = web_files.packaged()
+    assert sum(len(file.compressed) for file in (page.index, *page.assets.values())) < 300_000
