@@ -95,6 +95,20 @@ export function timeOfDay(at, zone = preferences.zone) {
 }
 
 /**
+ * Write the day of a time: `Monday 2026-11-16`.
+ *
+ * @param {number | string | Date} at
+ * @param {"local" | "utc"} [zone]
+ */
+export function day(at, zone = preferences.zone) {
+  const date = new Date(at);
+  const weekday = WEEKDAYS[zone === "utc" ? date.getUTCDay() : date.getDay()];
+  return `${weekday} ${format(zone, "day", { year: "numeric", month: "2-digit", day: "2-digit" }).format(date)}`;
+}
+
+const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+/**
  * Write a count with its noun: `1 machine`, `12 machines`.
  *
  * @param {number} number

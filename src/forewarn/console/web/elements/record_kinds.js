@@ -1,0 +1,109 @@
+/**
+ * How the records of the history look: a tone, a glyph and words for each kind, and the families that kinds belong to.
+ * A new kind of the API is refused by the types until it has its line here.
+ */
+
+/** @typedef {import("../types").Kind} Kind */
+/** @typedef {import("./appearance.js").Appearance} Appearance */
+/** @typedef {import("./appearance.js").Tone} Tone */
+
+/** @type {{ [K in Kind]: readonly [Tone, string] }} */
+const LOOKS = {
+  "order-placed": ["info", "＋"],
+  "order-done": ["calm", "✓"],
+  "order-failed": ["danger", "✕"],
+  "order-cancelled": ["idle", "⊘"],
+  "order-retried": ["info", "↻"],
+  "order-abandoned": ["idle", "⊘"],
+  "event-scheduled": ["warn", "▲"],
+  "event-approved": ["calm", "✓"],
+  "event-started": ["danger", "◆"],
+  "event-finished": ["calm", "●"],
+  "event-cancelled": ["idle", "⊘"],
+  "event-withdrawn": ["idle", "↩"],
+  "event-left": ["idle", "−"],
+  "event-deferred": ["warn", "»"],
+  "promise-broken": ["danger", "✕"],
+  "notice-late": ["warn", "◔"],
+  "notice-never": ["danger", "○"],
+  "hold-set": ["danger", "■"],
+  "hold-released": ["calm", "▶"],
+  "rollout-begun": ["info", "▶"],
+  "rollout-paused": ["warn", "‖"],
+  "rollout-resumed": ["info", "▶"],
+  "rollout-aborted": ["danger", "⊘"],
+  "rollout-done": ["calm", "✓"],
+  "rehearsal-begun": ["info", "▶"],
+  "rehearsal-faults": ["warn", "⚠"],
+  "rehearsal-ended": ["calm", "■"],
+  "step-begun": ["info", "▸"],
+  "step-done": ["calm", "✓"],
+  "step-failed": ["danger", "✕"],
+  "machine-added": ["idle", "＋"],
+  "machine-changed": ["idle", "≠"],
+  "machine-moved": ["move", "➜"],
+  "machine-removed": ["idle", "−"],
+  "group-added": ["idle", "＋"],
+  "group-changed": ["idle", "≠"],
+  "group-removed": ["idle", "−"],
+  "group-enabled": ["calm", "●"],
+  "group-disabled": ["idle", "○"],
+  "host-added": ["idle", "＋"],
+  "host-changed": ["idle", "≠"],
+  "host-removed": ["idle", "−"],
+  "project-added": ["idle", "＋"],
+  "project-changed": ["idle", "≠"],
+  "project-removed": ["idle", "−"],
+  "fleet-applied": ["idle", "≡"],
+  "clock-jumped": ["warn", "⚠"],
+  "clock-advanced": ["idle", "↷"],
+  "service-away": ["warn", "⚠"],
+  "history-pruned": ["idle", "−"],
+  "webhook-added": ["idle", "＋"],
+  "webhook-removed": ["idle", "−"],
+  "webhook-failing": ["danger", "✕"],
+  "webhook-recovered": ["calm", "✓"],
+  "token-created": ["idle", "＋"],
+  "token-revoked": ["idle", "−"],
+};
+
+export const KINDS = /** @type {Kind[]} */ (Object.keys(LOOKS));
+
+/** @typedef {{ name: string, label: string, kinds: Kind[] }} Family */
+
+/** Kinds as people look for them; those of the fleet are about what it consists of. @type {readonly Family[]} */
+export const FAMILIES = [
+  family("events", "Events", "event"),
+  family("orders", "Orders", "order"),
+  family("promises", "Promises", "promise", "notice"),
+  family("rollouts", "Rollouts", "rollout"),
+  family("holds", "Holds", "hold"),
+  family("steps", "Steps", "step"),
+  family("fleet", "Fleet", "fleet", "machine", "group", "host", "project"),
+  family("service", "Service", "service", "clock", "history", "rehearsal"),
+  family("access", "Access and webhooks", "token", "webhook"),
+];
+
+/**
+ * @param {string} name
+ * @param {string} label
+ * @param {...string} firstWords
+ * @returns {Family}
+ */
+function family(name, label, ...firstWords) {
+  return { name, label, kinds: KINDS.filter((kind) => firstWords.includes(kind.split("-")[0] ?? "")) };
+}
+
+/**
+ * Say how a record looks; a kind of a later version is shown too.
+ *
+ * @param {string} kind
+ * @returns {Appearance}
+ */
+export function kindAppearance(kind) {
+  const [tone, glyph] = LOOKS[/** @type {Kind} */ (kind)] ?? /** @type {const} */ (["idle", "·"]);
+  return { tone, glyph, label: kindWords(kind) };
+}
+
+/** @param {string} kind */
+export const kindWords = (kind) => kind.replaceAll("-", " ");
