@@ -26,6 +26,18 @@ const APPROVED = { tone: "warn", glyph: "✓", label: "approved" };
 /** @type {Appearance} */
 const STARTED = { tone: "danger", glyph: "◆", label: "started" };
 
+/** How machines may look, from calm to gone: what a legend explains. */
+export const MACHINE_LOOKS = [
+  MACHINES.running,
+  ANNOUNCED,
+  APPROVED,
+  STARTED,
+  MACHINES.frozen,
+  MACHINES.restarting,
+  MACHINES.moving,
+  MACHINES.stopped,
+].map((look) => /** @type {Appearance} */ (look));
+
 /** @type {{ [state: string]: Appearance }} */
 const HOSTS = {
   ok: { tone: "calm", glyph: "●", label: "ok" },
@@ -62,9 +74,16 @@ const WORK = {
  */
 export function machineAppearance(machine, events) {
   if (machine.state !== "running") return MACHINES[machine.state] ?? unknown(machine.state);
-  const event = events.find((each) => each.status === "Started") ?? events[0];
+  const event = shownEvent(events);
   return event ? eventAppearance(event) : /** @type {Appearance} */ (MACHINES.running);
 }
+
+/**
+ * Choose the event that a machine's look is of: what has started comes before what is only announced.
+ *
+ * @param {readonly ListedEvent[]} events
+ */
+export const shownEvent = (events) => events.find((each) => each.status === "Started") ?? events[0];
 
 /**
  * @param {{ status: string, approved: boolean }} event

@@ -171,6 +171,8 @@ function create(described) {
  */
 function update(old, described) {
   const { node, described: before } = old;
+  // Who keeps a description and gives it again, as for one of a thousand tiles, says that nothing has changed.
+  if (before === described) return node;
   if (typeof described === "string" || typeof before === "string") {
     if (before !== described) node.nodeValue = /** @type {string} */ (described);
     return node;

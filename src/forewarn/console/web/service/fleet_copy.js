@@ -5,7 +5,7 @@
  * summary.
  */
 
-import { machineKey, MachineShelf } from "./machine_shelf.js";
+import { groupKey, machineKey, MachineShelf } from "./machine_shelf.js";
 import { Refusal } from "./operator_api.js";
 
 /** @typedef {import("../types").Topic} Topic */
@@ -34,7 +34,10 @@ const CONCERNS = /** @type {const} */ ({
   holds: ["hold"],
 });
 
-/** Announces every `Topic` that has changed, and `loaded` when everything was read anew. */
+/**
+ * Announces every `Topic` that has changed, and `loaded` when everything was read anew. The `detail` of `events` are
+ * the keys of the groups whose events have changed.
+ */
 export class FleetCopy extends EventTarget {
   /** Who asks; null before anybody has signed in. @type {import("../types").Caller | null} */
   caller = null;
@@ -84,7 +87,10 @@ export class FleetCopy extends EventTarget {
     this.#stream = stream;
     this.#clock = clock;
     this.machines = new MachineShelf(api);
-    this.machines.addEventListener("changed", () => this.#changed("machines"));
+    // The same event, so that who draws a part of the machines knows whether that has changed.
+    this.machines.addEventListener("changed", (event) =>
+      this.dispatchEvent(new CustomEvent("machines", { detail: /** @type {CustomEvent} */ (event).detail })),
+    );
     stream.addEventListener("gap", () => this.#outdated());
     stream.addEventListener("link", () => this.#changed("link"));
     stream.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail));
@@ -119,6 +125,10 @@ export class FleetCopy extends EventTarget {
     this.isLoaded = false;
     this.#waiting = [];
     this.machines.clear();
+    this.events.clear();
+    this.orders.clear();
+    this.records = [];
+    this.#eventsByMachine = null;
   }
 
   /**
@@ -197,9 +207,9 @@ export class FleetCopy extends EventTarget {
   async #load() {
     this.#isStale = false;
     const survey = this.may("survey");
-    await this.#clock.read();
     await Promise.all([
-      this.#readSummary(),
+      this.#clock.read(),
+      this.#readSummary().then((size) => this.machines.load(size)),
       this.#readGroups(),
       this.#readProjects(),
       this.#readEvents(),
@@ -208,10 +218,9 @@ export class FleetCopy extends EventTarget {
       survey ? this.#readRollouts() : null,
       survey ? this.#readHolds() : null,
     ]);
-    await this.machines.load(this.summary?.machines ?? 0);
     this.isLoaded = true;
     this.dispatchEvent(new Event("loaded"));
-    this.#changed("machines", "groups", "hosts", "projects", "events", "orders", "rollouts", "holds", "link");
+    this.#changed("link");
   }
 
   /** @param {Record[]} records */
@@ -220,6 +229,7 @@ export class FleetCopy extends EventTarget {
     /** @param {keyof typeof CONCERNS} list */
     const concerns = (list) => CONCERNS[list].some((family) => families.has(family));
     const survey = this.may("survey");
+    const counted = this.#readSummary();
     await Promise.all([
       families.has("clock") || !this.#clock.speed ? this.#clock.read() : null,
       concerns("groups") ? this.#readGroups() : null,
@@ -229,14 +239,15 @@ export class FleetCopy extends EventTarget {
       survey && concerns("hosts") ? this.#readHosts() : null,
       survey && concerns("rollouts") ? this.#readRollouts() : null,
       survey && concerns("holds") ? this.#readHolds() : null,
-      this.#readSummary(),
-      this.machines.take(records, families),
+      this.machines.take(records, families, counted),
     ]);
   }
 
+  /** @returns {Promise<number>}  how many machines the fleet has */
   async #readSummary() {
     this.summary = (await this.#api.get("/v1/summary")).summary;
     this.#changed("summary");
+    return this.summary.machines;
   }
 
   async #readGroups() {
@@ -259,9 +270,14 @@ export class FleetCopy extends EventTarget {
 
   async #readEvents() {
     const events = await this.#api.all("/v1/events", "events");
+    const before = this.events;
     this.events = new Map(events.map((event) => [event.id, event]));
+    const groups = new Set(
+      [...differing(before, this.events)].map((event) => groupKey(event.group, event.project)),
+    );
+    if (!groups.size) return;
     this.#eventsByMachine = null;
-    this.#changed("events");
+    this.dispatchEvent(new CustomEvent("events", { detail: groups }));
   }
 
   async #readOrders() {
@@ -298,4 +314,22 @@ export class FleetCopy extends EventTarget {
   #changed(...topics) {
     for (const topic of topics) this.dispatchEvent(new Event(topic));
   }
+}
+
+/**
+ * List what is new, different or gone.
+ *
+ * @template T
+ * @param {Map<string, T>} before
+ * @param {Map<string, T>} after
+ * @returns {Set<T>}
+ */
+function differing(before, after) {
+  /** @type {Set<T>} */
+  const found = new Set();
+  for (const [id, item] of before) if (!after.has(id)) found.add(item);
+  for (const [id, item] of after) {
+    if (JSON.stringify(before.get(id)) !== JSON.stringify(item)) found.add(item);
+  }
+  return found;
 }

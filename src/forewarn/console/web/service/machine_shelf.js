@@ -3,11 +3,18 @@
 /** @typedef {import("../types").Machine} Machine */
 /** @typedef {import("../types").Record} Record */
 /** @typedef {{ group?: string, host?: string, begins?: string, project?: string, name?: string[] }} Wanted */
+/**
+ * Which machines are new, different or gone, by their keys, and which groups they are of; null for all.
+ *
+ * @typedef {{ keys: string[], groups: Set<string> } | null} MachineChange
+ */
 
 // Up to so many are read at once, and all that views show of them is reckoned on the page.
 export const WHOLE_FLEET = 3000;
 // The API takes so many names at once.
 const NAMES_AT_ONCE = 200;
+// As people count: web-2 comes before web-10.
+const IN_ORDER = new Intl.Collator("en", { numeric: true });
 
 /**
  * What a machine is found by: names are unique in their project, without case.
@@ -17,13 +24,31 @@ const NAMES_AT_ONCE = 200;
  */
 export const machineKey = (project, name) => `${project}/${name.toLowerCase()}`;
 
-/** Announces `changed`; the event's `detail` are the keys of the machines that are new, different or gone, or null for all. */
+/**
+ * What the machines of a group are found by; those that stand alone are taken together in their project.
+ *
+ * @param {string | null} group
+ * @param {string | null} project
+ */
+export const groupKey = (group, project) => group ?? `/${project ?? ""}`;
+
+/** @param {Machine} machine */
+const keyOf = (machine) => machineKey(machine.project, machine.name);
+
+/** @param {Machine} machine */
+const groupOf = (machine) => groupKey(machine.group, machine.project);
+
+/** Announces `changed`; the event's `detail` is a `MachineChange`. */
 export class MachineShelf extends EventTarget {
   /** Whether these are all machines of the fleet. */
   isWhole = false;
   /** @type {Map<string, Machine>} */
   #machines = new Map();
-  /** What was asked for, and is read again after a connection was lost. @type {Map<string, Wanted>} */
+  /** The same, by group. @type {Map<string, Map<string, Machine>>} */
+  #groups = new Map();
+  /** Groups whose machines are not in their order. @type {Set<string>} */
+  #unsorted = new Set();
+  /** What views show at present, and how many of them. @type {Map<string, { wanted: Wanted, views: number, isRead: boolean }>} */
   #wanted = new Map();
   #api;
 
@@ -49,8 +74,35 @@ export class MachineShelf extends EventTarget {
     return this.#machines.get(machineKey(project, name));
   }
 
+  /**
+   * List the known machines of a group, by their names.
+   *
+   * @param {string} key  as `groupKey` gives it
+   * @returns {Machine[]}
+   */
+  ofGroup(key) {
+    const members = this.#groups.get(key);
+    if (members && this.#unsorted.delete(key)) {
+      const sorted = [...members].sort(([, one], [, other]) => IN_ORDER.compare(one.name, other.name));
+      this.#groups.set(key, new Map(sorted));
+    }
+    return [...(this.#groups.get(key)?.values() ?? [])];
+  }
+
+  /**
+   * List the known machines on a host, by their names.
+   *
+   * @param {string} host
+   */
+  onHost(host) {
+    return [...this.#machines.values()]
+      .filter((machine) => machine.host === host)
+      .sort((one, other) => IN_ORDER.compare(one.name, other.name));
+  }
+
   clear() {
     this.#machines.clear();
+    this.#groups.clear();
     this.#wanted.clear();
     this.isWhole = false;
   }
@@ -62,38 +114,68 @@ export class MachineShelf extends EventTarget {
    */
   async load(size) {
     this.isWhole = size <= WHOLE_FLEET;
-    const lists = this.isWhole ? [{}] : [...this.#wanted.values()];
+    const asked = [...this.#wanted.values()];
+    const lists = this.isWhole ? [{}] : asked.map(({ wanted }) => wanted);
     const read = await Promise.all(lists.map((wanted) => this.#api.all("/v1/machines", "machines", wanted)));
-    this.#machines = new Map(
-      read.flat().map((machine) => [machineKey(machine.project, machine.name), machine]),
-    );
+    this.#machines = new Map(read.flat().map((machine) => [keyOf(machine), machine]));
+    for (const each of asked) each.isRead = true;
+    this.#group();
     this.#announce(null);
   }
 
   /**
-   * Read machines that a view is going to show, and keep them up to date from then on.
+   * Read machines that a view is going to show, and keep them up to date until `release`.
    *
    * @param {Wanted} wanted
    */
   async want(wanted) {
     const key = JSON.stringify(wanted);
-    if (this.isWhole || this.#wanted.has(key)) return;
-    this.#wanted.set(key, wanted);
+    const known = this.#wanted.get(key);
+    if (known) {
+      known.views += 1;
+      return;
+    }
+    const asked = { wanted, views: 1, isRead: this.isWhole };
+    this.#wanted.set(key, asked);
+    if (this.isWhole) return;
     try {
-      this.#put(await this.#api.all("/v1/machines", "machines", wanted));
+      const read = await this.#api.all("/v1/machines", "machines", wanted);
+      if (this.#wanted.get(key) !== asked) return; // nobody looks any more
+      asked.isRead = true;
+      this.#put(read);
     } catch (error) {
-      this.#wanted.delete(key);
+      if (this.#wanted.get(key) === asked) this.#wanted.delete(key);
       throw error;
     }
   }
 
   /**
-   * Whether what a view wants has been asked for.
+   * Say that a view no longer shows what it wanted: what no other view shows is forgotten.
+   *
+   * @param {Wanted} wanted
+   */
+  release(wanted) {
+    const key = JSON.stringify(wanted);
+    const asked = this.#wanted.get(key);
+    if (!asked) return;
+    asked.views -= 1;
+    if (asked.views) return;
+    this.#wanted.delete(key);
+    if (this.isWhole) return;
+    const left = [...this.#wanted.values()];
+    const gone = [...this.#machines.values()].filter(
+      (machine) => !left.some((each) => matches(machine, each.wanted)),
+    );
+    for (const machine of gone) this.#delete(keyOf(machine));
+  }
+
+  /**
+   * Whether what a view wants has been read.
    *
    * @param {Wanted} wanted
    */
   has(wanted) {
-    return this.isWhole || this.#wanted.has(JSON.stringify(wanted));
+    return this.isWhole || (this.#wanted.get(JSON.stringify(wanted))?.isRead ?? false);
   }
 
   /**
@@ -101,10 +183,11 @@ export class MachineShelf extends EventTarget {
    *
    * @param {Record[]} records
    * @param {Set<string>} families
+   * @param {Promise<number>} size  how many machines the fleet has
    */
-  async take(records, families) {
+  async take(records, families, size) {
     if (families.has("fleet")) {
-      await this.load(this.isWhole ? this.size : Infinity);
+      await this.load(await size);
       return;
     }
     const named = new Map();
@@ -128,11 +211,10 @@ export class MachineShelf extends EventTarget {
     for (let from = 0; from < names.length; from += NAMES_AT_ONCE)
       parts.push(names.slice(from, from + NAMES_AT_ONCE));
     const read = await Promise.all(parts.map((name) => this.#api.all("/v1/machines", "machines", { name })));
-    const found = read.flat().filter((machine) => named.has(machineKey(machine.project, machine.name)));
-    const left = new Set(named.keys());
-    for (const machine of found) left.delete(machineKey(machine.project, machine.name));
-    for (const key of left) this.#machines.delete(key);
-    this.#put(found, [...left]);
+    const found = read.flat().filter((machine) => named.has(keyOf(machine)));
+    const gone = new Set(named.keys());
+    for (const machine of found) gone.delete(keyOf(machine));
+    this.#put(found, [...gone]);
   }
 
   /**
@@ -140,27 +222,86 @@ export class MachineShelf extends EventTarget {
    * @param {string[]} [gone]
    */
   #put(machines, gone = []) {
-    const keys = machines.map((machine) => {
-      const key = machineKey(machine.project, machine.name);
+    /** @type {string[]} */
+    const keys = [];
+    const groups = new Set();
+    for (const machine of machines) {
+      const key = keyOf(machine);
+      const before = this.#machines.get(key);
+      if (before && JSON.stringify(before) === JSON.stringify(machine)) continue;
+      // A machine that is new, or has changed its group, goes to its place among the others.
+      if (before && groupOf(before) !== groupOf(machine)) groups.add(this.#delete(key));
       this.#machines.set(key, machine);
-      return key;
-    });
-    this.#announce([...keys, ...gone]);
+      this.#place(key, machine);
+      keys.push(key);
+      groups.add(groupOf(machine));
+    }
+    for (const key of gone) {
+      if (this.#machines.has(key)) groups.add(this.#delete(key));
+      keys.push(key);
+    }
+    if (keys.length) this.#announce({ keys, groups });
+  }
+
+  /**
+   * @param {string} key
+   * @param {Machine} machine
+   */
+  #place(key, machine) {
+    const group = groupOf(machine);
+    const members = this.#groups.get(group) ?? new Map();
+    if (!members.has(key)) this.#unsorted.add(group);
+    this.#groups.set(group, members.set(key, machine));
+  }
+
+  /**
+   * @param {string} key
+   * @returns {string}  the group that it was of
+   */
+  #delete(key) {
+    const machine = /** @type {Machine} */ (this.#machines.get(key));
+    const group = groupOf(machine);
+    this.#machines.delete(key);
+    this.#groups.get(group)?.delete(key);
+    if (!this.#groups.get(group)?.size) {
+      this.#groups.delete(group);
+      this.#unsorted.delete(group);
+    }
+    return group;
+  }
+
+  #group() {
+    this.#groups = new Map();
+    this.#unsorted.clear();
+    for (const [key, machine] of this.#machines) this.#place(key, machine);
   }
 
   /** @param {Record} record */
   #concerns(record) {
     if (this.isWhole) return true;
-    return [...this.#wanted.values()].some(
-      (wanted) =>
-        (wanted.group && wanted.group === record.group) ||
-        (wanted.host && wanted.host === record.host) ||
-        (wanted.name && record.machine && wanted.name.includes(record.machine)),
-    );
+    const machine = { ...record, name: record.machine ?? "" };
+    return [...this.#wanted.values()].some((each) => matches(machine, each.wanted));
   }
 
-  /** @param {string[] | null} keys */
-  #announce(keys) {
-    this.dispatchEvent(new CustomEvent("changed", { detail: keys }));
+  /** @param {MachineChange} change */
+  #announce(change) {
+    this.dispatchEvent(new CustomEvent("changed", { detail: change }));
   }
+}
+
+/**
+ * Whether a machine is among those that are wanted.
+ *
+ * @param {{ name: string, project: string | null, group: string | null, host: string | null }} machine
+ * @param {Wanted} wanted
+ */
+function matches(machine, wanted) {
+  const name = machine.name.toLowerCase();
+  return (
+    (wanted.project === undefined || wanted.project === machine.project) &&
+    (wanted.group === undefined || wanted.group === machine.group) &&
+    (wanted.host === undefined || wanted.host === machine.host) &&
+    (wanted.begins === undefined || name.startsWith(wanted.begins.toLowerCase())) &&
+    (wanted.name === undefined || wanted.name.some((each) => each.toLowerCase() === name))
+  );
 }

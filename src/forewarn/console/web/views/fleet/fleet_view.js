@@ -1,11 +1,146 @@
+import { commandText } from "../../elements/command_text.js";
+import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
+import { firstViewDrawn, updateComes } from "../../page/measures.js";
+import { preferences } from "../../page/preferences.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
+import { copy } from "../../service/connected.js";
+import { groupKey } from "../../service/machine_shelf.js";
+import { WantedMachines } from "../../service/wanted_machines.js";
+import { emptyFleet } from "./empty_fleet.js";
+import { FleetFilter } from "./fleet_filter.js";
+import { fleetCounts, fleetTools, legend } from "./fleet_head.js";
+import { Folding } from "./folding.js";
+import "./group_row.js";
+import "./machine_card.js";
 
+/** @typedef {import("../../types").Summary} Summary */
+
+// So long nobody types a letter, before names are asked of the server.
+const TYPING = 250;
+
+/** All groups with their machines. A row for each; what changes in one is drawn in that one. */
 class FleetView extends View {
-  drawn() {
-    return h("h1", null, "Fleet");
+  #wanted = new WantedMachines();
+  #typing = 0;
+
+  opened() {
+    // Before the rows hear of it, so that what they do is measured.
+    for (const type of ["machines", "events"])
+      copy.addEventListener(type, updateComes, { signal: this.ended });
+    super.opened();
+    this.watch(copy, "machines", "events", "summary", "projects", "loaded");
+    this.watch(preferences, "changed");
+    this.ended.addEventListener("abort", () => {
+      clearTimeout(this.#typing);
+      this.#wanted.look(null);
+    });
   }
+
+  drawn() {
+    const { summary } = copy;
+    if (!summary) return h("h1", null, "Fleet");
+    const filter = new FleetFilter(this.query);
+    queueMicrotask(firstViewDrawn);
+    if (!summary.machines && !summary.groups.length) return [h("h1", null, "Fleet"), emptyFleet()];
+    this.#lookAt(filter);
+    return [
+      h("div", { class: "fleet-top" }, h("h1", null, "Fleet"), fleetCounts(summary, filter)),
+      fleetTools(summary, filter),
+      legend(),
+      this.#rows(summary, filter),
+      h("fw-machine-card", null),
+      h(
+        "details",
+        { class: "as-command" },
+        h("summary", null, "As a command"),
+        commandText(this.#command(filter)),
+      ),
+    ];
+  }
+
+  /**
+   * @param {Summary} summary
+   * @param {FleetFilter} filter
+   */
+  #rows(summary, filter) {
+    const folding = new Folding(this.query);
+    const isProvided = copy.machines.isWhole || filter.asksServer || this.#isAllOpen;
+    if (this.#wanted.trouble) {
+      return h(
+        "p",
+        { class: "notice", "data-tone": "danger" },
+        `The machines could not be read: ${this.#wanted.trouble}`,
+      );
+    }
+    if (!this.#wanted.isRead) return h("p", { class: "muted", role: "status" }, "Reading machines …");
+    const shown = summary.groups.filter((group) => filter.takesGroup(group));
+    if (!shown.length) return nothing(filter);
+    return h(
+      "div",
+      { class: "groups" },
+      shown.map((group) => {
+        const key = groupKey(group.name, group.project);
+        const isFolded = !filter.asksServer && folding.isFoldedGroup(key);
+        return h("fw-group-row", { key, ".row": { group, filter, isFolded, isProvided } });
+      }),
+    );
+  }
+
+  /** @param {FleetFilter} filter */
+  #lookAt(filter) {
+    const begins = filter.asksServer ? filter.text : "";
+    const wanted = begins ? { begins } : !copy.machines.isWhole && this.#isAllOpen ? {} : null;
+    clearTimeout(this.#typing);
+    this.#typing = setTimeout(
+      () => {
+        this.#wanted.look(wanted, () => this.redraw());
+        this.redraw();
+      },
+      begins ? TYPING : 0,
+    );
+  }
+
+  get #isAllOpen() {
+    return this.query.get("fold") === "none";
+  }
+
+  /** @param {FleetFilter} filter */
+  #command({ group, project, text }) {
+    if (!group && !project && !text) return ["fleet", "summary"];
+    const words = ["machine", "list"];
+    if (group) words.push("--group", group);
+    if (project) words.push("--project", project);
+    if (text) words.push("--begins", text);
+    return words;
+  }
+}
+
+/** @param {FleetFilter} filter */
+function nothing(filter) {
+  const where = [
+    filter.group && `group ${filter.group}`,
+    filter.project && `project ${filter.project}`,
+  ].filter(Boolean);
+  const what = [
+    filter.text && `a name that ${copy.machines.isWhole ? "has" : "begins with"} “${filter.text}”`,
+    filter.state && (filter.state === "touched" ? "something that touches it" : `the state ${filter.state}`),
+  ].filter(Boolean);
+  return h(
+    "div",
+    { class: "empty" },
+    h(
+      "p",
+      null,
+      `No machine${where.length ? ` of ${where.join(", ")}` : ""} has ${what.join(" and ") || "its place here"}.`,
+    ),
+    h(
+      "p",
+      { class: "muted" },
+      `${count(copy.summary?.machines ?? 0, "machine")} in all. “Show all” takes the filter away.`,
+    ),
+  );
 }
 
 define("fw-fleet-view", FleetView);

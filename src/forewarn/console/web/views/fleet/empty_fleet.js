@@ -1,0 +1,78 @@
+/** What somebody sees who opens the console before there is a fleet. */
+
+import { commandText } from "../../elements/command_text.js";
+import { h } from "../../page/tree.js";
+import { copy } from "../../service/connected.js";
+
+const SAMPLE = `[groups.web]
+kind = "availability-set"
+update-domains = 2
+
+[defaults]
+driver = "simulated"          # nothing is really done
+
+[hosts.host-1]
+[hosts.host-2]
+
+[[machines]]
+name = "web-0"
+group = "web"
+host = "host-1"
+update-domain = 0
+address = "127.0.0.11"
+
+[[machines]]
+name = "web-1"
+group = "web"
+host = "host-2"
+update-domain = 1
+address = "127.0.0.12"`;
+
+export function emptyFleet() {
+  if (!copy.may("run")) {
+    return h(
+      "div",
+      { class: "empty" },
+      h("h2", null, "There is no machine yet"),
+      h("p", null, "An operator declares the fleet; its machines appear here as soon as that is done."),
+    );
+  }
+  return h(
+    "div",
+    { class: "empty" },
+    h("h2", null, "Welcome: there is no machine yet"),
+    h(
+      "p",
+      null,
+      "Tell forewarn which machines there are, on which hosts, and which groups are told of events. They appear here at once.",
+    ),
+    h(
+      "ol",
+      { class: "first-steps" },
+      h(
+        "li",
+        null,
+        h("p", null, "Write a fleet file, say ", h("code", null, "fleet.toml"), ":"),
+        h("pre", null, SAMPLE),
+      ),
+      h(
+        "li",
+        null,
+        h("p", null, "See what it would change, then apply it:"),
+        commandText(["fleet", "apply", "fleet.toml", "--dry-run"]),
+        commandText(["fleet", "apply", "fleet.toml"]),
+      ),
+      h(
+        "li",
+        null,
+        h("p", null, "Or add machines one by one:"),
+        commandText(["machine", "put", "web-0", "--host", "host-1"]),
+      ),
+    ),
+    h(
+      "p",
+      { class: "muted small" },
+      "All that a fleet file may say stands in docs/reference/fleet-file.md; docs/tutorials has a first maintenance from end to end.",
+    ),
+  );
+}

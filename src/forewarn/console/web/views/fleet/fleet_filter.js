@@ -1,0 +1,99 @@
+/** Which of the fleet is shown, as the address says it. */
+
+import { machineAppearance } from "../../elements/appearance.js";
+import { copy } from "../../service/connected.js";
+import { groupKey } from "../../service/machine_shelf.js";
+
+/** @typedef {import("../../types").Machine} Machine */
+/** @typedef {import("../../types").Summary["groups"][number]} GroupSummary */
+
+/** What people may ask for, as tiles say it; `touched` is all but what runs undisturbed. */
+export const STATES = {
+  "": "Any state",
+  touched: "Only what is touched",
+  running: "Running",
+  announced: "Announced",
+  approved: "Approved",
+  started: "Started",
+  frozen: "Frozen",
+  restarting: "Restarting",
+  moving: "Moving",
+  stopped: "Stopped",
+};
+
+// Fewer letters would find half of a large fleet.
+const LEAST_LETTERS = 2;
+
+export class FleetFilter {
+  /** @param {URLSearchParams} query */
+  constructor(query) {
+    this.project = query.get("project") ?? "";
+    this.group = query.get("group") ?? "";
+    this.state = query.get("state") ?? "";
+    this.text = (query.get("q") ?? "").trim();
+  }
+
+  get isSet() {
+    return Boolean(this.project || this.group || this.state || this.text);
+  }
+
+  /** Whether names are looked for on the server, because the page does not know all of them. */
+  get asksServer() {
+    return !copy.machines.isWhole && this.text.length >= LEAST_LETTERS;
+  }
+
+  /** Everything that rows depend on, to see whether it has changed. */
+  get key() {
+    return JSON.stringify([this.state, this.text, copy.machines.isWhole]);
+  }
+
+  /** @param {Machine} machine */
+  takes(machine) {
+    return this.#takesName(machine.name.toLowerCase()) && this.#takesState(machine);
+  }
+
+  /**
+   * Whether a group has something to show.
+   *
+   * @param {GroupSummary} group
+   */
+  takesGroup(group) {
+    if (this.project && group.project !== this.project) return false;
+    if (this.group && group.name !== this.group) return false;
+    if (!this.state && !this.text) return true;
+    if (copy.machines.isWhole || this.asksServer) {
+      return copy.machines
+        .ofGroup(groupKey(group.name, group.project))
+        .some((machine) => this.takes(machine));
+    }
+    return this.#isCounted(group);
+  }
+
+  /** @param {string} name */
+  #takesName(name) {
+    const text = this.text.toLowerCase();
+    if (!text) return true;
+    if (copy.machines.isWhole) return name.includes(text);
+    return this.asksServer ? name.startsWith(text) : true;
+  }
+
+  /** @param {Machine} machine */
+  #takesState(machine) {
+    if (!this.state) return true;
+    const { label } = machineAppearance(machine, copy.eventsOf(machine));
+    return this.state === "touched" ? label !== "running" : label === this.state;
+  }
+
+  /** @param {GroupSummary} group */
+  #isCounted(group) {
+    return group.update_domains.some((domain) => {
+      const named = domain.scheduled + domain.started;
+      const disturbed = domain.machines - (domain.states.running ?? 0);
+      if (this.state === "touched") return named + disturbed > 0;
+      if (this.state === "announced" || this.state === "approved") return domain.scheduled > 0;
+      if (this.state === "started") return domain.started > 0;
+      if (!this.state) return true;
+      return (domain.states[this.state] ?? 0) > 0;
+    });
+  }
+}

@@ -1,0 +1,206 @@
+/** Above the fleet: how much of what there is, and what of it is shown. */
+
+import { hostAppearance, MACHINE_LOOKS } from "../../elements/appearance.js";
+import { count } from "../../page/formatting.js";
+import { preferences } from "../../page/preferences.js";
+import { address, router } from "../../page/router.js";
+import { h } from "../../page/tree.js";
+import { copy } from "../../service/connected.js";
+import { STATES } from "./fleet_filter.js";
+import { Folding } from "./folding.js";
+import { fleetLooks } from "./group_counts.js";
+
+/** @typedef {import("./fleet_filter.js").FleetFilter} FleetFilter */
+/** @typedef {import("../../types").Summary} Summary */
+
+/**
+ * Count by state; each state of machines shows those alone when it is pressed.
+ *
+ * @param {Summary} summary
+ * @param {FleetFilter} filter
+ */
+export function fleetCounts(summary, filter) {
+  return h(
+    "div",
+    { class: "fleet-counts" },
+    h(
+      "div",
+      { class: "fleet-count" },
+      h("strong", { class: "number" }, summary.machines.toLocaleString("en")),
+      h("span", { class: "muted" }, summary.machines === 1 ? "machine" : "machines"),
+      h(
+        "span",
+        { class: "row looks", role: "group", "aria-label": "Machines by state" },
+        fleetLooks(summary.groups).map(({ look, number }) => {
+          const isChosen = filter.state === look.label;
+          return h(
+            "button",
+            {
+              key: look.label,
+              type: "button",
+              class: "badge look",
+              "data-tone": look.tone,
+              "aria-pressed": String(isChosen),
+              title: isChosen ? "Show all machines" : `Show only machines that are ${look.label}`,
+              onclick: () => router.setQuery({ state: isChosen ? null : look.label }),
+            },
+            h("span", { "aria-hidden": "true" }, look.glyph),
+            `${number.toLocaleString("en")} ${look.label}`,
+          );
+        }),
+      ),
+    ),
+    others(summary),
+  );
+}
+
+/** @param {Summary} summary */
+function others(summary) {
+  const hosts = copy.may("survey") ? summary.hosts : null;
+  return [
+    part("/timeline", "event", summary.events, (state) => state.toLowerCase()),
+    part("/orders", "open order", summary.orders),
+    hosts && part("/hosts", "host", hosts, (state) => (hostAppearance(state).tone === "calm" ? "" : state)),
+    summary.rollouts && part("/rollouts", "open rollout", summary.rollouts),
+  ];
+}
+
+/**
+ * @param {string} path
+ * @param {string} noun
+ * @param {{ [state: string]: number }} numbers
+ * @param {(state: string) => string} [named]  "" for what goes without saying
+ */
+function part(path, noun, numbers, named = (state) => state) {
+  const all = Object.values(numbers).reduce((sum, number) => sum + number, 0);
+  const states = Object.entries(numbers)
+    .filter(([state, number]) => number && named(state))
+    .map(([state, number]) => `${number.toLocaleString("en")} ${named(state)}`);
+  return h(
+    "a",
+    { key: path, class: "fleet-count", href: address(path) },
+    h("strong", { class: "number" }, all.toLocaleString("en")),
+    h("span", null, count(all, noun).replace(/^\S+ /, "")),
+    states.length ? h("span", { class: "muted small" }, states.join(", ")) : null,
+  );
+}
+
+/**
+ * @param {Summary} summary
+ * @param {FleetFilter} filter
+ */
+export function fleetTools(summary, filter) {
+  const groups = summary.groups.filter((group) => group.name !== null).map((group) => group.name ?? "");
+  const isLarge = !copy.machines.isWhole;
+  return h(
+    "div",
+    { class: "fleet-tools", role: "search", "aria-label": "What is shown" },
+    h(
+      "label",
+      { class: "tool" },
+      h("span", null, isLarge ? "Name begins with" : "Search by name"),
+      h("input", {
+        type: "search",
+        ".value": router.query.get("q") ?? "",
+        spellcheck: "false",
+        autocomplete: "off",
+        oninput: (/** @type {any} */ input) => router.setQuery({ q: input.target.value }),
+      }),
+    ),
+    copy.projects.size > 1 &&
+      choice("Project", "project", filter.project, options("All projects", [...copy.projects.keys()])),
+    groups.length > 1 && choice("Group", "group", filter.group, options("All groups", groups)),
+    choice("State", "state", filter.state, STATES),
+    h(
+      "label",
+      { class: "tool" },
+      h("span", null, "Density"),
+      select(preferences.density, { roomy: "Roomy", dense: "Dense" }, (value) =>
+        preferences.set("density", value),
+      ),
+    ),
+    h(
+      "div",
+      { class: "row" },
+      h("button", { type: "button", onclick: () => Folding.setAll(true) }, "Fold all"),
+      h("button", { type: "button", onclick: () => Folding.setAll(false) }, "Unfold all"),
+      filter.isSet &&
+        h(
+          "button",
+          {
+            type: "button",
+            class: "quiet",
+            onclick: () => router.setQuery({ q: null, project: null, group: null, state: null }),
+          },
+          "Show all",
+        ),
+    ),
+  );
+}
+
+/** What the shapes of tiles mean. */
+export function legend() {
+  return h(
+    "details",
+    { class: "legend" },
+    h("summary", null, "Legend and keys"),
+    h(
+      "div",
+      { class: "row" },
+      MACHINE_LOOKS.map((look) =>
+        h(
+          "span",
+          { key: look.label, class: "legend-look" },
+          h(
+            "span",
+            { class: "tile", "data-tone": look.tone, "data-look": look.label, "aria-hidden": "true" },
+            h("span", { class: "glyph" }, look.glyph),
+          ),
+          look.label,
+        ),
+      ),
+    ),
+    h(
+      "p",
+      { class: "muted small" },
+      "Tab goes from group to group, the arrow keys from tile to tile, Enter opens a machine.",
+    ),
+  );
+}
+
+/**
+ * @param {string} all
+ * @param {readonly string[]} names
+ */
+const options = (all, names) => ({ "": all, ...Object.fromEntries(names.map((name) => [name, name])) });
+
+/**
+ * @param {string} label
+ * @param {string} name
+ * @param {string} chosen
+ * @param {{ [value: string]: string }} choices
+ */
+function choice(label, name, chosen, choices) {
+  const known = chosen in choices ? choices : { ...choices, [chosen]: chosen };
+  return h(
+    "label",
+    { class: "tool", key: name },
+    h("span", null, label),
+    select(chosen, known, (value) => router.setQuery({ [name]: value }, { push: true })),
+  );
+}
+
+/**
+ * @param {string} chosen
+ * @param {{ [value: string]: string }} choices
+ * @param {(value: string) => void} choose
+ */
+function select(chosen, choices, choose) {
+  return h(
+    "select",
+    { onchange: (/** @type {any} */ change) => choose(change.target.value) },
+    Object.entries(choices).map(([value, text]) =>
+      h("option", { key: value, value, ".selected": value === chosen }, text),
+    ),
+  );
+}

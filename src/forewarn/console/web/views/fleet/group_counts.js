@@ -1,0 +1,53 @@
+/** How many machines look how: counted on the page where it knows them all, else from the summary. */
+
+import { MACHINE_LOOKS, machineAppearance } from "../../elements/appearance.js";
+import { copy } from "../../service/connected.js";
+
+/** @typedef {import("./fleet_filter.js").GroupSummary} GroupSummary */
+/** @typedef {import("../../elements/appearance.js").Appearance} Appearance */
+/** @typedef {{ look: Appearance, number: number }} Counted */
+
+/**
+ * Count the machines of update domains by their look; the summary does not tell announced from approved.
+ *
+ * @param {GroupSummary["update_domains"]} domains
+ * @returns {Counted[]}
+ */
+export function countedLooks(domains) {
+  /** @type {{ [label: string]: number }} */
+  const numbers = { announced: 0, started: 0 };
+  for (const { states, scheduled, started } of domains) {
+    for (const [state, number] of Object.entries(states)) numbers[state] = (numbers[state] ?? 0) + number;
+    // Those of a started event that are frozen, restarting or moving look like that.
+    const working = (states.frozen ?? 0) + (states.restarting ?? 0) + (states.moving ?? 0);
+    const waiting = Math.max(0, started - working);
+    numbers.announced = (numbers.announced ?? 0) + scheduled;
+    numbers.started = (numbers.started ?? 0) + waiting;
+    numbers.running = Math.max(0, (numbers.running ?? 0) - scheduled - waiting);
+  }
+  return inOrder(numbers);
+}
+
+/**
+ * Count all machines that are to be seen.
+ *
+ * @param {readonly GroupSummary[]} groups
+ * @returns {Counted[]}
+ */
+export function fleetLooks(groups) {
+  if (!copy.machines.isWhole) return countedLooks(groups.flatMap((group) => group.update_domains));
+  /** @type {{ [label: string]: number }} */
+  const numbers = {};
+  for (const machine of copy.machines.values()) {
+    const { label } = machineAppearance(machine, copy.eventsOf(machine));
+    numbers[label] = (numbers[label] ?? 0) + 1;
+  }
+  return inOrder(numbers);
+}
+
+/** @param {{ [label: string]: number }} numbers */
+function inOrder(numbers) {
+  return MACHINE_LOOKS.map((look) => ({ look, number: numbers[look.label] ?? 0 })).filter(
+    ({ number }) => number,
+  );
+}
