@@ -1,8 +1,12 @@
 """When machines were first sent events, on both databases."""
 
 from datetime import timedelta
+from typing import Any
 
-from forewarn.core.words import Kind
+import pytest
+
+from forewarn.core.model.promise import MonthlyPromises
+from forewarn.core.words import Kind, ProjectName
 from forewarn.store.sql import SqlStore
 from tests.contract.samples import NOW, event, event_id, machine_id, order, record, save, save_fleet
 
@@ -59,6 +63,45 @@ def test_a_slice_has_the_notices_of_its_events(store: SqlStore) -> None:
         tx.save_notices({event_id(2): {ONE: NOW}, event_id(9): {ONE: NOW}})
         around = tx.around(orders=[order(1).id])
         assert dict(around.sent) == {event_id(2): {ONE: NOW}}
+
+
+def month(project: str, month: str, **counts: Any) -> MonthlyPromises:
+    more = {"simulated": False} | counts
+    return MonthlyPromises(project=ProjectName(project), month=month, **more)
+
+
+def test_promises_add_up_by_project_month_and_whether_they_were_simulated(store: SqlStore) -> None:
+    save(
+        store, promises=(month("a", "2026-03", kept=3, late=1), month("a", "2026-03", simulated=True, kept=9))
+    )
+    save(store, promises=(month("a", "2026-03", never=2, kept=1), month("b", "2026-02", broken=1)))
+    save(store, promises=(month("a", "2026-04", broken=2),))
+    with store.read() as snapshot:
+        first, more = snapshot.promises(after=None, limit=2)
+        second, end = snapshot.promises(after=more, limit=2)
+        (of_march, _) = snapshot.promises(month="2026-03", after=None, limit=9)
+    assert [*first, *second] == [
+        month("a", "2026-03", kept=4, late=1, never=2),
+        month("a", "2026-03", simulated=True, kept=9),
+        month("a", "2026-04", broken=2),
+        month("b", "2026-02", broken=1),
+    ]
+    assert end is None
+    assert of_march == [*first]
+    with store.read_project(ProjectName("b")) as snapshot:
+        assert snapshot.promises(after=None, limit=9)[0] == [month("b", "2026-02", broken=1)]
+
+
+def test_promises_of_a_transaction_that_is_undone_are_not_counted(store: SqlStore) -> None:
+    def count_and_fail() -> None:
+        with store.joining():
+            save(store, promises=(month("a", "2026-03", kept=3),))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        count_and_fail()
+    with store.read() as snapshot:
+        assert snapshot.promises(after=None, limit=9) == ([], None)
 
 
 def test_tallies_add_up(store: SqlStore) -> None:

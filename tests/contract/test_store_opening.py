@@ -1,5 +1,6 @@
 """Opening a store: on nothing, on what is older, newer or nonsense; and one server at a time."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -138,6 +139,58 @@ def test_hosts_that_were_removed_before_are_known_by_their_names(url: str) -> No
         assert snapshot.names_among(["old", "other"], project=ProjectName("a")).hosts == {"old"}
         assert snapshot.since(0).removed_groups == ()
     opened.close()
+
+
+def test_promises_are_counted_from_the_records_that_are_still_there(url: str) -> None:
+    november, december = 1_793_491_200_000_000, 1_796_083_200_000_000  # the first of each in 2026
+    engines = create_engines(parse_database(url))
+    with engines.writing.begin() as connection:
+        command.upgrade(alembic_config(connection), "0017")
+        put(connection, "meta", id=1, number=9, lineage="L")
+        for order, driver in (("O1", "external"), ("O2", "simulated")):
+            words = {"action": "maintenance", "work": "freeze", "source": "Platform", "state": "done"}
+            empty = {"by": "", "reason": "", "why": "", "stages": "[]", "waiting": "[]"}
+            put(connection, "orders", id=order, number=1, driver=driver, created_at=0, **words, **empty)
+        # The last one starts as it is announced, and promises nothing.
+        for id_, order, ahead, start in (
+            ("E1", "O1", 900, november),
+            ("E2", "O2", 900, december),
+            ("E3", "O1", 0, december),
+        ):
+            words = {"group_name": "web", "type": "Freeze", "status": "Started", "source": "Platform"}
+            empty = {"stage": 0, "domain": 0, "duration_seconds": 5, "description": "", "why": ""}
+            named = json.dumps([{"machine": str(number), "name": str(number)} for number in range(4)])
+            times = {"announced_at": start - ahead, "not_before": start, "started_at": start}
+            lists = {"resources": named, "approvals": "[]"}
+            put(connection, "events", id=id_, number=1, order_id=order, **words, **empty, **times, **lists)
+        records = (
+            *((november, "event-started", "E1", "O1", ""), (november, "event-left", "E1", "O1", "")),
+            (november, "notice-late", "E1", "O1", "promised 15 m: web-0 got 10 m, web-1 got 9 m"),
+            (november, "notice-never", "E1", "O1", "promised 15 m: web-2"),
+            *((december, "event-started", "E2", "O2", ""), (december, "event-started", "E3", "O1", "")),
+            (december, "promise-broken", "E3", "O1", "fire: 2 m of notice instead of 15 m"),
+        )
+        for number, (at, kind, event, order, reason) in enumerate(records):
+            about = {"event_id": event, "order_id": order, "reason": reason, "project": "a", "by": ""}
+            put(connection, "records", number=number, at=at, kind=kind, **about)
+    engines.dispose()
+    opened = open_store(url, new_id=never)
+    with opened.read() as snapshot:
+        found, _ = snapshot.promises(after=None, limit=9)
+    opened.close()
+    assert [
+        (each.month, each.simulated, each.kept, each.late, each.never, each.broken) for each in found
+    ] == [
+        ("2026-11", False, 2, 2, 1, 0),
+        ("2026-12", False, 0, 0, 0, 1),
+        ("2026-12", True, 4, 0, 0, 0),
+    ]
+
+
+def put(connection: Connection, table: str, **values: object) -> None:
+    """Insert a row as an older version would."""
+    names, given = ", ".join(values), ", ".join(f":{name}" for name in values)
+    connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({given})"), values)
 
 
 def test_a_newer_schema_is_refused(store_at_url: SqlStore, url: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any, TypeAlias
 
 from forewarn.control.ports.records import HistoryFilter
@@ -9,6 +10,7 @@ from forewarn.control.ports.scope import EVERYTHING, Scope
 from forewarn.control.ports.store import Transaction
 from forewarn.core.checks import Change, violations
 from forewarn.core.model.changes import Changes
+from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.words import MachineId, OrderId
 from forewarn.store.sql import SqlStore
 from tests.harness import Service
@@ -32,13 +34,14 @@ class CheckedStore:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        before = self._service.everything()
+        before, counted = self._service.everything(), self._counted()
         saved: list[Changes] = []
         with self._store.write() as tx:
             yield _Saving(tx, saved)  # type: ignore[misc]
         if not saved:
             return
         after = self._service.everything()
+        added = _difference(counted, self._counted())
         with self._store.read() as snapshot:
             fresh = snapshot.history(HistoryFilter(above=before.number, limit=1000))
         for changes in saved:
@@ -49,11 +52,22 @@ class CheckedStore:
                 now=changes.now,
                 policy=self._service.policy,
                 announced=frozenset(self._announced),
+                counted=added,
             )
             assert violations(change) == []
         self._announced |= {
             (event.order, named.machine) for event in after.events.values() for named in event.resources
         }
+
+    def _counted(self) -> PromiseCounts:
+        with self._store.read() as snapshot:
+            months, _ = snapshot.promises(after=None, limit=1000)
+        return reduce(PromiseCounts.plus, months, PromiseCounts())
+
+
+def _difference(before: PromiseCounts, after: PromiseCounts) -> PromiseCounts:
+    names = ("kept", "late", "never", "broken")
+    return PromiseCounts(**{name: getattr(after, name) - getattr(before, name) for name in names})
 
 
 class _Saving:

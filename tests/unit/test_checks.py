@@ -12,6 +12,7 @@ from forewarn.core import checks
 from forewarn.core.checks import Change, misplaced, overdue, unexplained, violations
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import GroupPolicy
+from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.windows import Calendar, Window
 from forewarn.core.words import (
@@ -68,6 +69,18 @@ def test_what_the_rules_do_breaks_none() -> None:
         before = after
         for order in list(made.draft.orders):
             made.finish(order)
+
+
+def test_promises_that_are_counted_otherwise_than_the_history_has_it_are_found() -> None:
+    made = fleet()
+    before = made.saved()
+    made.pass_(15 * MINUTE)
+    same = replace(change(before, made.saved(), made), counted=PromiseCounts(never=3))
+    assert violations(same) == []
+    wrong = ({}, {"never": 2}, {"never": 3, "kept": 1}, {"kept": 3}, {"never": 3, "broken": 1})
+    for counts in wrong:
+        found = violations(replace(same, counted=PromiseCounts(**counts)))
+        assert {each.partition(":")[0] for each in found} == {"promises_are_counted"}
 
 
 @pytest.mark.parametrize(

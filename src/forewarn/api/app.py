@@ -23,6 +23,7 @@ from forewarn.api.endpoints import (
     order_endpoints,
     probe_endpoints,
     project_endpoints,
+    promise_endpoints,
     rehearsal_endpoints,
     rollout_endpoints,
     session_endpoints,
@@ -37,8 +38,8 @@ from forewarn.control.durations import Durations
 PARTS = (
     *(machine_endpoints, group_endpoints, host_endpoints, project_endpoints, rehearsal_endpoints),
     *(order_endpoints, rollout_endpoints, event_endpoints, hold_endpoints, calendar_endpoints),
-    *(history_endpoints, stream_endpoints, webhook_endpoints, fleet_endpoints, clock_endpoints),
-    *(token_endpoints, session_endpoints, probe_endpoints),
+    *(history_endpoints, promise_endpoints, stream_endpoints, webhook_endpoints, fleet_endpoints),
+    *(clock_endpoints, token_endpoints, session_endpoints, probe_endpoints),
 )
 ENDPOINTS = tuple(route for part in PARTS for route in part.router.routes)
 

@@ -58,6 +58,11 @@ COMMANDS = {
     "calendar": _verb(
         "probe", "calendar", "Print coming events as a calendar; --project prints those of a project."
     ),
+    "promises": _verb(
+        "promise",
+        "promises",
+        "Count by project and month whose notice was kept, late or never got, and what was broken.",
+    ),
     "health": _of_the_server(
         "probe", "health", "Check whether the server works, and whether it can save anything."
     ),

@@ -20,6 +20,7 @@ from forewarn.core.model.group import Group
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
+from forewarn.core.model.promise import MonthlyPromises
 from forewarn.core.model.record import Record
 from forewarn.core.model.summary import FleetSummary
 from forewarn.core.words import (
@@ -192,6 +193,13 @@ class Views(ScopedUseCase):
             if not found:
                 naming.check_filter(snapshot, wanted)
             return self._disclosed(snapshot, found)
+
+    def promises(
+        self, *, month: str | None, after: str | None, limit: int
+    ) -> tuple[Sequence[MonthlyPromises], str | None]:
+        """List what became of promises by project and month."""
+        with self._store.read() as snapshot:
+            return snapshot.promises(month=month, after=after, limit=limit)
 
     def check_machine(self, name: MachineName) -> None:
         """Refuse a machine that neither is nor was."""

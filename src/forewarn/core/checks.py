@@ -5,12 +5,13 @@ changes, so that the two can be held against each other.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from forewarn.core.catalogue import ACTIONS
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
+from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.model.record import Record
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.windows import Calendar
@@ -33,6 +34,7 @@ from forewarn.core.words import (
 
 MOMENT, MINUTE, DAY = timedelta(microseconds=1), timedelta(minutes=1), timedelta(days=1)
 
+_OF_PROMISES = (Kind.EVENT_STARTED, Kind.NOTICE_LATE, Kind.NOTICE_NEVER, Kind.PROMISE_BROKEN)
 LEFT = frozenset({Kind.EVENT_FINISHED, Kind.EVENT_CANCELLED, Kind.EVENT_WITHDRAWN})
 
 
@@ -47,6 +49,8 @@ class Change:
     policy: Policy
     # Of which orders each machine has heard at any time before: that leaves the fleet with the events.
     announced: Collection[tuple[OrderId, MachineId]] = ()
+    # What was added to the counts of promises, whoever's and in whatever month; None: nobody has looked.
+    counted: PromiseCounts | None = None
 
 
 def violations(change: Change) -> list[str]:
@@ -69,6 +73,7 @@ def violations(change: Change) -> list[str]:
         what_was_announced_stays_announced,
         windows_are_heeded,
         budgets_are_heeded,
+        promises_are_counted,
     )
     return [f"{rule.__name__}: {what}" for rule in rules for what in rule(change)]
 
@@ -95,6 +100,35 @@ def notice_is_kept(change: Change) -> Iterator[str]:
             yield f"{event.id} started {event.not_before - change.now} early"
         if starts and change.now >= event.not_before + change.policy.stale_after:
             yield f"{event.id} was sprung on its guests {change.now - event.not_before} late"
+
+
+def promises_are_counted(change: Change) -> Iterator[str]:
+    """What became of promises is counted as the history has it, each start once."""
+    if change.counted is None:
+        return
+    said = {kind: [record for record in change.records if record.kind == kind] for kind in _OF_PROMISES}
+    recorded = PromiseCounts(
+        late=sum(map(_names_in, said[Kind.NOTICE_LATE])),
+        never=sum(map(_names_in, said[Kind.NOTICE_NEVER])),
+        broken=len(said[Kind.PROMISE_BROKEN]),
+    )
+    found = replace(change.counted, kept=0)
+    if found != recorded:
+        yield f"{found} is counted, {recorded} recorded"
+    started = [change.before.events.get(record.event or EventId("")) for record in said[Kind.EVENT_STARTED]]
+    # What was not there before was born Started; who leaves an event as it starts may still be judged.
+    judged = sum(len(event.resources) for event in started if event is not None and _fell_due(event, change))
+    left = sum(record.kind == Kind.EVENT_LEFT for record in change.records)
+    if not judged - left <= change.counted.judged <= judged:
+        yield f"{change.counted.judged} machines are judged, {judged} had a start"
+
+
+def _fell_due(event: Event, change: Change) -> bool:
+    return change.now > event.announced_at and event.not_before > event.announced_at
+
+
+def _names_in(record: Record) -> int:
+    return len(record.reason.partition(": ")[2].split(", "))
 
 
 def events_only_move_forward(change: Change) -> Iterator[str]:

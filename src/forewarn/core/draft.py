@@ -6,7 +6,7 @@ the end gives as one value what is to be saved.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import chain
 from typing import TypeAlias, TypeVar
@@ -19,11 +19,12 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
+from forewarn.core.model.promise import MonthlyPromises, PromiseCounts, month_of
 from forewarn.core.model.record import Record
 from forewarn.core.model.room import Room
 from forewarn.core.model.slice import Slice
 from forewarn.core.model.webhook import Webhook
-from forewarn.core.words import GroupName, HostName, Kind, MachineState, OrderId
+from forewarn.core.words import GroupName, HostName, Kind, MachineState, OrderId, ProjectName
 
 About: TypeAlias = Machine | Event | Order | Group | Host | Project | Webhook | None
 
@@ -53,6 +54,8 @@ class Draft:
         self._records: list[Record] = []
         self._wake_all = False
         self._tallies: dict[Kind, int] = {}
+        # By project, month, and whether it was simulated.
+        self._promises: dict[tuple[ProjectName, str, bool], PromiseCounts] = {}
 
     @property
     def number(self) -> int:
@@ -72,13 +75,20 @@ class Draft:
         """Write a line of the history about a thing, and return its number."""
         line = Record(number=self.number + 1, at=self.now, kind=kind, order=order, by=by, reason=reason)
         self._records.append(self._named(line, about))
-        if kind is Kind.PROMISE_BROKEN:
-            self.count(kind, len(about.resources) if isinstance(about, Event) else 1)
+        if kind is Kind.PROMISE_BROKEN and isinstance(about, Event):
+            self.count(kind, len(about.resources))
+            self.count_promises(about, PromiseCounts(broken=1))
         return self.number
 
     def count(self, kind: Kind, machines: int) -> None:
         """Add the machines that a record names to the sum of its kind."""
         self._tallies[kind] = self._tallies.get(kind, 0) + machines
+
+    def count_promises(self, event: Event, counts: PromiseCounts) -> None:
+        """Add what has become of an event's promises to what is counted of its project and this month."""
+        project, simulated = self.groups[event.group].project, self.orders[event.order].simulated
+        key = (project, month_of(self.now), simulated)
+        self._promises[key] = self._promises.get(key, PromiseCounts()).plus(counts)
 
     def _named(self, line: Record, about: About) -> Record:
         match about:
@@ -203,6 +213,10 @@ class Draft:
             wake_all=self._wake_all,
             budgets_tightened=self._budgets_tightened(),
             tallies=self._tallies,
+            promises=tuple(
+                MonthlyPromises(project=project, month=month, simulated=simulated, **asdict(counts))
+                for (project, month, simulated), counts in self._promises.items()
+            ),
         )
 
     def _relieved_groups(self, events: Iterable[Event]) -> Iterable[GroupName]:

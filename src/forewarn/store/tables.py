@@ -156,7 +156,7 @@ machines = Table(
     Index("machines_key", "key"),
     Index("machines_host", "host"),
     Index("machines_place", "place", "group_name", "update_domain"),
-    Index("machines_group", "group_name"),
+    Index("machines_group", "group_name", "update_domain", "state"),
     Index("machines_state", "state"),
     Index("machines_changed", "changed"),
 )
@@ -272,6 +272,20 @@ tallies = Table(
     metadata,
     Column("kind", Text, primary_key=True),
     Column("machines", BigInteger, nullable=False),
+)
+
+# What became of the notice that machines were promised: kept, because records are not.
+promises = Table(
+    "promises",
+    metadata,
+    Column("project", NAME, nullable=False),
+    Column("month", NAME, nullable=False),
+    Column("simulated", Boolean, nullable=False),
+    Column("kept", BigInteger, nullable=False),
+    Column("late", BigInteger, nullable=False),
+    Column("never", BigInteger, nullable=False),
+    Column("broken", BigInteger, nullable=False),
+    PrimaryKeyConstraint("project", "month", "simulated"),
 )
 
 records = Table(

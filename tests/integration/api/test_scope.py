@@ -27,6 +27,7 @@ FOUND_BY_PROJECT = {
         "machine",
         "machines",
         "summary",
+        "promises",
         "last_seen",
         "group",
         "groups",

@@ -239,6 +239,20 @@ def test_a_fleet_is_summed_up_by_update_domain(service: Service, server: str) ->
     assert answer("fleet", "summary")["summary"]["groups"][0]["name"] == "web"
 
 
+def test_promises_are_counted_by_month(service: Service, server: str) -> None:
+    assert run("promises").stdout == "No promises: nothing that was announced has started yet.\n"
+    service.poll("web-0")
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    service.advance(minutes=15)
+    rows = [" ".join(line.split()) for line in run("promises", "--month", "2026-01").stdout.splitlines()]
+    assert rows == [
+        "MONTH PROJECT MACHINES KEPT LATE NEVER BROKEN WORK",
+        "2026-01 default 2 0 0 2 0 simulated",
+    ]
+    assert answer("promises")["promises"][0]["never"] == 2
+    assert run("promises", "--month", "2026-02").stdout == "No promises of month 2026-02.\n"
+
+
 def test_machines_are_listed_by_name_and_by_how_their_names_begin(server: str) -> None:
     def names(*words: str) -> list[str]:
         return [each["name"] for each in answer("machine", "list", *words)["machines"]]

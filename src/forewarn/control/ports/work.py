@@ -6,6 +6,7 @@ from typing import Protocol
 
 from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
+from forewarn.core.model.promise import MonthlyPromises
 from forewarn.core.model.slice import Sent
 from forewarn.core.words import EventId, OrderId, OrderState, ProjectName
 
@@ -58,6 +59,12 @@ class OrderQueries(Protocol):
 
     def deferrals(self, events: Sequence[EventId]) -> Mapping[EventId, Sequence[datetime]]:
         """Return when those of these events that were deferred were, first to last."""
+        ...
+
+    def promises(
+        self, *, month: str | None = None, after: str | None, limit: int
+    ) -> tuple[Sequence[MonthlyPromises], str | None]:
+        """List what became of promises by project and month: of all months, or of one."""
         ...
 
     def notices(self, events: Sequence[EventId]) -> Sent:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from forewarn.core.draft import Draft
 from forewarn.core.model.event import Event, NoticeSummary
 from forewarn.core.model.order import Order, Step
+from forewarn.core.model.promise import PromiseCounts
 from forewarn.core.moments import format_span
 from forewarn.core.words import Kind, MachineId, MachineName
 
@@ -64,13 +65,15 @@ def total(parts: Iterable[NoticeSummary]) -> NoticeSummary:
 
 
 def flag(draft: Draft, event: Event) -> None:
-    """Record which machines of an event that has just started were not sent it in time."""
+    """Count which machines of an event that has just started were sent it in time, and record the others."""
     if not _is_judged(event):
         return
     machines = by_machine(event, draft.base.sent.get(event.id, {}))
     due = f"promised {_said(promised(event))}"
     late = [f"{each.machine} got {_said(each.notice)}" for each in machines if each.late]
     never = [each.machine for each in machines if each.sent_at is None]
+    kept = len(machines) - len(late) - len(never)
+    draft.count_promises(event, PromiseCounts(kept=kept, late=len(late), never=len(never)))
     for kind, names in ((Kind.NOTICE_LATE, late), (Kind.NOTICE_NEVER, never)):
         if names:
             draft.record(kind, event, reason=f"{due}: {', '.join(names)}")

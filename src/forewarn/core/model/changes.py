@@ -12,6 +12,7 @@ from forewarn.core.model.host import Host
 from forewarn.core.model.machine import Machine
 from forewarn.core.model.order import Order
 from forewarn.core.model.project import Project
+from forewarn.core.model.promise import MonthlyPromises
 from forewarn.core.model.record import Record
 from forewarn.core.model.rollout import Rollout
 from forewarn.core.words import GroupName, HostName, Kind, MachineId, ProjectName
@@ -51,3 +52,5 @@ class Changes:
     budgets_tightened: bool = False
     # How many more machines the records of a kind name, for the metrics.
     tallies: Mapping[Kind, int] = field(default_factory=dict)
+    # What has become of promises, to be added to what is counted.
+    promises: tuple[MonthlyPromises, ...] = ()

@@ -6,6 +6,7 @@ from forewarn.store.reads.feed_reads import FeedReads
 from forewarn.store.reads.lists import Lists
 from forewarn.store.reads.lookups import Lookups
 from forewarn.store.reads.name_reads import NameReads
+from forewarn.store.reads.promise_reads import PromiseReads
 from forewarn.store.reads.record_reads import RecordReads
 from forewarn.store.reads.rollout_reads import RolloutReads
 from forewarn.store.reads.session_reads import SessionReads
@@ -16,7 +17,9 @@ from forewarn.store.reads.unscoped_reads import UnscopedReads
 from forewarn.store.reads.webhook_reads import WebhookReads
 
 
-class ProjectSnapshot(SliceReads, Lookups, Lists, NameReads, RecordReads, WebhookReads, SummaryReads):
+class ProjectSnapshot(
+    SliceReads, Lookups, Lists, NameReads, RecordReads, WebhookReads, SummaryReads, PromiseReads
+):
     """What can be read for a project in one transaction: nothing that is not here can be reached for one."""
 
 

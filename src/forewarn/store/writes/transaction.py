@@ -68,6 +68,7 @@ class ProjectTransaction(ProjectSnapshot, FleetWrites, WorkWrites, Waking):
         self.recorded += changes.records
         tallies = [{"kind": kind.value, "machines": count} for kind, count in changes.tallies.items()]
         self._add(tables.tallies, tallies)
+        self._add(tables.promises, [asdict(counted) for counted in changes.promises])
         self._wake(changes)
         self._save(ROLLOUTS, changes.rollouts)
         reached = self._not_before(changes.now)

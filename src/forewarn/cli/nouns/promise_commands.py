@@ -1,0 +1,38 @@
+"""`forewarn promises`: what became of the notice that machines were promised."""
+
+from typing import Annotated
+
+import typer
+
+from forewarn.cli import formatting, terminal
+from forewarn.cli.session import Session, with_session
+from forewarn.wire.answers.promise_answers import PromiseAnswer
+
+COLUMNS = {
+    "MONTH": lambda each: each.month,
+    "PROJECT": lambda each: each.project,
+    "MACHINES": lambda each: each.judged,
+    "KEPT": lambda each: each.kept,
+    "LATE": lambda each: each.late,
+    "NEVER": lambda each: each.never,
+    "BROKEN": lambda each: each.broken,
+    "WORK": lambda each: "simulated" if each.simulated else "real",
+}
+
+
+@with_session
+def promises(
+    session: Session,
+    month: Annotated[
+        str | None, typer.Option(metavar="MONTH", help="Only of this month, in UTC, as 2026-11.")
+    ] = None,
+) -> None:
+    """Count by project and month whose notice was kept, late or never got, and which promises were broken."""
+    wanted = {"month": month, **session.scope}
+    none = "No promises: nothing that was announced has started yet."
+    table = terminal.ItemTable[PromiseAnswer](
+        columns=COLUMNS,
+        spare_if_same=("PROJECT",),
+        empty=formatting.none_found("promises", none, **wanted),
+    )
+    session.print_reply(session.client.all(PromiseAnswer, **wanted), lambda page: table.print(page.items))

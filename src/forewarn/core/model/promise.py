@@ -1,0 +1,40 @@
+"""Promises, counted: what became of the notice that machines were promised, by project and month."""
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from forewarn.core.words import ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromiseCounts:
+    """What became of promises: each machine whose promise of notice fell due is in one of the first three."""
+
+    kept: int = 0
+    late: int = 0
+    never: int = 0
+    broken: int = 0  # records that say so, whatever notice the machines then got
+
+    @property
+    def judged(self) -> int:
+        """The machines whose promise of notice fell due."""
+        return self.kept + self.late + self.never
+
+    def plus(self, other: "PromiseCounts") -> "PromiseCounts":
+        """Add up."""
+        names = (each.name for each in fields(PromiseCounts))
+        return PromiseCounts(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonthlyPromises(PromiseCounts):
+    """What became of a project's promises in a month; what was simulated proves nothing, and stands apart."""
+
+    project: ProjectName
+    month: str  # of service time in UTC, as 2026-11
+    simulated: bool
+
+
+def month_of(moment: datetime) -> str:
+    """Return the month of a moment in UTC."""
+    return f"{moment:%Y-%m}"

@@ -1,0 +1,176 @@
+"""Promises: what became of them is counted when an event starts, and stays when records go."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import delete
+
+from forewarn.control.engine.pruning import RecordPruning
+from forewarn.core.errors import Unavailable
+from forewarn.core.model.order import OrderTerms
+from forewarn.core.model.promise import MonthlyPromises
+from forewarn.core.orders.requests import OrderRequest
+from forewarn.core.words import EXTERNAL, Action, Work
+from forewarn.store import tables
+from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.sql import open_store
+from forewarn.store.writes.transaction import ProjectTransaction
+from forewarn.wire.answers.promise_answers import PromiseAnswer
+from tests.fixtures.make_version import played
+from tests.harness import TEST, Service, fleet, group, machine
+from tests.served import Api, app_of, check_page
+from tests.stores import sqlite_url
+from tests.tenants import A_USER, OPERATOR, bearer, let_in, two_projects
+
+OUTSIDE = replace(TEST, driver=EXTERNAL)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(sqlite_url(tmp_path))
+    members = (machine(f"web-{n}", "host-1", group="web") for n in range(3))
+    service.apply(fleet(group("web"), *members))
+    service.poll("web-0")
+    yield service
+    service.close()
+
+
+def counted(service: Service) -> list[tuple[Any, ...]]:
+    found, _ = service.views.promises(month=None, after=None, limit=100)
+    return [(each.month, each.simulated, each.kept, each.late, each.never, each.broken) for each in found]
+
+
+def maintain(service: Service, request: OrderRequest = OUTSIDE) -> None:
+    service.fleet.hosts.order_host("host-1", Action.MAINTENANCE, request, work=Work.FREEZE)
+    service.tick()
+
+
+def test_every_machine_is_counted_once_when_its_event_starts(service: Service) -> None:
+    maintain(service)
+    service.fetch("web-0")
+    service.advance(minutes=5)
+    service.fetch("web-1")
+    assert counted(service) == []
+    service.advance(minutes=10)
+    assert counted(service) == [("2026-01", False, 1, 1, 1, 0)]
+    service.fetch("web-2")  # too late: what was counted stays
+    service.advance(minutes=10)
+    service.tick()
+    assert counted(service) == [("2026-01", False, 1, 1, 1, 0)]
+
+
+def test_the_month_is_that_of_the_start(service: Service) -> None:
+    service.advance(days=26, hours=11, minutes=50)  # ten minutes before February
+    maintain(service)
+    service.fetch("web-0", "web-1", "web-2")
+    service.advance(minutes=15)
+    assert counted(service) == [("2026-02", False, 3, 0, 0, 0)]
+
+
+def test_what_is_simulated_is_counted_apart(service: Service) -> None:
+    maintain(service, TEST)
+    service.advance(minutes=15)
+    assert counted(service) == [("2026-01", True, 0, 0, 3, 0)]
+
+
+def test_what_was_withdrawn_and_what_promised_nothing_is_not_judged(service: Service) -> None:
+    placed = service.order("web-0", Action.RESTART)
+    service.orders.cancel_order(placed.order.id, by="test")
+    service.host_order("host-1", Action.FAIL)
+    assert counted(service) == []
+
+
+def test_a_broken_promise_is_counted_beside_the_notice_that_was_got(service: Service) -> None:
+    terms = OrderTerms(emergency="coolant leak", notice=timedelta(minutes=2))
+    maintain(service, replace(OUTSIDE, terms=terms))
+    assert counted(service) == [("2026-01", False, 0, 0, 0, 1)]
+    service.fetch("web-0", "web-1", "web-2")
+    service.advance(minutes=2)
+    assert counted(service) == [("2026-01", False, 3, 0, 0, 1)]
+
+
+def test_counts_stay_when_records_are_removed(service: Service) -> None:
+    maintain(service, TEST)
+    service.advance(minutes=15)
+    before = counted(service)
+    service.advance(days=90)
+    pruning = RecordPruning(service.shared.context, keep=timedelta(days=30))
+    while pruning.prune(service.clock.now()):
+        pass
+    assert len(service.history()) == 1
+    assert counted(service) == before
+
+
+def test_a_start_that_could_not_be_saved_is_counted_when_it_is(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maintain(service)
+    service.fetch("web-0", "web-1", "web-2")
+    save = ProjectTransaction.save
+
+    def fail_after(tx: Any, changes: Any) -> None:
+        save(tx, changes)
+        if changes.promises:
+            raise Unavailable("the disk is gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ProjectTransaction, "save", fail_after)
+        with pytest.raises(Unavailable):
+            service.advance(minutes=15)
+    assert counted(service) == []
+    service.advance(minutes=15)
+    assert counted(service) == [("2026-01", False, 3, 0, 0, 0)]
+
+
+def test_the_people_of_a_project_see_its_promises_alone(tmp_path: Path) -> None:
+    service = Service(sqlite_url(tmp_path))
+    service.apply(two_projects())
+    let_in(service)
+    service.poll("a-0")
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    service.advance(minutes=15)
+    api = Api(app_of(service))
+
+    def asked(secret: str, query: str = "") -> list[tuple[str, int]]:
+        answer = api("GET", f"/v1/promises{query}", headers=bearer(secret)).json()
+        check_page(PromiseAnswer, answer)
+        return [(each["project"], each["judged"]) for each in answer["promises"]]
+
+    assert asked(OPERATOR) == [("a", 1), ("b", 1)]
+    assert asked(A_USER) == asked(OPERATOR, "?project=a") == [("a", 1)]
+    assert asked(OPERATOR, "?month=2026-01&limit=1") == [("a", 1)]
+    assert asked(OPERATOR, "?month=2026-02") == []
+    refused = api("GET", "/v1/promises?month=January", headers=bearer(OPERATOR))
+    assert (refused.status_code, "month: expected a month such as 2026-11" in refused.text) == (400, True)
+    service.close()
+
+
+def test_an_older_store_is_counted_as_this_version_would_have(tmp_path: Path) -> None:
+    """By the records of a long history, which this version has counted meanwhile."""
+    url = sqlite_url(tmp_path)
+    played(url)
+    before = promises(url)
+    assert sum(each.kept for each in before) > 0
+    assert all(any(getattr(each, name) for each in before) for name in ("late", "never", "broken"))
+    engines = create_engines(parse_database(url))
+    with engines.writing.begin() as connection:
+        connection.execute(delete(tables.promises))
+        with Operations.context(MigrationContext.configure(connection)):
+            import_module("forewarn.store.migrations.versions.0019_promises").fill()
+    engines.dispose()
+    assert promises(url) == before
+
+
+def promises(url: str) -> list[MonthlyPromises]:
+    store = open_store(url, new_id=lambda: "X")
+    with store.read() as snapshot:
+        found, _ = snapshot.promises(after=None, limit=1000)
+    store.close()
+    return list(found)
