@@ -1,16 +1,183 @@
 /** The buttons for what can be done with something: only those that would not be refused. */
 
-/** @typedef {import("../page/tree.js").Child} Child */
+import { define, LiveElement } from "../page/live_element.js";
+import { h } from "../page/tree.js";
+import { copy } from "../service/connected.js";
+import { ask } from "./action_dialog.js";
+import { verbsFor } from "./verbs.js";
+
+/** @typedef {import("../types").Child} Child */
+/** @typedef {import("./verbs.js").Noun} Noun */
+/** @typedef {{ verb: import("./verb.js").Verb<any>, whyNot: string | null }} Possible */
+
+const BUTTONS_AT_MOST = 3;
 
 /**
- * Describe the buttons for a thing.
+ * Describe the buttons for a thing: the frequent verbs, and a menu of the others.
  *
- * @param {"machine" | "host" | "event" | "order" | "rollout" | "hold"} noun
+ * @param {Noun} noun
  * @param {any} subject
  * @returns {Child}
  */
 export function actionButtons(noun, subject) {
-  void noun;
-  void subject;
-  return null;
+  if (subject === undefined || !verbsFor(noun, subject).length) return null;
+  const name = subject?.id ?? subject?.name ?? "";
+  return h("fw-action-buttons", { key: `actions ${noun} ${name}`, ".noun": noun, ".subject": subject });
 }
+
+let menus = 0;
+
+class ActionButtons extends LiveElement {
+  /** @type {Noun} */
+  noun = "fleet";
+  /** @type {any} */
+  #subject = null;
+  #menu = `action-menu-${++menus}`;
+
+  get subject() {
+    return this.#subject;
+  }
+
+  set subject(value) {
+    this.#subject = value;
+    this.redraw();
+  }
+
+  opened() {
+    this.watch(copy, "orders", "hosts", "holds");
+  }
+
+  drawn() {
+    const possible = verbsFor(this.noun, this.subject);
+    const buttons = possible
+      .filter(({ verb, whyNot }) => verb.isFrequent && !whyNot)
+      .slice(0, BUTTONS_AT_MOST);
+    const others = possible.filter((each) => !buttons.includes(each));
+    return [
+      buttons.map(({ verb }) =>
+        h(
+          "button",
+          {
+            type: "button",
+            key: verb.verb,
+            class: verb.hurts ? "dangerous" : null,
+            title: verb.about,
+            onclick: () => ask(verb, this.subject),
+          },
+          `${verb.label} …`,
+        ),
+      ),
+      others.length
+        ? [
+            h(
+              "button",
+              {
+                type: "button",
+                key: "more",
+                class: "menu-button",
+                popovertarget: this.#menu,
+                "aria-haspopup": "menu",
+                "aria-label": buttons.length ? "More actions" : "Actions",
+                onkeydown: (/** @type {KeyboardEvent} */ key) => this.#openByKey(key),
+              },
+              buttons.length ? "More" : "Actions",
+              h("span", { "aria-hidden": "true" }, "▾"),
+            ),
+            this.#list(others),
+          ]
+        : null,
+    ];
+  }
+
+  /** @param {Possible[]} others */
+  #list(others) {
+    return h(
+      "div",
+      {
+        key: "menu",
+        id: this.#menu,
+        class: "action-menu",
+        popover: "auto",
+        role: "menu",
+        "aria-label": "Actions",
+        ontoggle: (/** @type {any} */ toggle) => this.#toggled(toggle),
+        onkeydown: (/** @type {KeyboardEvent} */ key) => this.#move(key),
+      },
+      others.map(({ verb, whyNot }) =>
+        h(
+          "button",
+          {
+            type: "button",
+            key: verb.verb,
+            role: "menuitem",
+            tabindex: "-1",
+            class: verb.hurts && !whyNot ? "quiet hurts" : "quiet",
+            "aria-disabled": whyNot ? "true" : null,
+            onclick: () => !whyNot && this.#choose(verb),
+          },
+          h("span", { class: "verb" }, `${verb.label} …`),
+          h("span", { class: "hint" }, whyNot ? `Not now: ${whyNot}` : verb.about),
+        ),
+      ),
+    );
+  }
+
+  get #popover() {
+    return /** @type {HTMLElement} */ (this.querySelector(".action-menu"));
+  }
+
+  get #items() {
+    return /** @type {HTMLElement[]} */ ([...this.querySelectorAll("[role=menuitem]")]);
+  }
+
+  /** @param {import("./verb.js").Verb<any>} verb */
+  #choose(verb) {
+    this.#popover.hidePopover();
+    ask(verb, this.subject);
+  }
+
+  /** @param {ToggleEvent} toggle */
+  #toggled(toggle) {
+    if (toggle.newState !== "open") return;
+    place(this.#popover, /** @type {HTMLElement} */ (this.querySelector(".menu-button")));
+    this.#items[0]?.focus();
+  }
+
+  /** @param {KeyboardEvent} key */
+  #openByKey(key) {
+    if (key.key !== "ArrowDown") return;
+    key.preventDefault();
+    this.#popover.showPopover();
+  }
+
+  /** @param {KeyboardEvent} key */
+  #move(key) {
+    const items = this.#items;
+    const at = items.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[key.key];
+    if (key.key === "Tab") this.#popover.hidePopover();
+    if (to === undefined) return;
+    key.preventDefault();
+    items.at(to % items.length)?.focus();
+  }
+}
+
+/**
+ * Put a menu under its button, or over it where there is more room; the top layer knows no parents.
+ *
+ * @param {HTMLElement} menu
+ * @param {HTMLElement} button
+ */
+export function place(menu, button) {
+  const at = button.getBoundingClientRect();
+  const size = menu.getBoundingClientRect();
+  const left = Math.max(8, Math.min(at.left, innerWidth - size.width - 8));
+  const below = innerHeight - at.bottom;
+  const isAbove = below < size.height + 8 && at.top > below;
+  const top = isAbove ? Math.max(8, at.top - size.height - 4) : at.bottom + 4;
+  menu.style.setProperty("left", `${left}px`);
+  menu.style.setProperty("top", `${top}px`);
+  menu.style.setProperty("max-height", `${(isAbove ? at.top : innerHeight - top) - 12}px`);
+}
+
+define("fw-action-buttons", ActionButtons);

@@ -20,43 +20,51 @@ export function shellText(words) {
  */
 export function commandText(words) {
   const text = shellText(["forewarn", ...words]);
-  return h(
-    "div",
-    { class: "command" },
-    h("code", null, text),
-    h(
-      "button",
-      { type: "button", class: "quiet", onclick: (/** @type {Event} */ click) => put(click, text) },
-      "Copy",
-    ),
-  );
+  return h("div", { class: "command" }, h("code", null, text), copyButton(text));
+}
+
+/**
+ * Describe a button that copies a text.
+ *
+ * @param {string} text
+ * @param {string} [label]
+ */
+export function copyButton(text, label = "Copy") {
+  const onclick = (/** @type {Event} */ click) => put(click, text, label);
+  return h("button", { type: "button", class: "quiet", onclick }, label);
 }
 
 /**
  * @param {Event} click
  * @param {string} text
+ * @param {string} label
  */
-async function put(click, text) {
+async function put(click, text, label) {
   const button = /** @type {HTMLElement} */ (click.currentTarget ?? click.target);
-  await copyText(text);
-  button.textContent = "Copied";
-  setTimeout(() => (button.textContent = "Copy"), 1500);
+  await copyText(text, button);
+  // The text node stays, so that the page can be drawn again meanwhile.
+  const said = /** @type {ChildNode} */ (button.firstChild);
+  said.nodeValue = "Copied";
+  setTimeout(() => (said.nodeValue = label), 1500);
 }
 
 /**
  * Put a text on the clipboard; pages without TLS from another machine have no `navigator.clipboard`.
  *
  * @param {string} text
+ * @param {HTMLElement} button
  */
-async function copyText(text) {
+async function copyText(text, button) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
     return;
   }
   const field = document.createElement("textarea");
   field.value = text;
-  document.body.append(field);
+  // Beside an open dialog nothing can be selected.
+  (button.closest("dialog") ?? document.body).append(field);
   field.select();
   document.execCommand("copy");
   field.remove();
+  button.focus();
 }

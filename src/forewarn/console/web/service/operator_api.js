@@ -83,6 +83,17 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
+   * Make a call that is described elsewhere. The same key does the same thing once.
+   *
+   * @param {{ method: string, path: string, given: any }} request
+   * @param {string} key
+   * @returns {Promise<any>}
+   */
+  send(request, key) {
+    return this.#call(request.method, request.path, request.given, key);
+  }
+
+  /**
    * Read a whole list, page by page.
    *
    * @template {PathWith<"get">} P
@@ -177,14 +188,15 @@ export class OperatorApi extends EventTarget {
    * @param {string} method
    * @param {string} path
    * @param {any} given
+   * @param {string} [key]
    * @returns {Promise<any>}
    */
-  async #call(method, path, given) {
+  async #call(method, path, given, key = randomKey()) {
     const address = addressOf(path, given?.path ?? {}, given?.query ?? {});
     /** @type {{ [name: string]: string }} */
     const headers = {};
     if (method !== "GET" && this.csrf) headers["X-Forewarn-CSRF"] = this.csrf;
-    if (method === "POST") headers["Idempotency-Key"] = randomKey();
+    if (method === "POST") headers["Idempotency-Key"] = key;
     const body = given?.body === undefined ? undefined : JSON.stringify(given.body);
     if (body !== undefined) headers["Content-Type"] = "application/json";
     // A PUT or DELETE that was done may be refused when it comes again.
@@ -253,7 +265,7 @@ function addressOf(path, names, query) {
 }
 
 /** `crypto.randomUUID` is missing where a page comes without TLS from another machine. */
-function randomKey() {
+export function randomKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))
     .join("");

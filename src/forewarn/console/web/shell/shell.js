@@ -1,5 +1,6 @@
 /** The frame of all views: navigation, holds, clock, link to the server, and whoever has signed in. */
 
+import "../actions/toasts.js";
 import { define, LiveElement } from "../page/live_element.js";
 import { address, ROOT, router } from "../page/router.js";
 import { h } from "../page/tree.js";
@@ -39,6 +40,7 @@ class Shell extends LiveElement {
       h("fw-hold-bar", null),
       h("main", { id: "main", tabindex: "-1" }, this.#view(place)),
       h("fw-announcer", null),
+      h("fw-toasts", null),
     ];
   }
 

@@ -1,0 +1,257 @@
+/** The question before anything is done: what it touches, what may be said about it, and the command for it. */
+
+import { commandText } from "../elements/command_text.js";
+import { define, LiveElement } from "../page/live_element.js";
+import { h } from "../page/tree.js";
+import { api } from "../service/connected.js";
+import { randomKey, Refusal } from "../service/operator_api.js";
+import { fieldRow } from "./action_fields.js";
+import { performed } from "./performed.js";
+import { wrong } from "./verb.js";
+
+/** @typedef {import("./verb.js").Verb<any>} AnyVerb */
+/** @typedef {import("./verb.js").Values} Values */
+/** @typedef {import("./verb.js").Touched} Touched */
+
+/**
+ * Ask before something is done, and do it.
+ *
+ * @param {AnyVerb} verb
+ * @param {any} subject
+ */
+export function ask(verb, subject) {
+  if (document.querySelector("fw-action-dialog")) return;
+  const dialog = /** @type {ActionDialog} */ (document.createElement("fw-action-dialog"));
+  dialog.verb = verb;
+  dialog.subject = subject;
+  document.body.append(dialog);
+}
+
+class ActionDialog extends LiveElement {
+  /** @type {AnyVerb} */
+  verb = /** @type {any} */ (null);
+  /** @type {any} */
+  subject = null;
+
+  /** @type {import("./verb.js").Field[]} */
+  #fields = [];
+  /** @type {Values} */
+  #values = {};
+  #typed = "";
+  /** @type {Touched | null | undefined}  undefined: it is being looked for */
+  #touched = undefined;
+  #trouble = "";
+  #isBusy = false;
+  #isTried = false;
+  // The same call is done once, however often it is sent: after a lost answer it has the same key.
+  #key = randomKey();
+  #sent = "";
+
+  opened() {
+    this.#fields = this.verb.fields?.(this.subject) ?? [];
+    this.#values = Object.fromEntries(
+      this.#fields.map((field) => [field.name, field.value ?? Object.keys(field.choices ?? {})[0] ?? ""]),
+    );
+    this.#look();
+    // Nobody who has signed out is asked anything.
+    api.addEventListener("signed-out", () => this.#close(), { signal: this.ended });
+  }
+
+  connectedCallback() {
+    super.connectedCallback();
+    const dialog = this.querySelector("dialog");
+    dialog?.showModal();
+    const first = this.verb.hurts ? null : this.querySelector("form input, form select, form textarea");
+    /** @type {HTMLElement | null} */ (first ?? this.querySelector("button.safe"))?.focus();
+  }
+
+  drawn() {
+    const { verb, subject } = this;
+    const asked = this.#asked();
+    const rare = asked.filter((field) => field.isRare);
+    return h(
+      "dialog",
+      {
+        class: "action-dialog",
+        "aria-labelledby": "action-question",
+        "aria-describedby": "action-about",
+        "aria-busy": this.#isBusy ? "true" : null,
+        oncancel: (/** @type {Event} */ cancel) => this.#isBusy && cancel.preventDefault(),
+        onclose: () => this.remove(),
+      },
+      h(
+        "form",
+        { class: "stack", novalidate: true, onsubmit: (/** @type {Event} */ submit) => this.#submit(submit) },
+        h("h2", { id: "action-question", class: "name" }, verb.question(subject)),
+        h("p", { id: "action-about" }, verb.about),
+        this.#touches(),
+        asked.filter((field) => !field.isRare).map((field) => this.#field(field)),
+        rare.length
+          ? h(
+              "details",
+              { class: "more-fields" },
+              h("summary", null, "More"),
+              h(
+                "div",
+                { class: "stack" },
+                rare.map((field) => this.#field(field)),
+              ),
+            )
+          : null,
+        this.#confirmation(),
+        h(
+          "div",
+          { class: "as-command" },
+          h("span", { class: "small muted" }, "As a command"),
+          this.#command(),
+        ),
+        this.#trouble &&
+          h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, this.#trouble),
+        h(
+          "div",
+          { class: "row dialog-buttons" },
+          h(
+            "button",
+            { type: "button", class: "safe", disabled: this.#isBusy, onclick: () => this.#close() },
+            "Do nothing",
+          ),
+          h(
+            "button",
+            {
+              type: "submit",
+              class: verb.hurts ? "dangerous primary" : "primary",
+              "aria-disabled": this.#isBusy || !this.#isConfirmed() ? "true" : null,
+            },
+            this.#isBusy ? "At it …" : verb.doing(subject),
+          ),
+        ),
+      ),
+    );
+  }
+
+  #asked() {
+    return this.#fields.filter((field) => field.when?.(this.#values) ?? true);
+  }
+
+  #command() {
+    return commandText(this.verb.command(this.subject, this.#said()));
+  }
+
+  /** What was typed and is asked; spaces at the ends mean nothing. */
+  #said() {
+    return Object.fromEntries(
+      this.#asked().map((field) => [field.name, (this.#values[field.name] ?? "").trim()]),
+    );
+  }
+
+  #touches() {
+    if (!this.verb.touches) return null;
+    if (this.#touched === undefined)
+      return h("p", { class: "muted touched", role: "status" }, "Looking what it touches …");
+    if (!this.#touched) return null;
+    const { summary, names = [] } = this.#touched;
+    return h(
+      "div",
+      { class: "touched notice", "data-tone": this.verb.hurts ? "warn" : "info" },
+      h("p", null, summary),
+      names.length
+        ? h(
+            "ul",
+            { class: "touched-names", tabindex: names.length > 30 ? "0" : null, "aria-label": "Touches" },
+            names.map((name, at) => h("li", { key: at, class: "name" }, name)),
+          )
+        : null,
+    );
+  }
+
+  /** @param {import("./verb.js").Field} field */
+  #field(field) {
+    const value = this.#values[field.name] ?? "";
+    return fieldRow(field, value, this.#isTried ? wrong(field, value) : "", (typed) => {
+      this.#values = { ...this.#values, [field.name]: typed };
+      this.redraw();
+    });
+  }
+
+  #confirmation() {
+    const typed = this.#toType();
+    if (typed === null) return null;
+    return h(
+      "div",
+      { class: "field" },
+      h("label", { for: "action-typed" }, "Type ", h("strong", { class: "name" }, typed), " to confirm"),
+      h("input", {
+        id: "action-typed",
+        autocomplete: "off",
+        spellcheck: "false",
+        ".value": this.#typed,
+        oninput: (/** @type {any} */ input) => {
+          this.#typed = input.target.value;
+          this.redraw();
+        },
+      }),
+    );
+  }
+
+  #toType() {
+    return this.verb.typed?.(this.subject, this.#said()) ?? null;
+  }
+
+  #isConfirmed() {
+    const typed = this.#toType();
+    return typed === null || this.#typed.trim() === typed;
+  }
+
+  async #look() {
+    try {
+      this.#touched = (await this.verb.touches?.(this.subject)) ?? null;
+    } catch (error) {
+      this.#touched = {
+        summary: `What it touches cannot be read: ${error instanceof Error ? error.message : error}`,
+      };
+    }
+    this.redraw();
+  }
+
+  /** @param {Event} submit */
+  async #submit(submit) {
+    submit.preventDefault();
+    if (this.#isBusy) return;
+    this.#isTried = true;
+    const bad = this.#asked().find((field) => wrong(field, this.#values[field.name] ?? ""));
+    if (bad || !this.#isConfirmed()) {
+      this.redraw();
+      const missing = bad ? `[name="${bad.name}"]` : "#action-typed";
+      requestAnimationFrame(() => /** @type {HTMLElement | null} */ (this.querySelector(missing))?.focus());
+      return;
+    }
+    await this.#do(this.#said());
+  }
+
+  /** @param {Values} said */
+  async #do(said) {
+    const sent = JSON.stringify(said);
+    if (this.#sent && this.#sent !== sent) this.#key = randomKey();
+    this.#sent = sent;
+    this.#isBusy = true;
+    this.#trouble = "";
+    this.redraw();
+    try {
+      await performed.perform(this.verb, this.subject, said, { key: this.#key });
+      this.#close();
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      this.#trouble = error instanceof Refusal ? `${message} (${error.status} ${error.code})` : message;
+    }
+    this.#isBusy = false;
+    this.redraw();
+  }
+
+  #close() {
+    // The browser gives focus back to what had it before.
+    this.querySelector("dialog")?.close();
+    this.remove();
+  }
+}
+
+define("fw-action-dialog", ActionDialog);

@@ -1,0 +1,146 @@
+/** The big red button: nothing new is announced or started, in all the fleet, a project or a host. */
+
+import { hostLink } from "../elements/links.js";
+import { shortId } from "../page/formatting.js";
+import { copy } from "../service/connected.js";
+import { NEEDED_REASON, option, post } from "./verb.js";
+
+/** @typedef {import("./verb.js").Values} Values */
+/** @typedef {import("../types").Hold} Hold */
+
+const ABOUT = "Nothing new is announced or started. What has started is finished; polls and approvals go on.";
+
+/**
+ * @param {string | undefined} project
+ * @param {string | undefined} host
+ */
+const announcedNow = (project, host) => {
+  const events = [...copy.events.values()].filter(
+    (event) => event.status === "Scheduled" && (!project || event.project === project),
+  );
+  const orders = new Set(
+    [...copy.orders.values()].filter((order) => order.host === host).map((order) => order.id),
+  );
+  return host ? events.filter((event) => orders.has(event.order)) : events;
+};
+
+/**
+ * @param {string | undefined} project
+ * @param {string | undefined} host
+ */
+function kept(project, host) {
+  const events = announcedNow(project, host);
+  return events.length
+    ? { summary: "Announced now, and kept from starting:", names: events.flatMap((event) => event.resources) }
+    : { summary: "Nothing is announced at present that it would keep from starting." };
+}
+
+/**
+ * @param {{ project?: string, host?: string }} reach
+ * @param {Values} values
+ */
+const request = ({ project, host }, values) =>
+  post("/v1/holds", { body: { reason: values.reason ?? "", project: project ?? null, host: host ?? null } });
+
+/**
+ * @param {{ project?: string, host?: string }} reach
+ * @param {Values} values
+ */
+const command = ({ project, host }, values) => [
+  "hold",
+  ...option("--project", project),
+  ...option("--host", host),
+  ...option("--reason", values.reason || "REASON"),
+];
+
+/** What a hold reaches, as the form says. @param {Values} values */
+const reachOf = (values) => ({
+  ...(values.reach === "project" ? { project: values.project ?? "" } : {}),
+  ...(values.reach === "host" ? { host: values.host ?? "" } : {}),
+});
+
+/** @type {import("./verb.js").Verb<any>} */
+export const HOLD = {
+  verb: "hold",
+  label: "Hold",
+  right: "run",
+  about: ABOUT,
+  isFrequent: true,
+  hurts: true,
+  question: () => "Hold everything?",
+  doing: () => "Hold",
+  touches: () => kept(undefined, undefined),
+  fields: () => [
+    {
+      name: "reach",
+      label: "Where",
+      kind: "choice",
+      value: "all",
+      choices: { all: "Everywhere", project: "In a project", host: "On a host" },
+    },
+    {
+      name: "project",
+      label: "Project",
+      kind: "choice",
+      value: [...copy.projects.keys()][0] ?? "default",
+      choices: Object.fromEntries([...copy.projects.keys()].map((name) => [name, name])),
+      when: (values) => values.reach === "project",
+    },
+    {
+      name: "host",
+      label: "Host",
+      kind: "text",
+      isNeeded: true,
+      suggestions: () => copy.hosts?.keys() ?? [],
+      when: (values) => values.reach === "host",
+    },
+    NEEDED_REASON,
+  ],
+  request: (_, values) => request(reachOf(values), values),
+  command: (_, values) => command(reachOf(values), values),
+  outcome: (hold) => `Held: ${hold.hold?.reach ?? hold.reach}.`,
+};
+
+/** @type {import("./verb.js").Verb<{ name: string }>} */
+export const HOLD_HOST = {
+  verb: "hold",
+  label: "Hold",
+  right: "run",
+  about: ABOUT,
+  hurts: true,
+  concerns: (host) => !copy.holds?.some((hold) => hold.host === host.name),
+  question: (host) => `Hold ${host.name}?`,
+  doing: (host) => `Hold ${host.name}`,
+  touches: (host) => kept(undefined, host.name),
+  fields: () => [NEEDED_REASON],
+  request: (host, values) => request({ host: host.name }, values),
+  command: (host, values) => command({ host: host.name }, values),
+  outcome: (_, host) => ["Held: ", hostLink(host.name), "."],
+};
+
+/** @type {import("./verb.js").Verb<{ name: string }>} */
+export const HOLD_PROJECT = {
+  ...HOLD_HOST,
+  concerns: (project) => !copy.holds?.some((hold) => hold.project === project.name),
+  question: (project) => `Hold project ${project.name}?`,
+  doing: (project) => `Hold ${project.name}`,
+  touches: (project) => kept(project.name, undefined),
+  request: (project, values) => request({ project: project.name }, values),
+  command: (project, values) => command({ project: project.name }, values),
+  outcome: (_, project) => `Held: project ${project.name}.`,
+};
+
+/** @type {import("./verb.js").Verb<Hold>} */
+export const RELEASE = {
+  verb: "release",
+  label: "Release",
+  right: "run",
+  about: "What waited for it goes on. What could not start in time is announced anew, with full notice.",
+  isFrequent: true,
+  question: (hold) => `Release the hold of ${hold.reach}?`,
+  doing: () => "Release",
+  touches: (hold) => ({ summary: `Held by ${hold.by}: ${hold.reason}` }),
+  request: (hold) => post("/v1/holds/{id}/release", { path: { id: hold.id } }),
+  command: (hold) => ["release", shortId(hold.id)],
+  outcome: (_, hold) => `Released: ${hold.reach}.`,
+};

@@ -1,0 +1,228 @@
+/** What can be done to a host. */
+
+import { hostLink } from "../elements/links.js";
+import { listed } from "../page/formatting.js";
+import { copy } from "../service/connected.js";
+import { instant, seconds } from "./durations.js";
+import { machinesOn } from "./touched.js";
+import { flag, option, post, REASON } from "./verb.js";
+
+/** @typedef {import("../types").Host} Host */
+/** @typedef {import("./verb.js").Field} Field */
+/** @typedef {import("./verb.js").Values} Values */
+/** @typedef {import("./verb.js").Verb<Host>} HostVerb */
+
+/** The order that a host is in the hands of, if there is one. @param {Host} host */
+const orderOn = (host) => [...copy.orders.values()].find((order) => order.host === host.name);
+
+/** @param {Host} host */
+const isUnsound = (host) => host.state === "failed";
+
+/** @param {Host} host */
+function whyNotWork(host) {
+  if (isUnsound(host)) return `it is ${host.state}: restore it first`;
+  const order = orderOn(host);
+  return order ? `it has an order already (${order.action}), which is ${order.state}` : null;
+}
+
+/** @type {Field[]} */
+const MAINTENANCE_FIELDS = [
+  {
+    name: "action",
+    label: "What is done to its machines",
+    kind: "choice",
+    value: "freeze",
+    choices: {
+      freeze: "Freeze: they are paused for seconds",
+      reboot: "Reboot: they restart",
+      redeploy: "Redeploy: they move to other hosts",
+    },
+  },
+  REASON,
+  {
+    name: "deadline",
+    label: "Deadline",
+    kind: "instant",
+    hint: "From then on the windows of projects give way.",
+    isRare: true,
+  },
+  {
+    name: "expected",
+    label: "Takes",
+    kind: "duration",
+    hint: "How long the work of a stage is expected to take, as 30m: so much must fit into the windows.",
+    isRare: true,
+  },
+  {
+    name: "whole",
+    label: "The whole host in one go",
+    kind: "flag",
+    hint: "Refused where it carries two update domains of a group.",
+    isRare: true,
+  },
+  {
+    name: "together",
+    label: "In one go all the same, because",
+    kind: "text",
+    hint: "Two update domains of a group are disturbed together: recorded as a broken promise.",
+    isRare: true,
+  },
+  {
+    name: "driver",
+    label: "Who does the work",
+    kind: "choice",
+    choices: {
+      "": "As the host declares it",
+      external: "external: somebody else, who reports it",
+      simulated: "simulated: nothing is really done",
+    },
+    isRare: true,
+  },
+  {
+    name: "heartbeat",
+    label: "Heartbeat",
+    kind: "duration",
+    hint: "How long an external driver may be silent, as 10m.",
+    when: (values) => values.driver === "external",
+    isRare: true,
+  },
+  {
+    name: "emergency",
+    label: "Emergency, because",
+    kind: "text",
+    hint: "No notice is given: recorded as a broken promise to everybody concerned.",
+    isRare: true,
+  },
+  {
+    name: "notice",
+    label: "Notice of the emergency",
+    kind: "duration",
+    hint: "As 2m; left out: none.",
+    when: (values) => Boolean(values.emergency),
+    isRare: true,
+  },
+];
+
+/** @param {string | undefined} text */
+const secondsOrNull = (text) => (text ? seconds(text) : null);
+
+/** @type {HostVerb} */
+const MAINTENANCE = {
+  verb: "maintenance",
+  label: "Maintenance",
+  right: "run",
+  about: "One update domain of a group at a time; guests are told, and may get ready or approve.",
+  isFrequent: true,
+  hurts: true,
+  question: (host) => `Maintain ${host.name}?`,
+  doing: (host) => `Maintain ${host.name}`,
+  whyNot: whyNotWork,
+  touches: (host) => machinesOn(host.name),
+  fields: () => MAINTENANCE_FIELDS,
+  typed: (host, values) => (values.emergency || values.together ? host.name : null),
+  request: (host, values) =>
+    post("/v1/hosts/{name}/maintenance", {
+      path: { name: host.name },
+      body: {
+        action: /** @type {any} */ (values.action),
+        reason: values.reason ?? "",
+        deadline: values.deadline ? instant(values.deadline) : null,
+        expected_seconds: secondsOrNull(values.expected),
+        whole: Boolean(values.whole),
+        together: values.together || null,
+        emergency: values.emergency || null,
+        notice_seconds: values.emergency ? secondsOrNull(values.notice) : null,
+        driver: /** @type {any} */ (values.driver || null),
+        heartbeat_seconds: values.driver === "external" ? secondsOrNull(values.heartbeat) : null,
+      },
+    }),
+  command: (host, values) => [
+    "host",
+    "maintenance",
+    host.name,
+    "--action",
+    values.action ?? "freeze",
+    ...option("--reason", values.reason),
+    ...option("--deadline", values.deadline && instant(values.deadline)),
+    ...option("--takes", values.expected),
+    ...flag("--whole", values.whole),
+    ...option("--together", values.together),
+    ...option("--driver", values.driver),
+    ...option("--heartbeat", values.driver === "external" ? values.heartbeat : ""),
+    ...option("--emergency", values.emergency),
+    ...option("--notice", values.emergency ? values.notice : ""),
+  ],
+};
+
+/**
+ * @param {"degrade" | "fail" | "restore" | "cordon" | "uncordon"} verb
+ * @param {string} label
+ * @param {Partial<HostVerb> & { about: string }} more
+ * @returns {HostVerb}
+ */
+function report(verb, label, more) {
+  return {
+    verb,
+    label,
+    right: "run",
+    question: (host) => `${label} ${host.name}?`,
+    doing: (host) => `${label} ${host.name}`,
+    touches: (host) => machinesOn(host.name),
+    fields: () => [REASON],
+    request: (host, values) =>
+      post(`/v1/hosts/{name}/${verb}`, {
+        path: { name: host.name },
+        body: /** @type {any} */ ({ reason: values.reason ?? "" }),
+      }),
+    command: (host, values) => ["host", verb, host.name, ...option("--reason", values.reason)],
+    outcome: () => null,
+    ...more,
+  };
+}
+
+/** @type {HostVerb[]} */
+export const HOST_VERBS = [
+  MAINTENANCE,
+  report("cordon", "Cordon", {
+    about: "It takes no more machines; those that it carries stay.",
+    isFrequent: true,
+    concerns: (host) => host.state !== "cordoned",
+    whyNot: (host) => (host.state === "ok" ? null : `it is ${host.state}: restore it first`),
+    outcome: (_, host) => [hostLink(host.name), " takes no more machines."],
+  }),
+  report("uncordon", "Uncordon", {
+    about: "It takes machines again.",
+    isFrequent: true,
+    concerns: (host) => host.state === "cordoned",
+    outcome: (_, host) => [hostLink(host.name), " takes machines again."],
+  }),
+  report("degrade", "Degrade", {
+    about: "It is going to fail: its machines move to other hosts within days.",
+    hurts: true,
+    question: (host) => `Report that ${host.name} is going to fail?`,
+    whyNot: whyNotWork,
+  }),
+  report("fail", "Fail", {
+    about: "It has failed: its machines come back on other hosts, at once and without notice.",
+    hurts: true,
+    question: (host) => `Report that ${host.name} has failed?`,
+    whyNot: (host) => (isUnsound(host) ? `it is ${host.state} already` : null),
+    touches: async (host) => {
+      const carried = await machinesOn(host.name);
+      const groups = new Set(carried.machines.flatMap((machine) => machine.group ?? []));
+      const of = groups.size ? ` Groups: ${listed([...groups], 12)}.` : "";
+      return {
+        ...carried,
+        summary: `All of its machines restart on other hosts, without notice.${of} ${carried.summary}`,
+      };
+    },
+    typed: (host) => host.name,
+  }),
+  report("restore", "Restore", {
+    about: "It is sound again, and takes machines.",
+    concerns: (host) => host.state !== "ok",
+    isFrequent: true,
+    question: (host) => `Report that ${host.name} is sound again?`,
+    outcome: (_, host) => [hostLink(host.name), " is sound again."],
+  }),
+];

@@ -1,0 +1,76 @@
+/** Does what a verb says, and keeps what this tab has done, with the command that does the same. */
+
+import { eventLink, orderLink } from "../elements/links.js";
+import { shellText } from "../elements/command_text.js";
+import { api } from "../service/connected.js";
+
+/** @typedef {import("../types").Child} Child */
+/** @typedef {{ number: number, at: number, command: string, outcome: Child, isGood: boolean, isQuiet: boolean }} Done */
+
+/** Announces `done` when something was done, or refused where no dialog shows that. */
+class Performed extends EventTarget {
+  /** The newest first. @type {Done[]} */
+  list = [];
+  #number = 0;
+
+  /**
+   * Do it; throws what the server has refused it with.
+   *
+   * @template S
+   * @param {import("./verb.js").Verb<S>} verb
+   * @param {S} subject
+   * @param {import("./verb.js").Values} values
+   * @param {{ key: string, isQuiet?: boolean }} how
+   */
+  async perform(verb, subject, values, { key, isQuiet = false }) {
+    const answer = await api.send(verb.request(subject, values), key);
+    const outcome = verb.outcome?.(answer, subject) ?? ordered(verb.doing(subject), answer);
+    this.#add({
+      command: shellText(["forewarn", ...verb.command(subject, values)]),
+      outcome,
+      isGood: true,
+      isQuiet,
+    });
+  }
+
+  /**
+   * Tell that something was refused, where nothing else on the page tells it.
+   *
+   * @param {string} command
+   * @param {string} why
+   */
+  refused(command, why) {
+    this.#add({ command, outcome: why, isGood: false, isQuiet: false });
+  }
+
+  /** @param {Omit<Done, "number" | "at">} done */
+  #add(done) {
+    this.list = [{ ...done, number: ++this.#number, at: Date.now() }, ...this.list];
+    this.dispatchEvent(new Event("done"));
+  }
+}
+
+/**
+ * Say what has become of an order, with links to it and its events.
+ *
+ * @param {string} what
+ * @param {any} answer
+ * @returns {Child}
+ */
+function ordered(what, answer) {
+  const order = answer?.order;
+  if (!order) return `${what}: done.`;
+  const events = answer.events ?? (answer.event ? [answer.event] : []);
+  const why = answer.reason ?? order.waiting?.[0]?.reason;
+  return [
+    `${what}: order `,
+    orderLink(order.id),
+    ` is ${order.state}`,
+    events.length
+      ? [", event ", events.slice(0, 3).map((/** @type {any} */ event) => [eventLink(event.id), " "])]
+      : "",
+    why ? ` (${why})` : "",
+  ];
+}
+
+export const performed = new Performed();
