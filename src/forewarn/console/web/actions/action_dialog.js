@@ -101,7 +101,7 @@ class ActionDialog extends LiveElement {
         this.#confirmation(),
         h(
           "div",
-          { class: "as-command" },
+          { class: "as-command", key: "command" },
           h("span", { class: "small muted" }, "As a command"),
           this.#command(),
         ),
@@ -109,7 +109,7 @@ class ActionDialog extends LiveElement {
           h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, this.#trouble),
         h(
           "div",
-          { class: "row dialog-buttons" },
+          { class: "row dialog-buttons", key: "buttons" },
           h(
             "button",
             { type: "button", class: "safe", disabled: this.#isBusy, onclick: () => this.#close() },
@@ -152,7 +152,7 @@ class ActionDialog extends LiveElement {
     const { summary, names = [] } = this.#touched;
     return h(
       "div",
-      { class: "touched notice", "data-tone": this.verb.hurts ? "warn" : "info" },
+      { class: "touched notice", key: "touched", "data-tone": this.verb.hurts ? "warn" : "info" },
       h("p", null, summary),
       names.length
         ? h(
@@ -178,7 +178,7 @@ class ActionDialog extends LiveElement {
     if (typed === null) return null;
     return h(
       "div",
-      { class: "field" },
+      { class: "field", key: "typed" },
       h("label", { for: "action-typed" }, "Type ", h("strong", { class: "name" }, typed), " to confirm"),
       h("input", {
         id: "action-typed",
