@@ -1,0 +1,145 @@
+/** What is told of an event in words: its type, what it does, what notice was promised and delivered. */
+
+import { count, listed, span } from "../page/formatting.js";
+import { badge } from "./appearance.js";
+
+/** @typedef {import("../types").ListedEvent} ListedEvent */
+/** @typedef {import("../types").NotedEvent} NotedEvent */
+/** @typedef {import("./appearance.js").Appearance} Appearance */
+/** @typedef {{ least_seconds: number | null, late: number, never: number }} Notice */
+/** @typedef {ListedEvent & { notice?: Notice | null, notices?: NotedEvent["notices"] }} AnyEvent */
+
+/** @type {{ [type: string]: Appearance & { does: string } }} */
+const TYPES = {
+  Freeze: { tone: "info", glyph: "❄", label: "Freeze", does: "pauses" },
+  Reboot: { tone: "danger", glyph: "↻", label: "Reboot", does: "restarts" },
+  Redeploy: { tone: "move", glyph: "➜", label: "Redeploy", does: "moves to another host" },
+  Preempt: { tone: "warn", glyph: "▼", label: "Preempt", does: "is evicted" },
+  Terminate: { tone: "warn", glyph: "■", label: "Terminate", does: "is deleted" },
+};
+
+const SEVERAL = {
+  pauses: "pause",
+  restarts: "restart",
+  "moves to another host": "move to other hosts",
+  "is evicted": "are evicted",
+  "is deleted": "are deleted",
+};
+
+/**
+ * Say how a type of event looks.
+ *
+ * @param {string} type
+ * @returns {Appearance & { does: string }}
+ */
+export const typeAppearance = (type) => TYPES[type] ?? { tone: "idle", glyph: "◇", label: type, does: "" };
+
+/**
+ * Say how far an event is: listed, or over and why.
+ *
+ * @param {AnyEvent} event
+ * @returns {Appearance}
+ */
+export function progressAppearance(event) {
+  if (event.ended_at && event.started_at) return { tone: "calm", glyph: "✓", label: "finished" };
+  if (event.ended_at) return { tone: "idle", glyph: "⊘", label: "called off" };
+  if (event.status === "Started") return { tone: "danger", glyph: "◆", label: "started" };
+  if (event.approved) return { tone: "warn", glyph: "✓", label: "approved" };
+  return { tone: "warn", glyph: "▲", label: "scheduled" };
+}
+
+/**
+ * Say in one sentence what an event does, and to whom.
+ *
+ * @param {AnyEvent} event
+ */
+export function eventSentence(event) {
+  const { does } = typeAppearance(event.type);
+  const names = event.resources;
+  if (!names.length) return `${event.type}: no machine is left in it`;
+  const who = names.length > 3 ? count(names.length, "machine") : listed(names);
+  const verb = names.length > 1 ? (SEVERAL[/** @type {keyof typeof SEVERAL} */ (does)] ?? does) : does;
+  return verb ? `${who} ${verb}` : `${event.type} of ${who}`;
+}
+
+/**
+ * Write whom an event names, in few characters.
+ *
+ * @param {AnyEvent} event
+ */
+export function shortSubject(event) {
+  const [first, ...others] = event.resources;
+  return `${event.type} ${first ?? ""}${others.length ? ` +${others.length}` : ""}`;
+}
+
+/** What was promised, in seconds: the time from the announcement to NotBefore. @param {AnyEvent} event */
+export function promisedSeconds(event) {
+  return Math.max(0, (Date.parse(event.not_before) - Date.parse(event.announced_at)) / 1000);
+}
+
+/**
+ * Sum up what notice the machines of an event got; null while nothing is known of it.
+ *
+ * @param {AnyEvent} event
+ * @returns {Notice | null}
+ */
+export function noticeOf(event) {
+  if (event.notice) return event.notice;
+  if (!event.notices || !event.started_at) return null;
+  const got = event.notices.map((each) => each.notice_seconds).filter((seconds) => seconds !== null);
+  return {
+    least_seconds: got.length ? Math.min(...got) : null,
+    late: event.notices.filter((each) => each.late).length,
+    never: event.notices.filter((each) => each.sent_at === null).length,
+  };
+}
+
+/**
+ * Say whether the promise of notice was kept.
+ *
+ * @param {AnyEvent} event
+ * @returns {Appearance}
+ */
+export function promiseAppearance(event) {
+  const promised = promisedSeconds(event);
+  if (!event.started_at && event.ended_at) return { tone: "idle", glyph: "⊘", label: "called off before its start" };
+  if (!event.started_at) return { tone: "idle", glyph: "…", label: `${span(promised)} promised` };
+  if (!promised) return { tone: "idle", glyph: "○", label: "no notice promised" };
+  const notice = noticeOf(event);
+  if (!notice) return { tone: "idle", glyph: "○", label: `${span(promised)} promised` };
+  return verdict(notice);
+}
+
+/**
+ * @param {Notice} notice
+ * @returns {Appearance}
+ */
+function verdict(notice) {
+  const broken = [notice.late ? `${notice.late} late` : "", notice.never ? `${notice.never} never told` : ""].filter(
+    (each) => each,
+  );
+  if (broken.length) return { tone: "danger", glyph: notice.never ? "✕" : "!", label: broken.join(", ") };
+  return { tone: "calm", glyph: "✓", label: "told in time" };
+}
+
+/**
+ * Write what was promised and what was delivered.
+ *
+ * @param {AnyEvent} event
+ */
+export function noticeText(event) {
+  const promised = promisedSeconds(event);
+  const words = [promised ? `${span(promised)} promised` : "none promised"];
+  const notice = noticeOf(event);
+  if (notice && notice.least_seconds !== null) words.push(`at least ${span(notice.least_seconds)} delivered`);
+  if (notice?.late) words.push(`${notice.late} late`);
+  if (notice?.never) words.push(`${notice.never} never told`);
+  if (event.started_at && event.approved && promised) words.push("approved, so it began early");
+  return words.join(", ");
+}
+
+/** @param {AnyEvent} event */
+export const promiseBadge = (event) => badge(promiseAppearance(event));
+
+/** @param {AnyEvent} event */
+export const typeBadge = (event) => badge(typeAppearance(event.type));

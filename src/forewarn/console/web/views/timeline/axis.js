@@ -1,0 +1,63 @@
+/** Where the lines of the time axis are, and what stands at them. */
+
+import { dateTime } from "../../page/formatting.js";
+import { preferences } from "../../page/preferences.js";
+
+/** @typedef {import("./time_range.js").TimeRange} TimeRange */
+/** @typedef {{ at: number, label: string, isDay: boolean }} Tick */
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const STEPS = [
+  MINUTE / 4,
+  MINUTE,
+  2 * MINUTE,
+  5 * MINUTE,
+  10 * MINUTE,
+  15 * MINUTE,
+  30 * MINUTE,
+  HOUR,
+  2 * HOUR,
+  3 * HOUR,
+  6 * HOUR,
+  12 * HOUR,
+  DAY,
+  2 * DAY,
+  7 * DAY,
+  14 * DAY,
+];
+// As many pixels does a label need.
+const ROOM = 80;
+
+/**
+ * @param {TimeRange} range
+ * @param {number} width  pixels
+ * @returns {Tick[]}
+ */
+export function ticks(range, width) {
+  const wanted = ((range.to - range.from) * ROOM) / Math.max(width, ROOM);
+  const step = STEPS.find((each) => each >= wanted) ?? 30 * DAY;
+  const shift = offset(range.from);
+  /** @type {Tick[]} */
+  const found = [];
+  for (let at = Math.ceil((range.from + shift) / step) * step - shift; at <= range.to; at += step) {
+    found.push(tick(at, step));
+  }
+  return found;
+}
+
+/**
+ * @param {number} at
+ * @param {number} step
+ * @returns {Tick}
+ */
+function tick(at, step) {
+  const text = dateTime(at);
+  const isDay = text.slice(11, 19) === "00:00:00";
+  const timeText = step < MINUTE ? text.slice(11, 19) : text.slice(11, 16);
+  return { at, label: isDay ? text.slice(5, 10) : timeText, isDay };
+}
+
+/** How far the chosen zone is from UTC, so that lines stand at its full hours. @param {number} at */
+const offset = (at) => (preferences.zone === "utc" ? 0 : -new Date(at).getTimezoneOffset() * MINUTE);

@@ -1,0 +1,181 @@
+/** One event as a bar: its notice hatched, its impact solid, below it what was promised and what was delivered. */
+
+import { noticeOf, promiseAppearance, shortSubject, typeAppearance } from "../../elements/event_facts.js";
+import { svg } from "../../page/tree.js";
+
+/** @typedef {import("./lanes.js").Bar} Bar */
+/** @typedef {(at: number) => number} Scale */
+
+export const ROW_HEIGHT = 32;
+const TOP = 5;
+const HEIGHT = 14;
+const STRIP_TOP = TOP + HEIGHT + 2;
+const STRIP_HEIGHT = 5;
+const MIDDLE = TOP + HEIGHT / 2;
+// About what a letter of a label takes, in pixels.
+const LETTER = 6.6;
+const SHORTEST_LABEL = 5;
+// What lies further out than this is cut off: a bar of a week in a range of an hour is 2 million pixels wide else.
+const OUTSIDE = 40;
+
+/**
+ * Draw a bar, without what makes it a link.
+ *
+ * @param {Bar} bar
+ * @param {Scale} x
+ * @param {number} width  of the whole plot
+ */
+export function barShapes(bar, x, width) {
+  const { tone } = typeAppearance(bar.event.type);
+  /** @param {number} at */
+  const cut = (at) => Math.min(width + OUTSIDE, Math.max(-OUTSIDE, x(at)));
+  const from = cut(bar.from);
+  const started = bar.started === null ? null : cut(bar.started);
+  const to = Math.max(cut(bar.to), from + 5);
+  const notBefore = cut(bar.notBefore);
+  const noticeTo = started ?? notBefore;
+  return [
+    svg("rect", { class: "bar-hit", x: from - 3, y: 0, width: Math.max(to, notBefore) - from + 6, height: ROW_HEIGHT }),
+    noticeTo > from && rect("bar-notice", from, TOP, noticeTo - from, HEIGHT, `url(#hatch-${tone})`),
+    started !== null && rect("bar-impact", started, TOP, Math.max(3, to - started), HEIGHT),
+    started === null && to > notBefore && rect("bar-overdue", notBefore, TOP, to - notBefore, HEIGHT),
+    strip(bar, from, notBefore, started, x),
+    notBefore > from &&
+      mark("mark-not-before", `M${notBefore} 1 v${STRIP_TOP + STRIP_HEIGHT} M${notBefore} 1 h6 l-6 4 z`),
+    approvals(bar, cut),
+    deferral(bar, cut),
+  ];
+}
+
+/**
+ * What was promised as an outline, what was delivered as its filling.
+ *
+ * @param {Bar} bar
+ * @param {number} from
+ * @param {number} notBefore
+ * @param {number | null} started
+ * @param {Scale} x
+ */
+function strip(bar, from, notBefore, started, x) {
+  const appearance = promiseAppearance(bar.event);
+  const notice = noticeOf(bar.event);
+  const least = notice && !notice.never ? notice.least_seconds : 0;
+  const delivered = started !== null && bar.started !== null && least ? x(bar.started - least * 1000) : null;
+  return [
+    notBefore > from && rect("bar-promised", from, STRIP_TOP, notBefore - from, STRIP_HEIGHT),
+    started !== null &&
+      delivered !== null &&
+      svg("rect", {
+        class: "bar-delivered",
+        "data-tone": appearance.tone,
+        x: Math.max(from, delivered),
+        y: STRIP_TOP,
+        width: Math.max(1, started - Math.max(from, delivered)),
+        height: STRIP_HEIGHT,
+      }),
+  ];
+}
+
+/**
+ * Write what an event is beside its bar, or on it, as far as there is room.
+ *
+ * @param {Bar} bar
+ * @param {Scale} x
+ * @param {number} width
+ */
+export function barLabel(bar, x, width) {
+  const text = labelText(bar);
+  const from = Math.max(2, x(bar.from));
+  const to = Math.max(x(bar.to), x(bar.notBefore));
+  const needed = text.length * LETTER + 12;
+  const free = Math.min(width, bar.room === Infinity ? width : to + (x(bar.room) - x(0))) - to;
+  if (free >= needed) return label("bar-label", to + 10, text);
+  const inside = Math.min(width, to) - from;
+  if (inside >= needed) return label("bar-label", from + 6, text);
+  const most = Math.max(free, inside);
+  const letters = Math.floor((most - 16) / LETTER);
+  if (letters < SHORTEST_LABEL) return null;
+  return label("bar-label", most === inside ? from + 6 : to + 10, `${text.slice(0, letters - 1)}…`);
+}
+
+/** @param {Bar} bar */
+function labelText(bar) {
+  const promise = promiseAppearance(bar.event);
+  const sign = promise.tone === "danger" ? ` · ${promise.glyph} ${promise.label}` : "";
+  return `${typeAppearance(bar.event.type).glyph} ${shortSubject(bar.event)}${sign}`;
+}
+
+/**
+ * @param {string} name
+ * @param {number} x
+ * @param {string} text
+ */
+const label = (name, x, text) => svg("text", { class: name, x, y: MIDDLE + 4 }, text);
+
+/**
+ * An approval is a circle.
+ *
+ * @param {Bar} bar
+ * @param {Scale} x
+ */
+function approvals(bar, x) {
+  return bar.event.approvals.map((approval, place) =>
+    svg("circle", {
+      key: `approval ${place}`,
+      class: "mark-approval",
+      cx: x(Date.parse(approval.at)),
+      cy: MIDDLE,
+      r: 4,
+    }),
+  );
+}
+
+/**
+ * A deferral is a diamond.
+ *
+ * @param {Bar} bar
+ * @param {Scale} x
+ */
+function deferral(bar, x) {
+  const deferred = bar.event.deferred;
+  if (!deferred) return null;
+  return mark("mark-deferral", `M${x(Date.parse(deferred.at))} ${MIDDLE - 5} l5 5 l-5 5 l-5 -5 z`);
+}
+
+/**
+ * @param {string} name
+ * @param {string} d
+ */
+const mark = (name, d) => svg("path", { class: name, d });
+
+/**
+ * @param {string} name
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {number} height
+ * @param {string} [fill]
+ */
+function rect(name, x, y, width, height, fill) {
+  return svg("rect", { class: name, x, y, width: Math.max(0, width), height, rx: 2, fill });
+}
+
+/** The patterns that notice is drawn with, one for each tone. */
+export function hatches() {
+  return svg(
+    "svg",
+    { class: "timeline-patterns", "aria-hidden": "true", width: 0, height: 0 },
+    svg(
+      "defs",
+      null,
+      ["calm", "warn", "danger", "info", "move", "idle"].map((tone) =>
+        svg(
+          "pattern",
+          { id: `hatch-${tone}`, "data-tone": tone, width: 6, height: 6, patternUnits: "userSpaceOnUse" },
+          svg("rect", { class: "hatch-ground", width: 6, height: 6 }),
+          svg("path", { class: "hatch-lines", d: "M-1 7 L7 -1 M-1 1 L1 -1 M5 7 L7 5" }),
+        ),
+      ),
+    ),
+  );
+}

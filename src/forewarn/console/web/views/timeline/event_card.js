@@ -1,0 +1,59 @@
+/** What is shown of an event while the pointer or the focus is on its bar. */
+
+import { badge } from "../../elements/appearance.js";
+import { eventSentence, noticeText, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
+import { countdown, time } from "../../elements/times.js";
+import { h } from "../../page/tree.js";
+
+/** @typedef {import("../../elements/event_facts.js").AnyEvent} AnyEvent */
+
+/**
+ * @param {AnyEvent} event
+ * @param {{ [name: string]: string }} style  where it is
+ */
+export function eventCard(event, style) {
+  return h(
+    "div",
+    { class: "event-card", role: "tooltip", id: "event-card", style },
+    h("p", { class: "row" }, typeBadge(event), badge(progressAppearance(event)), promiseBadge(event)),
+    h("p", { class: "name" }, h("strong", null, eventSentence(event))),
+    event.description && h("p", { class: "small muted name" }, event.description),
+    h(
+      "dl",
+      { class: "facts small" },
+      fact("announced", time(event.announced_at)),
+      fact("not before", [time(event.not_before), " (", countdown(event.not_before), ")"]),
+      event.started_at && fact("started", time(event.started_at)),
+      event.ended_at && fact("left", time(event.ended_at)),
+      fact("notice", noticeText(event)),
+      event.awaits && !event.ended_at && fact("awaits", h("span", { class: "name" }, event.awaits)),
+      event.why && fact("why", event.why),
+    ),
+    h("p", { class: "small muted" }, "Enter or click opens it"),
+  );
+}
+
+/**
+ * @param {string} name
+ * @param {import("../../types").Child} value
+ */
+const fact = (name, value) => [h("dt", null, name), h("dd", null, value)];
+
+/**
+ * Say for a screen reader what a bar shows.
+ *
+ * @param {AnyEvent} event
+ * @param {(at: string) => string} written
+ */
+export function eventWords(event, written) {
+  const words = [
+    `${event.type}, ${progressAppearance(event).label}: ${eventSentence(event)}`,
+    `announced ${written(event.announced_at)}`,
+    `not before ${written(event.not_before)}`,
+  ];
+  if (event.started_at) words.push(`started ${written(event.started_at)}`);
+  if (event.ended_at) words.push(`left ${written(event.ended_at)}`);
+  words.push(`notice: ${noticeText(event)}`);
+  if (event.awaits && !event.ended_at) words.push(`awaits ${event.awaits}`);
+  return words.join("; ");
+}

@@ -1,0 +1,109 @@
+/** Which span of time the timeline shows: one that goes with the clock, or one that stays, as the address says. */
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** @typedef {{ from: number, to: number, follows: boolean }} TimeRange  milliseconds */
+
+/** What the buttons offer. */
+export const SPANS = [
+  { name: "1h", label: "1 h", length: HOUR },
+  { name: "6h", label: "6 h", length: 6 * HOUR },
+  { name: "24h", label: "24 h", length: DAY },
+  { name: "7d", label: "7 d", length: 7 * DAY },
+];
+
+const DEFAULT = HOUR;
+const SHORTEST = 2 * MINUTE;
+const LONGEST = 92 * DAY;
+// What is coming has so much of the width; what was, the rest.
+const AHEAD = 0.4;
+// A range that follows moves on in so many steps, so that in between only the now-line moves.
+const STEPS = 60;
+
+/**
+ * Read the range from an address.
+ *
+ * @param {URLSearchParams} query
+ * @param {number} now
+ * @returns {TimeRange}
+ */
+export function rangeOf(query, now) {
+  const from = Date.parse(query.get("from") ?? "");
+  const to = Date.parse(query.get("to") ?? "");
+  if (from < to) return { from, to: Math.min(to, from + LONGEST), follows: false };
+  return following(lengthOf(query.get("span")), now);
+}
+
+/**
+ * Write the range into an address.
+ *
+ * @param {TimeRange} range
+ * @returns {{ [name: string]: string | null }}
+ */
+export function queryOf(range) {
+  if (range.follows) return { span: nameOf(range.to - range.from), from: null, to: null };
+  return { span: null, from: instant(range.from), to: instant(range.to) };
+}
+
+/**
+ * A range around now, which goes with it.
+ *
+ * @param {number} length
+ * @param {number} now
+ * @returns {TimeRange}
+ */
+export function following(length, now) {
+  const step = length / STEPS;
+  const to = (Math.floor(now / step) + 1) * step + length * AHEAD;
+  return { from: to - length, to, follows: true };
+}
+
+/**
+ * Show more or less time around a point that stays where it is; a range that follows goes on to.
+ *
+ * @param {TimeRange} range
+ * @param {number} factor  above 1 shows more
+ * @param {number} now
+ * @param {number | null} [at]
+ * @returns {TimeRange}
+ */
+export function zoomed(range, factor, now, at = null) {
+  const length = within((range.to - range.from) * factor);
+  if (range.follows && at === null) return following(length, now);
+  const point = at ?? (range.from + range.to) / 2;
+  const part = (point - range.from) / (range.to - range.from);
+  return { from: point - part * length, to: point + (1 - part) * length, follows: false };
+}
+
+/**
+ * Show what was before, or comes after.
+ *
+ * @param {TimeRange} range
+ * @param {number} milliseconds
+ * @returns {TimeRange}
+ */
+export const moved = (range, milliseconds) => ({
+  from: range.from + milliseconds,
+  to: range.to + milliseconds,
+  follows: false,
+});
+
+/** @param {number} length */
+export const nameOf = (length) =>
+  SPANS.find((span) => span.length === Math.round(length))?.name ?? `${Math.round(length / 1000)}s`;
+
+/** @param {string | null} name */
+function lengthOf(name) {
+  const found = SPANS.find((span) => span.name === name);
+  if (found) return found.length;
+  const seconds = /^(\d{1,9})s$/.exec(name ?? "")?.[1];
+  return seconds ? within(Number(seconds) * 1000) : DEFAULT;
+}
+
+/** @param {number} length */
+const within = (length) => Math.min(LONGEST, Math.max(SHORTEST, length));
+
+/** @param {number} at */
+const instant = (at) => new Date(Math.round(at / 1000) * 1000).toISOString().replace(".000Z", "Z");
