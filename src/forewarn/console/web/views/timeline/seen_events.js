@@ -10,6 +10,8 @@ const PAGE = 500;
 const MOST = 5000;
 // Records that come so close together are one reading.
 const TOGETHER = 300;
+// What could not be read is tried again so much later.
+const RETRY = 3000;
 // Kinds of records after which an event is over, or was there for a moment only.
 const ENDS = ["event-finished", "event-cancelled", "event-withdrawn", "event-started"];
 
@@ -73,7 +75,7 @@ export class SeenEvents extends EventTarget {
   /** @param {number} milliseconds */
   #plan(milliseconds) {
     if (this.isReading || this.#timer) return;
-    this.#timer = setTimeout(() => this.#read(), milliseconds);
+    this.#timer = setTimeout(() => this.#read(), this.trouble ? RETRY : milliseconds);
   }
 
   async #read() {
@@ -91,7 +93,7 @@ export class SeenEvents extends EventTarget {
     }
     this.isReading = false;
     this.#changed();
-    if (!this.trouble && (this.#wantedFrom < this.#knownFrom || this.#staleFrom < Infinity)) this.#plan(TOGETHER);
+    if (this.#wantedFrom < this.#knownFrom || this.#staleFrom < Infinity) this.#plan(TOGETHER);
   }
 
   /** @param {number} from */
@@ -102,8 +104,9 @@ export class SeenEvents extends EventTarget {
     this.isCut = false;
     for (let read = 0; ; read += PAGE) {
       /** @type {any} */
-      const query = { all: true, limit: PAGE, after, since };
+      const query = { all: true, limit: PAGE, after };
       const page = await api.get("/v1/events", { query });
+      if (page.events.every((event) => event.announced_at < since)) return;
       for (const event of page.events) if (event.ended_at) this.#past.set(event.id, event);
       after = page.next;
       if (!after) return;
