@@ -102,7 +102,8 @@ export function noticeOf(event) {
  */
 export function promiseAppearance(event) {
   const promised = promisedSeconds(event);
-  if (!event.started_at && event.ended_at) return { tone: "idle", glyph: "⊘", label: "called off before its start" };
+  if (!event.started_at && event.ended_at)
+    return { tone: "idle", glyph: "⊘", label: "called off before its start" };
   if (!event.started_at) return { tone: "idle", glyph: "…", label: `${span(promised)} promised` };
   if (!promised) return { tone: "idle", glyph: "○", label: "no notice promised" };
   const notice = noticeOf(event);
@@ -115,9 +116,10 @@ export function promiseAppearance(event) {
  * @returns {Appearance}
  */
 function verdict(notice) {
-  const broken = [notice.late ? `${notice.late} late` : "", notice.never ? `${notice.never} never told` : ""].filter(
-    (each) => each,
-  );
+  const broken = [
+    notice.late ? `${notice.late} late` : "",
+    notice.never ? `${notice.never} never told` : "",
+  ].filter((each) => each);
   if (broken.length) return { tone: "danger", glyph: notice.never ? "✕" : "!", label: broken.join(", ") };
   return { tone: "calm", glyph: "✓", label: "told in time" };
 }

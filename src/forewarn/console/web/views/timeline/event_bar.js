@@ -35,7 +35,13 @@ export function barShapes(bar, x, width) {
   const notBefore = cut(bar.notBefore);
   const noticeTo = started ?? notBefore;
   return [
-    svg("rect", { class: "bar-hit", x: from - 3, y: 0, width: Math.max(to, notBefore) - from + 6, height: ROW_HEIGHT }),
+    svg("rect", {
+      class: "bar-hit",
+      x: from - 3,
+      y: 0,
+      width: Math.max(to, notBefore) - from + 6,
+      height: ROW_HEIGHT,
+    }),
     noticeTo > from && rect("bar-notice", from, TOP, noticeTo - from, HEIGHT, `url(#hatch-${tone})`),
     started !== null && rect("bar-impact", started, TOP, Math.max(3, to - started), HEIGHT),
     started === null && to > notBefore && rect("bar-overdue", notBefore, TOP, to - notBefore, HEIGHT),

@@ -1,7 +1,13 @@
 /** What is shown of an event while the pointer or the focus is on its bar. */
 
 import { badge } from "../../elements/appearance.js";
-import { eventSentence, noticeText, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
+import {
+  eventSentence,
+  noticeText,
+  progressAppearance,
+  promiseBadge,
+  typeBadge,
+} from "../../elements/event_facts.js";
 import { countdown, time } from "../../elements/times.js";
 import { h } from "../../page/tree.js";
 

@@ -25,9 +25,18 @@ export function eventTable(events) {
         h(
           "tr",
           null,
-          ["Event", "Type", "State", "Machines", "Group", "Announced", "Not before", "Started", "Left", "Notice"].map(
-            (name) => h("th", { scope: "col", key: name }, name),
-          ),
+          [
+            "Event",
+            "Type",
+            "State",
+            "Machines",
+            "Group",
+            "Announced",
+            "Not before",
+            "Started",
+            "Left",
+            "Notice",
+          ].map((name) => h("th", { scope: "col", key: name }, name)),
         ),
       ),
       h("tbody", null, events.map(row)),
@@ -49,7 +58,10 @@ function row(event) {
     cell("Machines", machines(event)),
     cell("Group", event.group ? [groupLink(event.group), `, domain ${event.update_domain}`] : "standalone"),
     cell("Announced", time(event.announced_at)),
-    cell("Not before", [time(event.not_before), h("div", { class: "small muted" }, countdown(event.not_before))]),
+    cell("Not before", [
+      time(event.not_before),
+      h("div", { class: "small muted" }, countdown(event.not_before)),
+    ]),
     cell("Started", event.started_at ? time(event.started_at) : "–"),
     cell("Left", event.ended_at ? time(event.ended_at) : "–"),
     cell("Notice", [promiseBadge(event), h("div", { class: "small muted" }, noticeText(event))]),

@@ -59,7 +59,8 @@ export class Gestures {
     if (before === undefined) return;
     if (this.#pointers.size === 2) this.#pinch(event, before);
     else if (this.#isDragging || Math.abs(event.clientX - this.#began) > CLICK) {
-      if (!this.#isDragging) /** @type {Element} */ (event.currentTarget)?.setPointerCapture?.(event.pointerId);
+      if (!this.#isDragging)
+        /** @type {Element} */ (event.currentTarget)?.setPointerCapture?.(event.pointerId);
       this.#isDragging = true;
       this.#wishes.pan(before - event.clientX);
       this.#pointers.set(event.pointerId, event.clientX);

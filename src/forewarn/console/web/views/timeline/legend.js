@@ -10,7 +10,10 @@ const ENTRIES = [
     "notice: announced, not yet begun",
     () => svg("rect", { class: "bar-notice", x: 1, y: 3, width: 26, height: 12, fill: "url(#hatch-warn)" }),
   ],
-  ["impact: machines are disturbed", () => svg("rect", { class: "bar-impact", x: 1, y: 3, width: 26, height: 12 })],
+  [
+    "impact: machines are disturbed",
+    () => svg("rect", { class: "bar-impact", x: 1, y: 3, width: 26, height: 12 }),
+  ],
   ["NotBefore", () => svg("path", { class: "mark-not-before", d: "M12 1 v16 M12 1 h7 l-7 4 z" })],
   ["promised notice", () => svg("rect", { class: "bar-promised", x: 1, y: 6, width: 26, height: 6 })],
   [
@@ -29,7 +32,11 @@ export function legend() {
       h(
         "li",
         { key: words },
-        svg("svg", { width: 28, height: 18, "aria-hidden": "true", class: "bar", "data-tone": "warn" }, shape()),
+        svg(
+          "svg",
+          { width: 28, height: 18, "aria-hidden": "true", class: "bar", "data-tone": "warn" },
+          shape(),
+        ),
         words,
       ),
     ),

@@ -35,7 +35,9 @@ export class SeenEvents extends EventTarget {
     super();
     copy.addEventListener("events", () => this.#changed(), { signal });
     copy.addEventListener("loaded", () => this.#forget(), { signal });
-    copy.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail), { signal });
+    copy.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail), {
+      signal,
+    });
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
   }
 

@@ -45,7 +45,11 @@ export function chart(picture, deeds) {
     grid(picture, x),
     h(
       "div",
-      { class: "timeline-lanes", role: "group", "aria-label": "Events as bars, in lanes by group and update domain" },
+      {
+        class: "timeline-lanes",
+        role: "group",
+        "aria-label": "Events as bars, in lanes by group and update domain",
+      },
       lanes.map((lane) => laneOf(lane, picture, x, deeds)),
     ),
     left.length > 0 &&
@@ -82,7 +86,13 @@ function grid({ range, now, width }, x) {
       ticks(range, width).map((tick) =>
         svg(
           "text",
-          { key: tick.at, class: tick.isDay ? "tick day" : "tick", x: x(tick.at), y: 18, "text-anchor": "middle" },
+          {
+            key: tick.at,
+            class: tick.isDay ? "tick day" : "tick",
+            x: x(tick.at),
+            y: 18,
+            "text-anchor": "middle",
+          },
           tick.label,
         ),
       ),
@@ -140,7 +150,9 @@ function laneOf(lane, picture, x, deeds) {
 /** @param {Lane} lane */
 function groupName(lane) {
   const of =
-    copy.projects.size > 1 && lane.project ? h("span", { class: "small muted name" }, ` ${lane.project}`) : null;
+    copy.projects.size > 1 && lane.project
+      ? h("span", { class: "small muted name" }, ` ${lane.project}`)
+      : null;
   return [lane.group === null ? "standalone" : groupLink(lane.group), of];
 }
 

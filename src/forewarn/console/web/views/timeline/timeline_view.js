@@ -121,8 +121,14 @@ class TimelineView extends View {
         ".value": this.query.get("q") ?? "",
         oninput: (/** @type {any} */ input) => router.setQuery({ q: input.target.value }),
       }),
-      button(isTable ? "Show as bars" : "Show as a table", () => router.setQuery({ as: isTable ? null : "table" })),
-      h("span", { class: "small muted number timeline-range" }, `${dateTime(range.from)} – ${dateTime(range.to)}`),
+      button(isTable ? "Show as bars" : "Show as a table", () =>
+        router.setQuery({ as: isTable ? null : "table" }),
+      ),
+      h(
+        "span",
+        { class: "small muted number timeline-range" },
+        `${dateTime(range.from)} – ${dateTime(range.to)}`,
+      ),
     );
   }
 
@@ -282,7 +288,9 @@ class TimelineView extends View {
    */
   #between(id, key) {
     const bars = [...this.querySelectorAll("a.bar")];
-    const inTime = this.#bars.filter((bar) => bars.some((each) => each.getAttribute("data-event") === bar.event.id));
+    const inTime = this.#bars.filter((bar) =>
+      bars.some((each) => each.getAttribute("data-event") === bar.event.id),
+    );
     const place = inTime.findIndex((bar) => bar.event.id === id);
     const onPage = bars.findIndex((each) => each.getAttribute("data-event") === id);
     const wanted = {
@@ -302,7 +310,9 @@ class TimelineView extends View {
   /** @param {string} id */
   #focus(id) {
     this.#current = id;
-    const bar = /** @type {HTMLElement | null} */ (this.querySelector(`a.bar[data-event="${CSS.escape(id)}"]`));
+    const bar = /** @type {HTMLElement | null} */ (
+      this.querySelector(`a.bar[data-event="${CSS.escape(id)}"]`)
+    );
     bar?.focus();
   }
 
