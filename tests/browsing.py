@@ -17,6 +17,7 @@ from playwright.sync_api import (
     Page,
     Request,
     Response,
+    expect,
     sync_playwright,
 )
 
@@ -118,6 +119,14 @@ class Visitor:
         """Open a tab at an address of the console."""
         page = self._context.new_page()
         page.goto(f"{self.program.operators}{path}")
+        return page
+
+    def sign_in(self, secret: str, path: str = "/console/") -> Page:
+        """Open a tab, and sign in with a token."""
+        page = self.open(path)
+        page.get_by_label("Token").fill(secret)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("navigation", name="Views")).to_be_visible()
         return page
 
     def expects(self, *patterns: str) -> None:

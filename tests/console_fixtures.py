@@ -45,7 +45,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         def start(*flags: str | Path, fleet: str | None = "", **more: Any) -> Program:
             folder = tmp_path / f"server-{next(folders)}"
             folder.mkdir()
-            stores.prepared_sqlite(folder, "monday morning", _begin_in_the_morning)
+            begin_in_the_morning(folder)
             given = [*flags, *_fleet(folder, fleet)]
             return running.enter_context(Program(folder, *given, **more))
 
@@ -101,7 +101,12 @@ def _fleet(folder: Path, text: str | None) -> list[str | Path]:
     return ["--fleet", folder / "fleet.toml"]
 
 
-def _begin_in_the_morning(url: str) -> None:
+def begin_in_the_morning(folder: Path) -> None:
+    """Make a store in which it is that morning."""
+    stores.prepared_sqlite(folder, "monday morning", _set_time)
+
+
+def _set_time(url: str) -> None:
     store = open_store(url, new_id=lambda: "D0000000-0000-4000-8000-000000000000")
     with store.write() as tx:
         tx.set_reached(MORNING)

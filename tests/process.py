@@ -293,7 +293,7 @@ class Program:
     def post(self, path: str, **more: Any) -> Any:
         """Have something done, which must be possible."""
         answer = self.call("POST", path, **more)
-        assert answer.status_code in (200, 202), answer.text
+        assert answer.status_code in (200, 201, 202), answer.text
         return answer.json()
 
     def advance(self, seconds: float) -> None:

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from tests import accessibility
 from tests.browsing import SCREENS, THEMES, Screen, Theme
-from tests.console_fixtures import MORNING, Serve, Visit
+from tests.console_fixtures import MORNING, Serve, Visit, let_in
 from tests.process import Program
 
 
@@ -23,6 +23,16 @@ def test_the_first_view_can_be_used_by_everybody(
     page = visit(server, screen=screen, theme=theme).open("/console/fleet")
     expect(page.get_by_role("main")).to_be_visible()
     accessibility.check(page)
+
+
+def test_a_token_lets_a_person_in(server: Program, visit: Visit) -> None:
+    secret = let_in(server, "olga", "operator")
+    visitor = visit(server)
+    page = visitor.sign_in(secret, "/console/hosts")
+    expect(page).to_have_url(f"{server.operators}/console/hosts")
+    expect(page.get_by_role("link", name="Hosts")).to_have_attribute("aria-current", "page")
+    (cookie,) = visitor.cookies
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
 
 
 def test_an_empty_server_shows_a_page_too(serve: Serve, visit: Visit) -> None:
