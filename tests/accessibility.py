@@ -30,9 +30,11 @@ def check(page: Page, *, grave: Sequence[str] = SERIOUS) -> None:
 
 
 def _lines(page: Page, violations: Sequence[dict[str, Any]]) -> list[str]:
-    return [f"axe on {page.url}:", *(_line(each, node) for each in violations for node in each["nodes"])]
+    return [f"axe on {page.url}:", *map(_line, violations)]
 
 
-def _line(violation: dict[str, Any], node: dict[str, Any]) -> str:
-    where = f"{node['target']}: {node['html'][:200]}"
+def _line(violation: dict[str, Any]) -> str:
+    """Write what is wrong, with the first element of which it is; the others are mostly of its kind."""
+    first, places = violation["nodes"][0], len(violation["nodes"])
+    where = f"{first['target']} and {places - 1} more: {first['html'][:300]}"
     return f"{violation['impact']}: {violation['help']} ({violation['id']}) at {where}"
