@@ -136,3 +136,14 @@ export function listed(names, most = 6) {
  * @param {string} id
  */
 export const shortId = (id) => id.slice(0, 8);
+
+/**
+ * Write a time as briefly as it can be understood: the date only if it is not today's.
+ *
+ * @param {number | string} at
+ * @param {number} now
+ */
+export function brieflyAt(at, now) {
+  const full = dateTime(at);
+  return full.slice(0, 10) === dateTime(now).slice(0, 10) ? full.slice(11, 19) : full.slice(5, 16);
+}

@@ -1,10 +1,241 @@
+/** Plan a rollout: what it shall do, the windows that bind it, and its dry run; then start it. */
+
+import { commandText } from "../../elements/command_text.js";
 import { define } from "../../page/live_element.js";
+import { preferences } from "../../page/preferences.js";
+import { address, router } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
+import { Refusal } from "../../service/operator_api.js";
+import { api, clock, copy } from "../../service/connected.js";
+import { bindingWindows } from "./binding_windows.js";
+import { DryRun } from "./dry_run.js";
+import "./host_choice.js";
+import { planDrawing } from "./plan_drawing.js";
+import { FIELDS } from "./plan_fields.js";
+import { planField } from "./plan_form.js";
+import { commandOf, hostsOf, refusedField, requestOf, writtenHosts } from "./plan_request.js";
+import { reachOf, wantReach } from "./reach.js";
+import "./start_question.js";
 
 class PlanView extends View {
+  /** @type {DryRun | null} */
+  #dryRun = null;
+  #isMoreOpen = false;
+  #isAsked = false;
+  #isStarting = false;
+  /** Whether the plan was made again while the question stood. */
+  #hasChanged = false;
+  #refusal = "";
+
+  opened() {
+    super.opened();
+    const dryRun = new DryRun(this.ended);
+    this.#dryRun = dryRun;
+    this.watch(copy, "machines", "projects", "hosts");
+    this.watch(preferences, "changed");
+    this.watch(clock, "tick");
+    router.addEventListener("query", () => this.#want(), { signal: this.ended });
+    dryRun.addEventListener("changed", () => this.#planned(dryRun), { signal: this.ended });
+    this.#isMoreOpen = FIELDS.some((field) => field.isFurther && this.query.has(field.name));
+    this.#want();
+  }
+
   drawn() {
-    return h("h1", null, "Plan");
+    const { problems } = requestOf(this.query);
+    const refused = this.#refusedField();
+    if (refused) problems.set(refused, this.#dryRun?.trouble?.message ?? "");
+    return [
+      h("h1", { key: "head" }, "Plan a rollout"),
+      h(
+        "div",
+        { class: "plan", key: "plan" },
+        h(
+          "form",
+          { class: "plan-form stack", "aria-label": "Plan", onsubmit: (/** @type {Event} */ e) => this.#submit(e) },
+          this.#form(problems),
+        ),
+        h("div", { class: "stack", key: "answer" }, this.#answer(problems)),
+      ),
+      this.#isAsked && this.#question(),
+    ];
+  }
+
+  /** @param {Map<string, string>} problems */
+  #form(problems) {
+    const hosts = hostsOf(this.query);
+    const more = FIELDS.filter((field) => field.isFurther);
+    return [
+      h(
+        "div",
+        { class: "card", key: "first" },
+        h("fw-host-choice", {
+          ".chosen": hosts,
+          ".problem": problems.get("hosts") ?? "",
+          onchoose: (/** @type {CustomEvent} */ choose) => router.setQuery({ hosts: writtenHosts(choose.detail) }),
+        }),
+        FIELDS.filter((field) => !field.isFurther).map((field) => this.#field(field, problems)),
+        h(
+          "details",
+          {
+            class: "more",
+            open: this.#isMoreOpen || more.some((field) => problems.has(field.name)),
+            ontoggle: (/** @type {any} */ toggle) => (this.#isMoreOpen = toggle.target.open),
+          },
+          h("summary", null, "More"),
+          h(
+            "div",
+            { class: "stack" },
+            more.map((field) => this.#field(field, problems)),
+          ),
+        ),
+      ),
+      bindingWindows(reachOf(hosts).projects),
+    ];
+  }
+
+  /**
+   * @param {import("./plan_fields.js").PlanField} field
+   * @param {Map<string, string>} problems
+   */
+  #field(field, problems) {
+    return planField(field, {
+      text: this.query.get(field.name) ?? "",
+      problem: problems.get(field.name) ?? "",
+      set: (text) => router.setQuery({ [field.name]: text }),
+    });
+  }
+
+  /** @param {Map<string, string>} problems */
+  #answer(problems) {
+    const dryRun = this.#dryRun;
+    if (!dryRun) return null;
+    const { plan, trouble } = dryRun;
+    return h(
+      "section",
+      { class: "card", "aria-labelledby": "dry-run-head", "aria-busy": dryRun.isAsking },
+      h(
+        "div",
+        { class: "row spread" },
+        h("h2", { id: "dry-run-head" }, "Dry run"),
+        h(
+          "div",
+          { class: "row" },
+          h("span", { class: "small muted", role: "status" }, this.#progress(dryRun, problems)),
+          plan && this.#start(),
+        ),
+      ),
+      trouble && this.#trouble(trouble),
+      problems.size > 0 && !trouble && h("p", { class: "muted" }, "There is no plan yet: see the form."),
+      plan && planDrawing(plan),
+      h(
+        "details",
+        { key: "command" },
+        h("summary", { class: "small" }, "As a command"),
+        commandText(commandOf("plan", this.query)),
+      ),
+    );
+  }
+
+  /**
+   * @param {DryRun} dryRun
+   * @param {Map<string, string>} problems
+   */
+  #progress(dryRun, problems) {
+    if (dryRun.isOld) return "The fleet has changed since: planning again …";
+    if (dryRun.isAsking) return "Planning …";
+    return dryRun.plan && !problems.size ? "Nothing has happened yet" : "";
+  }
+
+  /** @param {Error} trouble */
+  #trouble(trouble) {
+    return h(
+      "div",
+      { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" },
+      h("strong", null, trouble instanceof Refusal ? "This would be refused" : "There is no plan"),
+      h("span", { class: "name" }, trouble.message),
+    );
+  }
+
+  #start() {
+    if (!copy.may("run")) return h("span", { class: "small muted" }, "To start it takes a token that may run.");
+    return h(
+      "button",
+      { type: "button", class: "primary", key: "start", onclick: () => this.#ask(), disabled: this.#dryRun?.isAsking },
+      "Start this rollout …",
+    );
+  }
+
+  #question() {
+    const plan = this.#dryRun?.plan;
+    if (!plan) return null;
+    return h("fw-start-question", {
+      key: "question",
+      ".asked": {
+        plan,
+        command: commandOf("start", this.query),
+        note: this.#dryRun?.isOld
+          ? "The fleet has changed since: planning again …"
+          : this.#hasChanged
+            ? "The fleet has changed: this is the new plan."
+            : "",
+        trouble: this.#refusal,
+        isBusy: this.#isStarting || Boolean(this.#dryRun?.isAsking),
+      },
+      onconfirm: () => this.#begin(),
+      ondismiss: () => this.#dismiss(),
+    });
+  }
+
+  #want() {
+    const { body, problems } = requestOf(this.query);
+    wantReach(hostsOf(this.query));
+    this.#dryRun?.want(problems.size ? null : body);
+  }
+
+  /** @param {DryRun} dryRun */
+  #planned(dryRun) {
+    if (this.#isAsked && dryRun.isOld) this.#hasChanged = true;
+    if (this.#isAsked && !dryRun.plan) this.#isAsked = false;
+    this.redraw();
+  }
+
+  #refusedField() {
+    const trouble = this.#dryRun?.trouble;
+    return trouble instanceof Refusal && !this.#dryRun?.isAsking ? refusedField(trouble.message) : null;
+  }
+
+  /** @param {Event} submit */
+  #submit(submit) {
+    submit.preventDefault();
+    if (this.#dryRun?.plan && !this.#dryRun.isAsking && copy.may("run")) this.#ask();
+  }
+
+  #ask() {
+    this.#isAsked = true;
+    this.#hasChanged = false;
+    this.#refusal = "";
+    this.redraw();
+  }
+
+  #dismiss() {
+    this.#isAsked = false;
+    this.redraw();
+  }
+
+  async #begin() {
+    const { body } = requestOf(this.query);
+    this.#isStarting = true;
+    this.#refusal = "";
+    this.redraw();
+    try {
+      const { rollout } = await api.post("/v1/rollouts", { body });
+      router.go(address("/rollouts/{id}", { id: rollout.id ?? "" }));
+    } catch (error) {
+      this.#refusal = error instanceof Error ? error.message : String(error);
+    }
+    this.#isStarting = false;
+    this.redraw();
   }
 }
 

@@ -1,11 +1,245 @@
+/** One rollout, live: how far it is, wave by wave, what it waits for, what it has not done; pause, resume, abort. */
+
+import { actionButtons } from "../../actions/action_buttons.js";
+import { badge, workAppearance } from "../../elements/appearance.js";
+import { commandText } from "../../elements/command_text.js";
+import { groupedReasons, warningList } from "../../elements/grouped_reasons.js";
+import { hostLink, orderLink } from "../../elements/links.js";
+import { progressWords, rolloutProgress } from "../../elements/rollout_progress.js";
+import { isOver, rolloutBadge, rolloutState, simulatedPart, wavesDone } from "../../elements/rollout_words.js";
+import { TimeAxis } from "../../elements/time_axis.js";
+import { countdown, time } from "../../elements/times.js";
+import { waveLegend, waveTable } from "../../elements/wave_table.js";
+import { count, shortId } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
+import { preferences } from "../../page/preferences.js";
+import { address } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
+import { Refusal } from "../../service/operator_api.js";
+import { api, clock, copy } from "../../service/connected.js";
+import { FollowedRollout } from "./followed_rollout.js";
+import { notDone, orderOf } from "./not_done.js";
+import { noticeGiven, rolloutFacts } from "./rollout_facts.js";
+
+/** @typedef {import("../../types").Rollout} Rollout */
+/** @typedef {import("../../types").Wave} Wave */
+
+// Why more orders ended as they did is on their own pages.
+const MOST_WHYS = 20;
 
 class RolloutView extends View {
+  /** @type {FollowedRollout | null} */
+  #followed = null;
+  /** Why orders ended as they did, by their ids. @type {Map<string, string>} */
+  #whys = new Map();
+
+  opened() {
+    super.opened();
+    const followed = new FollowedRollout(this.names.id ?? "", this.ended);
+    this.#followed = followed;
+    this.watch(copy, "orders", "events");
+    this.watch(clock, "tick");
+    this.watch(preferences, "changed");
+    followed.addEventListener("changed", () => this.#changed(followed), { signal: this.ended });
+  }
+
   drawn() {
-    return h("h1", null, "Rollout");
+    const { rollout, trouble } = this.#followed ?? { rollout: null, trouble: null };
+    if (!rollout) return trouble ? this.#missing(trouble) : h("p", { role: "status" }, "Reading the rollout …");
+    return [
+      this.#head(rollout),
+      trouble && h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, trouble.message),
+      rollout.why && this.#why(rollout),
+      this.#progress(rollout),
+      this.#waves(rollout),
+      rollout.waiting.length > 0 && !isOver(rollout) && this.#waiting(rollout),
+      notDone(rollout, this.#whys),
+      rollout.warnings.length > 0 && h("div", { key: "warnings" }, warningList(rollout.warnings)),
+      h("div", { class: "columns", key: "facts" }, rolloutFacts(rollout), noticeGiven(rollout)),
+      h(
+        "details",
+        { key: "command" },
+        h("summary", { class: "small" }, "As a command"),
+        commandText(["rollout", "show", rollout.id ?? ""]),
+      ),
+    ];
+  }
+
+  /** @param {Error} trouble */
+  #missing(trouble) {
+    const isUnknown = trouble instanceof Refusal && trouble.status === 404;
+    return h(
+      "div",
+      { class: "empty" },
+      h("h1", null, isUnknown ? "There is no such rollout" : "The rollout cannot be shown"),
+      h("p", { class: "name" }, trouble.message),
+      h("a", { href: address("/rollouts") }, "Show all rollouts"),
+    );
+  }
+
+  /** @param {Rollout} rollout */
+  #head(rollout) {
+    return h(
+      "div",
+      { class: "row spread", key: "head" },
+      h(
+        "div",
+        { class: "row" },
+        h("h1", null, "Rollout ", h("span", { class: "mono", title: rollout.id }, shortId(rollout.id ?? ""))),
+        rolloutBadge(rollout),
+        h("span", { class: "muted" }, `${rollout.action} over ${count(rollout.hosts.length, "host")}`),
+        simulatedPart(rollout) && h("span", { class: "badge", "data-tone": "info" }, simulatedPart(rollout)),
+      ),
+      h("div", { class: "row" }, actionButtons("rollout", rollout)),
+    );
+  }
+
+  /** @param {Rollout} rollout */
+  #why(rollout) {
+    const tone = rollout.state === "aborted" || rollout.aborting ? "danger" : "warn";
+    return h(
+      "div",
+      { class: "notice", "data-tone": tone, key: "why", role: "status" },
+      h("strong", null, capital(rolloutState(rollout))),
+      h("span", { class: "name" }, rollout.why),
+    );
+  }
+
+  /** @param {Rollout} rollout */
+  #progress(rollout) {
+    const endsAt = this.#followed?.endsAt;
+    return h(
+      "section",
+      { class: "card", "aria-label": "Progress", key: "progress" },
+      rolloutProgress(rollout),
+      h(
+        "div",
+        { class: "row spread" },
+        h("span", null, h("strong", null, progressWords(rollout)), ` · ${wavesDone(rollout)}`),
+        rollout.ended_at
+          ? h("span", { class: "muted" }, "ended ", time(rollout.ended_at))
+          : endsAt && h("span", { class: "muted" }, "ends about ", time(endsAt), " (", countdown(endsAt), ")"),
+      ),
+    );
+  }
+
+  /** @param {Rollout} rollout */
+  #waves(rollout) {
+    const waves = this.#followed?.waves ?? [];
+    const now = clock.now();
+    const axis = TimeAxis.over([
+      ...waves.flatMap((wave) => [wave.announced_at ?? wave.announce_at, wave.ended_at ?? wave.end_at]),
+      isOver(rollout) ? null : now,
+    ]);
+    return h(
+      "section",
+      { class: "card", "aria-labelledby": "waves-head", key: "waves" },
+      h("h2", { id: "waves-head" }, "Waves"),
+      waves.length === 0 && h("p", { class: "muted" }, "None has begun."),
+      waves.length > 0 &&
+        h(
+          "div",
+          { class: "table-scroll" },
+          waveTable({
+            waves,
+            axis,
+            now,
+            isPlan: false,
+            hosts: (wave) => this.#hosts(wave),
+            notBefore,
+            caption: "Waves of the rollout, with the times that were and those that are expected",
+          }),
+        ),
+      axis && waves.length > 0 && waveLegend(false),
+    );
+  }
+
+  /** @param {Wave} wave */
+  #hosts(wave) {
+    return h(
+      "ul",
+      { class: "wave-orders" },
+      wave.hosts.map((host, place) => {
+        const id = wave.orders[place];
+        const order = id ? copy.orders.get(id) : undefined;
+        const state = order?.state ?? (this.#followed?.rollout?.hosts_done.includes(host) ? "done" : null);
+        const waiting = order?.waiting[0];
+        return h(
+          "li",
+          { key: host },
+          hostLink(host),
+          id && [" ", orderLink(id)],
+          id && state && [" ", badge(workAppearance(state))],
+          waiting && h("div", { class: "small muted" }, `${waiting.what}: ${waiting.reason}`),
+        );
+      }),
+    );
+  }
+
+  /** @param {Rollout} rollout */
+  #waiting(rollout) {
+    const until = rollout.waiting_until;
+    return h(
+      "section",
+      { class: "card", "aria-labelledby": "waiting-head", key: "waiting" },
+      h("h2", { id: "waiting-head" }, "What waits, and why"),
+      groupedReasons(rollout.waiting),
+      until &&
+        h(
+          "p",
+          { class: "small muted" },
+          "The first of these ends by itself ",
+          time(until),
+          " (",
+          countdown(until),
+          ").",
+        ),
+    );
+  }
+
+  /** @param {FollowedRollout} followed */
+  #changed(followed) {
+    this.redraw();
+    const rollout = followed.rollout;
+    if (!rollout) return;
+    const stopped = isOver(rollout) || rollout.aborting ? rollout.hosts_not_done : rollout.given_up;
+    for (const host of stopped.slice(0, MOST_WHYS)) {
+      const order = orderOf(rollout, host);
+      if (order && !this.#whys.has(order)) this.#readWhy(order);
+    }
+  }
+
+  /** @param {string} id */
+  async #readWhy(id) {
+    this.#whys.set(id, "");
+    try {
+      const { order } = await api.get("/v1/orders/{id}", { path: { id } });
+      // One that goes on may get its reason yet.
+      if (order.ended_at || order.why) this.#whys.set(id, order.why ?? order.state);
+      else this.#whys.delete(id);
+    } catch {
+      this.#whys.delete(id);
+    }
+    this.redraw();
   }
 }
+
+/**
+ * Return when the guests of an announced wave expect it to start at the latest.
+ *
+ * @param {Wave} wave
+ */
+function notBefore(wave) {
+  let last = null;
+  if (wave.started_at) return null;
+  for (const event of copy.events.values()) {
+    if (wave.orders.includes(event.order) && (!last || event.not_before > last)) last = event.not_before;
+  }
+  return last;
+}
+
+/** @param {string} word */
+const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
 define("fw-rollout-view", RolloutView);

@@ -1,0 +1,178 @@
+/** The waves of a plan or a rollout: a table for reading, with each wave drawn on a common axis of time. */
+
+import { brieflyAt, dateTime } from "../page/formatting.js";
+import { h } from "../page/tree.js";
+import { badge, workAppearance } from "./appearance.js";
+import { momentsOf, partsOf } from "./wave_parts.js";
+
+/** @typedef {import("../types").Wave} Wave */
+/** @typedef {import("../types").Child} Child */
+/** @typedef {import("./time_axis.js").TimeAxis} TimeAxis */
+
+// Lines of the axis through more rows than this would be a net, not a help.
+const MOST_RULED = 80;
+
+/**
+ * @typedef {object} Shown
+ * @property {readonly Wave[]} waves
+ * @property {TimeAxis | null} axis  null: nothing is known of times
+ * @property {number} now
+ * @property {boolean} isPlan
+ * @property {(wave: Wave) => Child} hosts  what to show of the hosts of a wave
+ * @property {(wave: Wave) => string | null} [notBefore]
+ * @property {string} caption
+ */
+
+/** @param {Shown} shown */
+export function waveTable(shown) {
+  const heads = shown.isPlan ? ["Announced", "Starts by", "Ends about"] : ["Announced", "Started", "Ended"];
+  return h(
+    "table",
+    { class: "waves", "data-plan": shown.isPlan },
+    h("caption", { class: "visually-hidden" }, shown.caption),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        h("th", { scope: "col" }, "Wave"),
+        !shown.isPlan && h("th", { scope: "col", key: "state" }, "State"),
+        h("th", { scope: "col" }, "Hosts"),
+        heads.map((head) => h("th", { scope: "col", key: head }, head)),
+        shown.axis && h("th", { scope: "col", class: "wave-axis", key: "axis" }, axisHead(shown.axis)),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      shown.waves.map((wave, index) => row(shown, wave, index + 1, heads)),
+    ),
+  );
+}
+
+/**
+ * @param {Shown} shown
+ * @param {Wave} wave
+ * @param {number} number
+ * @param {readonly string[]} heads
+ */
+function row(shown, wave, number, heads) {
+  const { real, expected } = momentsOf(wave, shown.notBefore?.(wave));
+  const names = /** @type {const} */ (["announced", "started", "ended"]);
+  return h(
+    "tr",
+    { key: number, "data-state": wave.state },
+    h("th", { scope: "row", class: "number" }, h("span", { class: "cell-head" }, "Wave "), number),
+    !shown.isPlan && h("td", { key: "state" }, badge(workAppearance(wave.state))),
+    h("td", { class: "wave-hosts" }, shown.hosts(wave)),
+    names.map((name, index) =>
+      h(
+        "td",
+        { class: "number wave-time", key: name },
+        h("span", { class: "cell-head" }, `${heads[index]} `),
+        moment(real[name], expected[name], shown),
+      ),
+    ),
+    shown.axis && h("td", { class: "wave-bars", key: "axis" }, bars(shown, shown.axis, wave)),
+  );
+}
+
+/**
+ * @param {string | null} real
+ * @param {string | null} expected
+ * @param {Shown} shown
+ */
+function moment(real, expected, { now, isPlan }) {
+  const at = real ?? expected;
+  if (!at) return h("span", { class: "muted" }, "—");
+  const about = !real && !isPlan;
+  return h(
+    "time",
+    { datetime: at, title: `${about ? "expected " : ""}${dateTime(at)}`, class: about ? "expected" : null },
+    about && h("span", { "aria-hidden": "true" }, "~ "),
+    about && h("span", { class: "visually-hidden" }, "expected "),
+    brieflyAt(at, now),
+  );
+}
+
+/** @param {TimeAxis} axis */
+function axisHead(axis) {
+  return [
+    h("span", { class: "visually-hidden" }, "Timeline"),
+    axis.ticks().map(({ at, label }) =>
+      h(
+        "span",
+        {
+          key: at,
+          class: "tick-label",
+          "aria-hidden": "true",
+          style: { "inset-inline-start": percent(axis.share(at)) },
+        },
+        label,
+      ),
+    ),
+  ];
+}
+
+/**
+ * @param {Shown} shown
+ * @param {TimeAxis} axis
+ * @param {Wave} wave
+ */
+function bars({ waves, now, isPlan, notBefore }, axis, wave) {
+  const parts = partsOf(wave, now, notBefore?.(wave));
+  if (isPlan && !parts.length) return h("span", { class: "muted small" }, "nothing to do there");
+  return h(
+    "div",
+    { class: "bars", "aria-hidden": "true" },
+    waves.length <= MOST_RULED &&
+      axis
+        .ticks()
+        .map(({ at }) =>
+          h("i", { key: `tick ${at}`, class: "tick", style: { "inset-inline-start": percent(axis.share(at)) } }),
+        ),
+    parts.map((part, index) =>
+      h("i", {
+        key: `part ${index}`,
+        class: "bar",
+        "data-kind": part.kind,
+        "data-expected": part.isExpected,
+        style: {
+          "inset-inline-start": percent(axis.share(part.from)),
+          "inline-size": percent(axis.share(part.to) - axis.share(part.from)),
+        },
+      }),
+    ),
+    now >= axis.from &&
+      now <= axis.to &&
+      h("i", { key: "now", class: "now-line", style: { "inset-inline-start": percent(axis.share(now)) } }),
+  );
+}
+
+/** @param {number} share */
+const percent = (share) => `${(share * 100).toFixed(3)}%`;
+
+/** What the bars mean. @param {boolean} isPlan */
+export function waveLegend(isPlan) {
+  /** @type {[string, string, boolean][]} */
+  const entries = isPlan
+    ? [
+        ["notice", "notice", true],
+        ["work", "work", true],
+      ]
+    : [
+        ["notice", "notice given", false],
+        ["work", "work done", false],
+        ["notice", "notice expected", true],
+        ["work", "work expected", true],
+      ];
+  return h(
+    "ul",
+    { class: "wave-legend small muted", "data-plan": isPlan },
+    entries.map(([kind, label, isExpected]) =>
+      h("li", { key: label }, h("i", { class: "bar", "data-kind": kind, "data-expected": isExpected }), label),
+    ),
+    h("li", { key: "now" }, h("i", { class: "now-line" }), "now"),
+  );
+}

@@ -1,0 +1,79 @@
+/** A dry run as it is drawn: how long it all takes, wave by wave, what it waits for and what it warns of. */
+
+import { groupedReasons, warningList } from "../../elements/grouped_reasons.js";
+import { hostLink } from "../../elements/links.js";
+import { simulatedPart } from "../../elements/rollout_words.js";
+import { TimeAxis } from "../../elements/time_axis.js";
+import { time } from "../../elements/times.js";
+import { waveLegend, waveTable } from "../../elements/wave_table.js";
+import { count, span } from "../../page/formatting.js";
+import { h } from "../../page/tree.js";
+import { clock } from "../../service/connected.js";
+
+/** @typedef {import("../../types").Rollout} Rollout */
+
+const MOST_NAMED = 8;
+
+/** @param {Rollout} plan */
+export function planDrawing(plan) {
+  const begins = plan.waves[0]?.announce_at ?? null;
+  const axis = TimeAxis.over(plan.waves.flatMap((wave) => [wave.announce_at, wave.end_at]));
+  return [
+    h("p", { class: "plan-sum", key: "sum" }, summed(plan, begins)),
+    h(
+      "div",
+      { class: "table-scroll", key: "waves" },
+      waveTable({
+        waves: plan.waves,
+        axis,
+        now: clock.now(),
+        isPlan: true,
+        hosts: (wave) => namedHosts(wave.hosts),
+        caption: "Waves of the plan, with the times of each if nobody approves early",
+      }),
+    ),
+    axis && h("div", { key: "legend" }, waveLegend(true)),
+    plan.warnings.length > 0 && h("div", { key: "warnings" }, warningList(plan.warnings)),
+    plan.waiting.length > 0 &&
+      h(
+        "section",
+        { key: "waiting", class: "stack-tight", "aria-label": "What waits" },
+        h("h3", null, "What waits, and why"),
+        groupedReasons(plan.waiting),
+      ),
+  ];
+}
+
+/**
+ * @param {Rollout} plan
+ * @param {string | null} begins
+ */
+function summed(plan, begins) {
+  const waves = count(plan.waves.length, "wave");
+  if (!plan.waves.some((wave) => wave.stages.length)) return `${waves}: nothing to do there.`;
+  if (!plan.ends_at || !begins) return `${waves}. When it ends cannot be said: see what waits.`;
+  const length = (Date.parse(plan.ends_at) - Date.parse(begins)) / 1000;
+  return [
+    h("strong", null, `${waves}, ${span(length)}`),
+    " if nobody approves early. Ends about ",
+    h("strong", null, time(plan.ends_at)),
+    ". ",
+    simulatedPart(plan) && h("span", { class: "badge", "data-tone": "info" }, simulatedPart(plan)),
+  ];
+}
+
+/** @param {readonly string[]} hosts */
+export function namedHosts(hosts) {
+  const links = hosts.slice(0, MOST_NAMED).map((name, index) => [index > 0 && ", ", hostLink(name)]);
+  if (hosts.length <= MOST_NAMED) return links;
+  const rest = hosts.slice(MOST_NAMED);
+  return [
+    ...links,
+    h(
+      "details",
+      { class: "small" },
+      h("summary", null, `and ${count(rest.length, "more", "more")}`),
+      rest.map((name, index) => [index > 0 && ", ", hostLink(name)]),
+    ),
+  ];
+}

@@ -1,0 +1,69 @@
+/** What a rollout has not done, and why: hosts that were given up, and those whose turn never came. */
+
+import { hostLink, orderLink } from "../../elements/links.js";
+import { isOver } from "../../elements/rollout_words.js";
+import { count } from "../../page/formatting.js";
+import { h } from "../../page/tree.js";
+
+/** @typedef {import("../../types").Rollout} Rollout */
+
+const MOST_ROWS = 50;
+
+/**
+ * @param {Rollout} rollout
+ * @param {ReadonlyMap<string, string>} whys  why orders ended as they did, by their ids
+ */
+export function notDone(rollout, whys) {
+  const isStopped = isOver(rollout) || rollout.aborting;
+  const names = isStopped ? rollout.hosts_not_done : rollout.given_up;
+  if (!names.length) return null;
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": "not-done-head", key: "not-done" },
+    h("h2", { id: "not-done-head" }, `Not done: ${count(names.length, "host")}`),
+    h(
+      "ul",
+      { class: "reasons" },
+      names
+        .slice(0, MOST_ROWS)
+        .map((name) => h("li", { key: name }, hostLink(name), ": ", reasonOf(rollout, name, whys))),
+    ),
+    names.length > MOST_ROWS &&
+      h(
+        "details",
+        null,
+        h("summary", { class: "small" }, `and ${count(names.length - MOST_ROWS, "more", "more")}`),
+        h("p", { class: "name" }, names.slice(MOST_ROWS).join(", ")),
+      ),
+  );
+}
+
+/**
+ * Find the order of a host in a rollout; null if its turn has not come.
+ *
+ * @param {Rollout} rollout
+ * @param {string} host
+ */
+export function orderOf(rollout, host) {
+  for (const wave of rollout.waves) {
+    const place = wave.hosts.indexOf(host);
+    if (place >= 0) return wave.orders[place] ?? null;
+  }
+  return null;
+}
+
+/**
+ * @param {Rollout} rollout
+ * @param {string} host
+ * @param {ReadonlyMap<string, string>} whys
+ */
+function reasonOf(rollout, host, whys) {
+  const order = orderOf(rollout, host);
+  const waiting = rollout.waiting.find((each) => each.what === host);
+  if (rollout.given_up.includes(host)) {
+    return ["given up", order && [", order ", orderLink(order)], order && whys.get(order) && `: ${whys.get(order)}`];
+  }
+  if (waiting) return waiting.reason;
+  if (order) return ["order ", orderLink(order), whys.get(order) ? `: ${whys.get(order)}` : " did not come to its end"];
+  return rollout.state === "aborted" || rollout.aborting ? "its turn had not come when the rollout was aborted" : "";
+}
