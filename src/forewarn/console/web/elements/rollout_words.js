@@ -30,7 +30,8 @@ export function wavesDone(rollout) {
 }
 
 /** @param {Rollout} rollout */
-export const hostsDone = (rollout) => `${rollout.hosts_done.length} of ${count(rollout.hosts.length, "host")} done`;
+export const hostsDone = (rollout) =>
+  `${rollout.hosts_done.length} of ${count(rollout.hosts.length, "host")} done`;
 
 /**
  * Write on how many hosts nothing is really done; nothing if all is real.

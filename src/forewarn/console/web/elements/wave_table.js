@@ -130,7 +130,11 @@ function bars({ waves, now, isPlan, notBefore }, axis, wave) {
       axis
         .ticks()
         .map(({ at }) =>
-          h("i", { key: `tick ${at}`, class: "tick", style: { "inset-inline-start": percent(axis.share(at)) } }),
+          h("i", {
+            key: `tick ${at}`,
+            class: "tick",
+            style: { "inset-inline-start": percent(axis.share(at)) },
+          }),
         ),
     parts.map((part, index) =>
       h("i", {
@@ -171,7 +175,12 @@ export function waveLegend(isPlan) {
     "ul",
     { class: "wave-legend small muted", "data-plan": isPlan },
     entries.map(([kind, label, isExpected]) =>
-      h("li", { key: label }, h("i", { class: "bar", "data-kind": kind, "data-expected": isExpected }), label),
+      h(
+        "li",
+        { key: label },
+        h("i", { class: "bar", "data-kind": kind, "data-expected": isExpected }),
+        label,
+      ),
     ),
     h("li", { key: "now" }, h("i", { class: "now-line" }), "now"),
   );

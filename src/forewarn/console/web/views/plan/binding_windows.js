@@ -31,7 +31,8 @@ export function bindingWindows(names) {
         h("span", { class: "name" }, free.map((project) => project.name).join(", ")),
         binding.length ? ": at any time." : ": no windows. Maintenance may start at any time.",
       ),
-    !projects.length && h("p", { class: "small muted" }, "The chosen hosts carry no machines: no window binds."),
+    !projects.length &&
+      h("p", { class: "small muted" }, "The chosen hosts carry no machines: no window binds."),
   );
 }
 

@@ -13,7 +13,18 @@ const AT_MOST_EVERY = 5000;
 // After so long a plan begins too far in the past, even if nothing has happened.
 const GOOD_FOR = 60_000;
 /** What a plan depends on, by the first word of the kinds of records. */
-const CONCERNS = ["clock", "event", "fleet", "group", "hold", "host", "machine", "order", "project", "rollout"];
+const CONCERNS = [
+  "clock",
+  "event",
+  "fleet",
+  "group",
+  "hold",
+  "host",
+  "machine",
+  "order",
+  "project",
+  "rollout",
+];
 
 /** Announces `changed`. */
 export class DryRun extends EventTarget {

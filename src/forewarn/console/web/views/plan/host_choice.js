@@ -93,7 +93,9 @@ class HostChoice extends LiveElement {
         "div",
         { class: "row small" },
         h("span", { class: "muted", role: "status" }, `${count(found.length, "host")} found`),
-        this.#button("Add all found", () => this.#choose([...new Set([...chosen, ...found.map((host) => host.name)])])),
+        this.#button("Add all found", () =>
+          this.#choose([...new Set([...chosen, ...found.map((host) => host.name)])]),
+        ),
         this.#button("Choose none", () => this.#choose([])),
       ),
       h(
@@ -102,7 +104,11 @@ class HostChoice extends LiveElement {
         found.slice(0, MOST_ROWS).map((host) => this.#row(host, chosen, carried.get(host.name))),
       ),
       found.length > MOST_ROWS &&
-        h("p", { class: "small muted" }, `and ${count(found.length - MOST_ROWS, "more", "more")}: search for them.`),
+        h(
+          "p",
+          { class: "small muted" },
+          `and ${count(found.length - MOST_ROWS, "more", "more")}: search for them.`,
+        ),
       chosen.length > 0 && this.#order(chosen, missing),
     );
   }
@@ -124,7 +130,8 @@ class HostChoice extends LiveElement {
         h("input", {
           type: "checkbox",
           ".checked": isChosen,
-          onchange: () => this.#choose(isChosen ? chosen.filter((name) => name !== host.name) : [...chosen, host.name]),
+          onchange: () =>
+            this.#choose(isChosen ? chosen.filter((name) => name !== host.name) : [...chosen, host.name]),
         }),
         h("span", { class: "name" }, host.name),
         host.state !== "ok" && badge(hostAppearance(host.state)),

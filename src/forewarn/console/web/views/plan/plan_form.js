@@ -21,7 +21,9 @@ import { fromField, toField } from "./moments.js";
  */
 export function planField(field, filling) {
   const id = `plan-${field.name}`;
-  const described = [field.hint && `${id}-hint`, filling.problem && `${id}-problem`].filter(Boolean).join(" ");
+  const described = [field.hint && `${id}-hint`, filling.problem && `${id}-problem`]
+    .filter(Boolean)
+    .join(" ");
   const props = {
     id,
     name: field.name,

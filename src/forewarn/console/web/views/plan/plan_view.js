@@ -52,7 +52,11 @@ class PlanView extends View {
         { class: "plan", key: "plan" },
         h(
           "form",
-          { class: "plan-form stack", "aria-label": "Plan", onsubmit: (/** @type {Event} */ e) => this.#submit(e) },
+          {
+            class: "plan-form stack",
+            "aria-label": "Plan",
+            onsubmit: (/** @type {Event} */ e) => this.#submit(e),
+          },
           this.#form(problems),
         ),
         h("div", { class: "stack", key: "answer" }, this.#answer(problems)),
@@ -72,7 +76,8 @@ class PlanView extends View {
         h("fw-host-choice", {
           ".chosen": hosts,
           ".problem": problems.get("hosts") ?? "",
-          onchoose: (/** @type {CustomEvent} */ choose) => router.setQuery({ hosts: writtenHosts(choose.detail) }),
+          onchoose: (/** @type {CustomEvent} */ choose) =>
+            router.setQuery({ hosts: writtenHosts(choose.detail) }),
         }),
         FIELDS.filter((field) => !field.isFurther).map((field) => this.#field(field, problems)),
         h(
@@ -158,10 +163,17 @@ class PlanView extends View {
   }
 
   #start() {
-    if (!copy.may("run")) return h("span", { class: "small muted" }, "To start it takes a token that may run.");
+    if (!copy.may("run"))
+      return h("span", { class: "small muted" }, "To start it takes a token that may run.");
     return h(
       "button",
-      { type: "button", class: "primary", key: "start", onclick: () => this.#ask(), disabled: this.#dryRun?.isAsking },
+      {
+        type: "button",
+        class: "primary",
+        key: "start",
+        onclick: () => this.#ask(),
+        disabled: this.#dryRun?.isAsking,
+      },
       "Start this rollout …",
     );
   }

@@ -21,7 +21,8 @@ const MOST_HOSTS = 60;
  */
 export function reachOf(names) {
   const hosts = new Set(names ?? allHosts());
-  if (!copy.machines.isWhole && (names === null || hosts.size > MOST_HOSTS)) return unknownReach(names, hosts.size);
+  if (!copy.machines.isWhole && (names === null || hosts.size > MOST_HOSTS))
+    return unknownReach(names, hosts.size);
   const groups = new Set();
   const projects = new Set();
   let machines = 0;
@@ -60,5 +61,10 @@ export function allHosts() {
 function unknownReach(names, hosts) {
   const projects = [...copy.projects.keys()].sort();
   if (names !== null) return { hosts, machines: null, groups: null, projects };
-  return { hosts, machines: copy.summary?.machines ?? null, groups: [...copy.groups.keys()].sort(), projects };
+  return {
+    hosts,
+    machines: copy.summary?.machines ?? null,
+    groups: [...copy.groups.keys()].sort(),
+    projects,
+  };
 }

@@ -81,7 +81,8 @@ class StartQuestion extends LiveElement {
         fact("Ends about", plan.ends_at ? time(plan.ends_at) : "cannot be said"),
         plan.warnings.length > 0 && fact("Warnings", plan.warnings.join("; ")),
       ),
-      simulatedPart(plan) && h("p", { class: "notice", "data-tone": "info" }, `This is ${simulatedPart(plan)}.`),
+      simulatedPart(plan) &&
+        h("p", { class: "notice", "data-tone": "info" }, `This is ${simulatedPart(plan)}.`),
       plan.together &&
         h(
           "p",

@@ -81,7 +81,10 @@ export class FollowedRollout extends EventTarget {
   async #ask() {
     this.#askedAt = performance.now();
     try {
-      const { rollout } = await api.get("/v1/rollouts/{id}", { path: { id: this.#id }, query: { expected: true } });
+      const { rollout } = await api.get("/v1/rollouts/{id}", {
+        path: { id: this.#id },
+        query: { expected: true },
+      });
       this.#expected = new Map(rollout.waves.map((wave) => [keyOf(wave), wave]));
       this.#endsAt = rollout.ends_at ?? rollout.waves.at(-1)?.end_at ?? null;
       // The copy may know more by now.

@@ -61,9 +61,20 @@ function reasonOf(rollout, host, whys) {
   const order = orderOf(rollout, host);
   const waiting = rollout.waiting.find((each) => each.what === host);
   if (rollout.given_up.includes(host)) {
-    return ["given up", order && [", order ", orderLink(order)], order && whys.get(order) && `: ${whys.get(order)}`];
+    return [
+      "given up",
+      order && [", order ", orderLink(order)],
+      order && whys.get(order) && `: ${whys.get(order)}`,
+    ];
   }
   if (waiting) return waiting.reason;
-  if (order) return ["order ", orderLink(order), whys.get(order) ? `: ${whys.get(order)}` : " did not come to its end"];
-  return rollout.state === "aborted" || rollout.aborting ? "its turn had not come when the rollout was aborted" : "";
+  if (order)
+    return [
+      "order ",
+      orderLink(order),
+      whys.get(order) ? `: ${whys.get(order)}` : " did not come to its end",
+    ];
+  return rollout.state === "aborted" || rollout.aborting
+    ? "its turn had not come when the rollout was aborted"
+    : "";
 }

@@ -6,7 +6,13 @@ import { commandText } from "../../elements/command_text.js";
 import { groupedReasons, warningList } from "../../elements/grouped_reasons.js";
 import { hostLink, orderLink } from "../../elements/links.js";
 import { progressWords, rolloutProgress } from "../../elements/rollout_progress.js";
-import { isOver, rolloutBadge, rolloutState, simulatedPart, wavesDone } from "../../elements/rollout_words.js";
+import {
+  isOver,
+  rolloutBadge,
+  rolloutState,
+  simulatedPart,
+  wavesDone,
+} from "../../elements/rollout_words.js";
 import { TimeAxis } from "../../elements/time_axis.js";
 import { countdown, time } from "../../elements/times.js";
 import { waveLegend, waveTable } from "../../elements/wave_table.js";
@@ -46,10 +52,12 @@ class RolloutView extends View {
 
   drawn() {
     const { rollout, trouble } = this.#followed ?? { rollout: null, trouble: null };
-    if (!rollout) return trouble ? this.#missing(trouble) : h("p", { role: "status" }, "Reading the rollout …");
+    if (!rollout)
+      return trouble ? this.#missing(trouble) : h("p", { role: "status" }, "Reading the rollout …");
     return [
       this.#head(rollout),
-      trouble && h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, trouble.message),
+      trouble &&
+        h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, trouble.message),
       rollout.why && this.#why(rollout),
       this.#progress(rollout),
       this.#waves(rollout),
@@ -119,7 +127,8 @@ class RolloutView extends View {
         h("span", null, h("strong", null, progressWords(rollout)), ` · ${wavesDone(rollout)}`),
         rollout.ended_at
           ? h("span", { class: "muted" }, "ended ", time(rollout.ended_at))
-          : endsAt && h("span", { class: "muted" }, "ends about ", time(endsAt), " (", countdown(endsAt), ")"),
+          : endsAt &&
+              h("span", { class: "muted" }, "ends about ", time(endsAt), " (", countdown(endsAt), ")"),
       ),
     );
   }

@@ -44,7 +44,8 @@ class RolloutsView extends View {
         h("h1", null, "Rollouts"),
         copy.may("run") && h("a", { class: "button", href: address("/rollouts/new") }, "Plan a rollout"),
       ),
-      this.#trouble && h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, this.#trouble),
+      this.#trouble &&
+        h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, this.#trouble),
       !open.length && this.#past && !past.length ? nothingYet() : [this.#open(open), this.#over(past)],
       h(
         "details",
@@ -74,7 +75,11 @@ class RolloutsView extends View {
       h("h2", { id: "over-head" }, "Over"),
       table(past, "Rollouts that are over"),
       this.#next &&
-        h("div", null, h("button", { type: "button", onclick: () => this.#read(this.#next) }, "Show older ones")),
+        h(
+          "div",
+          null,
+          h("button", { type: "button", onclick: () => this.#read(this.#next) }, "Show older ones"),
+        ),
     );
   }
 
@@ -106,8 +111,13 @@ function nothingYet() {
     "div",
     { class: "empty", key: "empty" },
     h("h2", null, "No rollout yet"),
-    h("p", null, "A rollout takes maintenance over many hosts, wave by wave, and never two update domains of a group."),
-    copy.may("run") && h("a", { class: "button", href: address("/rollouts/new") }, "Plan one: nothing happens yet"),
+    h(
+      "p",
+      null,
+      "A rollout takes maintenance over many hosts, wave by wave, and never two update domains of a group.",
+    ),
+    copy.may("run") &&
+      h("a", { class: "button", href: address("/rollouts/new") }, "Plan one: nothing happens yet"),
     commandText(["rollout", "plan", "--all", "--action", "reboot"]),
   );
 }
@@ -147,10 +157,25 @@ function row(rollout) {
     "tr",
     { key: rollout.id ?? "" },
     h("td", null, rolloutLink(rollout.id ?? ""), h("div", { class: "small" }, rollout.action)),
-    h("td", null, rolloutBadge(rollout), simulatedPart(rollout) && h("div", { class: "small muted" }, "simulated")),
-    h("td", { class: "hosts" }, rolloutProgress(rollout), h("div", { class: "small" }, progressWords(rollout))),
+    h(
+      "td",
+      null,
+      rolloutBadge(rollout),
+      simulatedPart(rollout) && h("div", { class: "small muted" }, "simulated"),
+    ),
+    h(
+      "td",
+      { class: "hosts" },
+      rolloutProgress(rollout),
+      h("div", { class: "small" }, progressWords(rollout)),
+    ),
     h("td", { class: "number" }, wavesDone(rollout)),
-    h("td", { class: "number" }, time(rollout.created_at), ending && h("div", { class: "small muted" }, ending)),
+    h(
+      "td",
+      { class: "number" },
+      time(rollout.created_at),
+      ending && h("div", { class: "small muted" }, ending),
+    ),
     h("td", { class: "name" }, rollout.by),
     h("td", { class: "why" }, why(rollout)),
   );
