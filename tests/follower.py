@@ -16,7 +16,9 @@ from tests.process import PATIENCE, operator_client, until
 class Follower:
     """Follows the stream on a thread of its own, from where it left off each time."""
 
-    def __init__(self, url: str, query: str = "", *, token: str | None = None) -> None:
+    def __init__(
+        self, url: str, query: str = "", *, token: str | None = None, cookie: str | None = None
+    ) -> None:
         self.records: list[dict[str, Any]] = []
         self.kinds: list[str] = []
         self.last: str | None = None
@@ -24,6 +26,7 @@ class Follower:
         self._url = url
         self._path = f"/v1/stream{query}"
         self._token = token
+        self._cookie = cookie
         self._follow()
 
     def __enter__(self) -> "Follower":
@@ -61,6 +64,8 @@ class Follower:
         headers = {} if self.last is None else {"Last-Event-ID": self.last}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
+        if self._cookie is not None:
+            headers["Cookie"] = self._cookie
         self.whole = False
         self._client = operator_client(self._url)
         request = self._client.build_request("GET", self._path, headers=headers)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from forewarn.core.browser_sessions import BrowserSession
 from forewarn.core.model.changes import Changes
 from forewarn.core.model.event import Event, Resource
 from forewarn.core.model.group import Group
@@ -46,6 +47,18 @@ def event_id(number: int) -> EventId:
 
 def machine_id(name: str) -> MachineId:
     return MachineId(f"00000000-0000-4000-8000-{name.encode().hex():0>12}")
+
+
+def session(number: int, **more: Any) -> BrowserSession:
+    """A session of a browser; the number says when it was begun."""
+    begun = NOW + number * SECOND
+    defaults: dict[str, Any] = {
+        "digest": f"{number:064x}",
+        "token": "of-anna",
+        "created_at": begun,
+        "expires_at": begun + timedelta(days=7),
+    }
+    return BrowserSession(**defaults | more)
 
 
 def group(name: str = "web", **more: Any) -> Group:

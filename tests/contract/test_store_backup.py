@@ -22,6 +22,7 @@ from tests.contract.samples import (
     record,
     save,
     save_fleet,
+    session,
     stage,
     step,
 )
@@ -60,6 +61,19 @@ def test_a_backup_is_a_store_of_its_own_with_all_that_was_saved(
         assert there.last_seen([machine_id("web-0")]) == {machine_id("web-0"): NOW}
         assert there.around(machines=[machine_id("web-0")]).orders == here.everything().orders
     save(copy, machines=(machine("web-2"),))
+    copy.close()
+
+
+def test_a_backup_has_no_sessions_so_that_none_that_ends_can_be_brought_back(
+    store_at_url: SqlStore, url: str, tmp_path: Path
+) -> None:
+    with store_at_url.write() as tx:
+        tx.save_session(session(1))
+    backup(url, tmp_path / "copy.db", new_lineage="COPY")
+    copy = reopen(tmp_path / "copy.db")
+    with copy.read() as there, store_at_url.read() as here:
+        assert there.browser_sessions() == []
+        assert here.browser_sessions() == [session(1)]
     copy.close()
 
 

@@ -16,7 +16,7 @@ from forewarn.store.opening.copying import copy
 from forewarn.store.opening.database import create_engines, parse_database
 from forewarn.store.opening.lock import hold
 from forewarn.store.sql import open_store
-from tests.contract.samples import everything, machine, save_fleet
+from tests.contract.samples import everything, machine, save_fleet, session
 from tests.fixtures import versions
 
 OLD = versions.VERSIONS[0]
@@ -48,6 +48,8 @@ def make(url: str) -> None:
     store = open_store(url, new_id=lambda: "LINEAGE")
     if not everything(store).machines:
         save_fleet(store, [machine("web-0", tags={"a": 'ü "quoted" \\ 漢字', "b": "1.0"}), machine("web-1")])
+    with store.write() as tx:
+        tx.save_session(session(1))
     store.close()
 
 

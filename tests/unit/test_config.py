@@ -143,6 +143,8 @@ def test_the_history_is_kept_for_a_time_or_for_ever(text: str, keep: timedelta |
         ),
         ("[guest]\nconnections-per-address = 0", "guest.connections-per-address: expected at least 1, got 0"),
         ("[operator]\nconnections = 0", "operator.connections: expected at least 1, got 0"),
+        ("[operator]\nsession = '59s'", "operator.session: expected from 1 m to 400 d, got '59s'"),
+        ("[operator]\nsession = '401d'", "operator.session: expected from 1 m to 400 d, got '401d'"),
         ("[times]\nuser-orders = 2.5", "times.user-orders: expected a whole number, got 2.5"),
         ("[times]\nuser-orders = inf", "times.user-orders: expected a number, got inf"),
         ("[times]\nlinger = -1", "times.linger: expected a time that is not negative, got -1"),

@@ -16,6 +16,8 @@ SECURE_PREFIX = "__Host-"
 # What browsers say of requests that the page itself has made, or the person at the address bar. A page at
 # another port of the same name is `same-site`: its requests have the cookie with them all the same.
 _OWN_REQUESTS = frozenset({"same-origin", "none"})
+# How often the cookie's name is looked for: browsers send it once, and others may end with it.
+_MOST_MENTIONS = 8
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -50,10 +52,11 @@ def is_secure(scope: Scope) -> bool:
 
 
 def _values(cookies: str, name: str) -> list[str]:
-    """Return the values of all cookies of a name; a header may be long, and is read once."""
+    """Return the values of the first cookies of a name: a header may be long, and a stranger's."""
+    pieces = cookies.split(f"{name}=", _MOST_MENTIONS)
     return [
         after.partition(";")[0].strip()
-        for before, after in pairwise(cookies.split(f"{name}="))
+        for before, after in pairwise(pieces)
         if not before.strip() or before.rstrip().endswith(";")
     ]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,16 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
+from forewarn.api.authentication import Authenticator
 from forewarn.api.credentials import credentials_of, session_secret
-from forewarn.core.access import Grant, Role
-from forewarn.core.browser_sessions import CSRF_HEADER, MOST_SESSIONS, Credentials
+from forewarn.core.access import LOCAL_OPERATOR, Grant, Role, digest_of
+from forewarn.core.browser_sessions import CSRF_HEADER, MOST_SESSIONS, Credentials, Identified
+from forewarn.core.errors import Anonymous
 from forewarn.wire.answers.session_answers import SessionAnswer
+from tests.follower import Follower
 from tests.harness import Service
-from tests.integration.api.test_api_access import error_of, opened
-from tests.served import app_of, check_answer
+from tests.integration.api.test_api_access import Store, error_of, opened
+from tests.served import app_of, check_answer, serving
 from tests.tenants import A_USER, A_VIEWER, OPERATOR, VIEWER, bearer
 
 HERE = "http://127.0.0.1:8170"
@@ -261,6 +265,70 @@ def test_a_session_survives_a_restart(service: Service, browser: Browser) -> Non
     assert after("GET", "/v1/session").json() == {"session": begun}
 
 
+def test_a_stream_ends_with_the_session_that_it_was_opened_with(service: Service, app: ASGIApp) -> None:
+    with serving(app) as url:
+        browser = Browser(app)
+        browser.sign_in(A_VIEWER)
+        left = Browser(app)
+        left.sign_in(A_VIEWER)
+        # Cookies go by the port that is called.
+        cookies = [
+            f"{COOKIE.removesuffix('8170')}{url.rpartition(':')[2]}={each.secret}" for each in (browser, left)
+        ]
+        with Follower(url, cookie=cookies[0]) as follower, Follower(url, cookie=cookies[1]) as other:
+            csrf = {CSRF_HEADER: browser.csrf or "", "Cookie": cookies[0]}
+            assert httpx.delete(f"{url}/v1/session", headers=csrf).status_code == 200
+            follower.wait_for_the_end()
+            assert follower.whole
+            assert not other.whole
+            httpx.post(f"{url}/v1/tokens/anna-reads/revoke", headers=bearer(OPERATOR))
+            other.wait_for_the_end()
+            assert other.whole
+
+
+# Elsewhere
+
+
+def test_a_session_begun_or_ended_elsewhere_counts_within_a_second(service: Service) -> None:
+    seconds = 0.0
+    authenticator = Authenticator(
+        service.tokens, service.sessions, run=Store(), now=service.clock.now, monotonic=lambda: seconds
+    )
+    by = asyncio.run(authenticator.identify(Credentials(token=A_USER)))
+    begun = service.sessions.sign_in(by)
+    seconds = 0.95
+    known = asyncio.run(authenticator.identify(Credentials(session=begun.secret)))
+    assert known.caller.name == "anna"
+    service.sessions.sign_out(known)
+    seconds = 1.9
+    with pytest.raises(Anonymous, match="sign in again"):
+        asyncio.run(authenticator.identify(Credentials(session=begun.secret)))
+
+
+def test_while_the_store_is_away_whoever_is_signed_in_stays_so(service: Service) -> None:
+    seconds, store = 0.0, Store()
+    begun = service.sessions.sign_in(
+        Identified(caller=LOCAL_OPERATOR, token=service.tokens.keyring().tokens[0])
+    )
+    authenticator = Authenticator(
+        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: seconds
+    )
+    store.away, seconds = True, 60.0
+    known = asyncio.run(authenticator.identify(Credentials(session=begun.secret)))
+    assert known.caller.name == "olga"
+
+
+def test_forged_cookies_make_no_work_for_the_worker(service: Service) -> None:
+    store = Store()
+    authenticator = Authenticator(
+        service.tokens, service.sessions, run=store, now=service.clock.now, monotonic=lambda: 0.0
+    )
+    for guess in range(100):
+        with pytest.raises(Anonymous):
+            asyncio.run(authenticator.identify(Credentials(session=f"fws_guess-{guess}")))
+    assert store.jobs == 0
+
+
 # What changes something
 
 
@@ -386,21 +454,32 @@ def test_other_cookies_of_the_address_do_no_harm(app: ASGIApp, browser: Browser)
         assert answer.status_code == 200, sent
 
 
-def test_a_thousand_sign_ins_leave_the_newest_hundred(service: Service, app: ASGIApp) -> None:
-    first, last = Browser(app), Browser(app)
+def test_the_oldest_session_of_a_token_makes_room_for_the_newest(service: Service, app: ASGIApp) -> None:
+    first, others, last = Browser(app), Browser(app), Browser(app)
     first.sign_in(A_USER)
-    (known,) = service.sessions.loaded().sessions.sessions
-    identified = asyncio.run(app.state.authenticator.identify(Credentials(token=A_USER)))  # type: ignore[attr-defined]
-    for _ in range(998):
-        service.real += 1
-        service.sessions.sign_in(identified)
-    service.real += 1
+    others.sign_in(OPERATOR)
+    (known,) = (
+        each for each in service.sessions.loaded().sessions.sessions if digest_of(first.secret) == each.digest
+    )
+    with service.store.write() as tx:
+        for number in range(1, MOST_SESSIONS):
+            later = known.created_at + timedelta(seconds=number)
+            tx.save_session(replace(known, digest=str(number), created_at=later))
+    service.real += MOST_SESSIONS
     last.sign_in(A_USER)
-    kept = service.sessions.loaded().sessions.sessions
+    with service.store.read() as snapshot:
+        kept = snapshot.sessions_of_token(known.token)
     assert len(kept) == MOST_SESSIONS
     assert known not in kept
-    assert first("GET", "/v1/session").status_code == 401
-    assert last("GET", "/v1/session").status_code == 200
+    assert [each("GET", "/v1/session").status_code for each in (first, others, last)] == [401, 200, 200]
+
+
+def test_what_is_over_is_removed_when_somebody_signs_in(service: Service, app: ASGIApp) -> None:
+    Browser(app).sign_in(A_USER)
+    service.real += timedelta(days=8).total_seconds()
+    Browser(app).sign_in(OPERATOR)
+    (kept,) = service.sessions.loaded().sessions.sessions
+    assert kept.created_at == service.real_now()
 
 
 def test_a_long_cookie_header_is_read_once() -> None:

@@ -19,6 +19,8 @@ from forewarn.store.opening.schema import known_schema
 def backup(url: str, target: Path, *, new_lineage: str) -> int:
     """Copy a store into a new file, which can be served as it is; return how many webhooks it has.
 
+    It has no sessions of browsers: one that ends later must not be brought back with the backup.
+
     The copy has a lineage of its own, so that readers of the first store do not take it for the same, and
     knows that it is a backup. Its webhooks are the same: a server of the copy pushes to them too.
     """
@@ -31,6 +33,7 @@ def backup(url: str, target: Path, *, new_lineage: str) -> int:
         else:
             _copy_tables(database, unfinished)
         _mark(unfinished, new_lineage)
+        _end_sessions(unfinished)
         return _webhooks_in(unfinished)
 
 
@@ -51,11 +54,23 @@ def _copy_tables(database: Database, target: Path) -> None:
         copy.dispose()
 
 
+def _end_sessions(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        if _has_table(connection, "sessions"):
+            connection.execute("DELETE FROM sessions")
+
+
 def _webhooks_in(file: Path) -> int:
     with closing(sqlite3.connect(file)) as connection:
-        # An older forewarn's store may have no such table.
-        there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'webhooks'").fetchone()
-        return int(connection.execute("SELECT count(*) FROM webhooks").fetchone()[0]) if there else 0
+        if not _has_table(connection, "webhooks"):
+            return 0
+        return int(connection.execute("SELECT count(*) FROM webhooks").fetchone()[0])
+
+
+def _has_table(connection: sqlite3.Connection, name: str) -> bool:
+    """Return whether a table is there: an older forewarn's store may not have it."""
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
+    return found.fetchone() is not None
 
 
 def _mark(file: Path, lineage: str) -> None:
