@@ -127,15 +127,13 @@ function bars({ waves, now, isPlan, notBefore }, axis, wave) {
     "div",
     { class: "bars", "aria-hidden": "true" },
     waves.length <= MOST_RULED &&
-      axis
-        .ticks()
-        .map(({ at }) =>
-          h("i", {
-            key: `tick ${at}`,
-            class: "tick",
-            style: { "inset-inline-start": percent(axis.share(at)) },
-          }),
-        ),
+      axis.ticks().map(({ at }) =>
+        h("i", {
+          key: `tick ${at}`,
+          class: "tick",
+          style: { "inset-inline-start": percent(axis.share(at)) },
+        }),
+      ),
     parts.map((part, index) =>
       h("i", {
         key: `part ${index}`,
