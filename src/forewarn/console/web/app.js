@@ -1,9 +1,11 @@
 /** Where the page begins: find out who asks, follow the fleet, show the view of the address. */
 
 import { router } from "./page/router.js";
+import { startKeyboard } from "./shell/keyboard.js";
 import { ROUTES } from "./shell/routes.js";
 import { session } from "./shell/session.js";
 import "./shell/shell.js";
 
 router.start(ROUTES);
 session.start();
+startKeyboard();

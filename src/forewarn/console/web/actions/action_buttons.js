@@ -2,6 +2,7 @@
 
 import { define, LiveElement } from "../page/live_element.js";
 import { h } from "../page/tree.js";
+import { place } from "../page/popovers.js";
 import { copy } from "../service/connected.js";
 import { ask } from "./action_dialog.js";
 import { verbsFor } from "./verbs.js";
@@ -115,7 +116,12 @@ class ActionButtons extends LiveElement {
             "aria-disabled": whyNot ? "true" : null,
             onclick: () => !whyNot && this.#choose(verb),
           },
-          h("span", { class: "verb" }, `${verb.label} …`),
+          h(
+            "span",
+            { class: "verb" },
+            `${verb.label} …`,
+            verb.hurts && !whyNot ? h("span", { class: "disturbs" }, " disturbs work") : null,
+          ),
           h("span", { class: "hint" }, whyNot ? `Not now: ${whyNot}` : verb.about),
         ),
       ),
@@ -160,24 +166,6 @@ class ActionButtons extends LiveElement {
     key.preventDefault();
     items.at(to % items.length)?.focus();
   }
-}
-
-/**
- * Put a menu under its button, or over it where there is more room; the top layer knows no parents.
- *
- * @param {HTMLElement} menu
- * @param {HTMLElement} button
- */
-export function place(menu, button) {
-  const at = button.getBoundingClientRect();
-  const size = menu.getBoundingClientRect();
-  const left = Math.max(8, Math.min(at.left, innerWidth - size.width - 8));
-  const below = innerHeight - at.bottom;
-  const isAbove = below < size.height + 8 && at.top > below;
-  const top = isAbove ? Math.max(8, at.top - size.height - 4) : at.bottom + 4;
-  menu.style.setProperty("left", `${left}px`);
-  menu.style.setProperty("top", `${top}px`);
-  menu.style.setProperty("max-height", `${(isAbove ? at.top : innerHeight - top) - 12}px`);
 }
 
 define("fw-action-buttons", ActionButtons);

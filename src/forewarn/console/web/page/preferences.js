@@ -1,10 +1,10 @@
-/** What a person has chosen for this browser: theme, time zone, density. */
+/** What a person has chosen for this browser: theme, time zone, density, whether keys do something. */
 
 /** @typedef {"system" | "light" | "dark"} Theme */
 /** @typedef {"local" | "utc"} Zone */
 /** @typedef {"roomy" | "dense"} Density */
 
-const DEFAULTS = { theme: "system", zone: "local", density: "roomy" };
+const DEFAULTS = { theme: "system", zone: "local", density: "roomy", keys: "on" };
 
 /** Announces `changed`, in every tab. */
 class Preferences extends EventTarget {
@@ -15,15 +15,20 @@ class Preferences extends EventTarget {
   }
 
   get theme() {
-    return /** @type {Theme} */ (this.#get("theme"));
+    return /** @type {Theme} */ (this.get("theme"));
   }
 
   get zone() {
-    return /** @type {Zone} */ (this.#get("zone"));
+    return /** @type {Zone} */ (this.get("zone"));
   }
 
   get density() {
-    return /** @type {Density} */ (this.#get("density"));
+    return /** @type {Density} */ (this.get("density"));
+  }
+
+  /** Whether single keys are shortcuts; who speaks to the computer may not want that. */
+  get hasKeys() {
+    return this.get("keys") === "on";
   }
 
   /**
@@ -40,7 +45,7 @@ class Preferences extends EventTarget {
   }
 
   /** @param {keyof typeof DEFAULTS} name */
-  #get(name) {
+  get(name) {
     try {
       return localStorage.getItem(`forewarn.${name}`) ?? DEFAULTS[name];
     } catch {

@@ -35,6 +35,13 @@ const CONCERNS = /** @type {const} */ ({
 });
 
 /**
+ * Tell callers apart.
+ *
+ * @param {import("../types").Caller} caller
+ */
+export const identity = (caller) => JSON.stringify([caller.name, caller.role, caller.project]);
+
+/**
  * Announces every `Topic` that has changed, and `loaded` when everything was read anew. The `detail` of `events` are
  * the keys of the groups whose events have changed.
  */
@@ -114,7 +121,7 @@ export class FleetCopy extends EventTarget {
    */
   start(caller) {
     this.caller = caller;
-    this.#stream.start();
+    this.#stream.start(identity(caller));
   }
 
   /** Forget everything, as when somebody signs out. */

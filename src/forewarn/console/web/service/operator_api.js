@@ -159,17 +159,14 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
-   * Find out who asks.
+   * Find out who asks; a refusal here says that nobody does, and is announced to nobody.
    *
    * @returns {Promise<Caller>}
    */
   async session() {
-    try {
-      return this.#take(await this.#call("GET", "/v1/session", {}));
-    } catch (error) {
-      if (!(error instanceof Refusal) || error.status !== 404) throw error;
-      return (await this.get("/v1/caller")).caller;
-    }
+    const response = await reached(fetch("/v1/session", { cache: "no-store" }));
+    if (!response.ok) throw await refusalOf(response);
+    return this.#take(await reached(response.json()));
   }
 
   /** Sign out, in all tabs. */

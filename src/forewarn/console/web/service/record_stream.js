@@ -2,7 +2,8 @@
  * What happens on the server, as it happens, for all tabs of this browser.
  *
  * Browsers open six connections to a server at most, over all tabs: so one tab reads the stream and passes records on
- * to the others. When it is closed, the next one takes over where it was.
+ * to the others. When it is closed, the next one takes over where it was; when it is frozen, as phones do it, one that is
+ * seen takes the stream away from it.
  */
 
 import { pause, Refusal, Unreachable } from "./operator_api.js";
@@ -13,12 +14,13 @@ import { pause, Refusal, Unreachable } from "./operator_api.js";
 /**
  * What one tab tells the others: records after `previous` and up to `number`, and how the link is.
  *
- * @typedef {{ link: Link, trouble: string, previous: number | null, number: number | null, records: Record[], opened: boolean }} Passed
+ * @typedef {{ of: string, link: Link, trouble: string, previous: number | null, number: number | null, records: Record[], opened: boolean }} Passed
  */
 
 // A comment comes every 15 seconds when nothing happens; two that are missing are no accident.
 const PATIENCE = 35_000;
 const RETRY = 1000;
+const LOOK_FOR_SILENCE = 5000;
 const NAME = "forewarn-stream";
 
 /**
@@ -34,7 +36,11 @@ export class RecordStream extends EventTarget {
   #api;
   #channel = new BroadcastChannel(NAME);
   #stopped = new AbortController();
-  #isReader = false;
+  /** Who reads, as far as tabs can tell them apart: of others nothing is heard. */
+  #of = "";
+  // One that ends may still be ending while the next has begun.
+  #readers = 0;
+  #heardAt = performance.now();
 
   /** @param {OperatorApi} api */
   constructor(api) {
@@ -43,16 +49,23 @@ export class RecordStream extends EventTarget {
     this.#channel.onmessage = (message) => this.#hear(message.data);
   }
 
-  /** Follow until stopped. */
-  start() {
+  /**
+   * Follow until stopped.
+   *
+   * @param {string} of  who reads
+   */
+  start(of) {
     this.#stopped.abort();
     this.#stopped = new AbortController();
     this.#number = null;
+    this.#of = of;
+    this.#heardAt = performance.now();
     const { signal } = this.#stopped;
     if (navigator.locks) {
-      // The lock is held as long as this tab reads; the others wait for it, and listen to the channel.
-      navigator.locks.request(NAME, { signal }, () => this.#read(signal)).catch(() => {});
-      this.#channel.postMessage({ ask: true });
+      this.#queue(signal);
+      this.#channel.postMessage({ of, ask: true });
+      const timer = setInterval(() => this.#lookForSilence(signal), LOOK_FOR_SILENCE);
+      signal.addEventListener("abort", () => clearInterval(timer));
     } else this.#readWhileSeen(signal);
   }
 
@@ -62,9 +75,36 @@ export class RecordStream extends EventTarget {
     this.#set("connecting", "");
   }
 
+  /**
+   * Read while this tab has the lock; the others wait for it, and listen to the channel.
+   *
+   * @param {AbortSignal} signal
+   * @param {{ isStolen?: boolean }} [how]
+   */
+  #queue(signal, { isStolen = false } = {}) {
+    const mine = new AbortController();
+    const both = AbortSignal.any([signal, mine.signal]);
+    // A lock that is taken away at once cannot be waited for.
+    const options = isStolen ? { steal: true } : { signal };
+    navigator.locks
+      .request(NAME, options, () => (signal.aborted ? undefined : this.#read(both)))
+      .catch(() => {
+        // Another tab has taken it, because this one was frozen.
+        mine.abort();
+        if (!signal.aborted) this.#queue(signal);
+      });
+  }
+
+  /** @param {AbortSignal} signal */
+  #lookForSilence(signal) {
+    if (this.#readers || document.hidden || performance.now() - this.#heardAt < PATIENCE) return;
+    this.#heardAt = performance.now();
+    this.#queue(signal, { isStolen: true });
+  }
+
   /** @param {AbortSignal} signal */
   async #read(signal) {
-    this.#isReader = true;
+    this.#readers += 1;
     try {
       while (!signal.aborted) {
         try {
@@ -78,7 +118,7 @@ export class RecordStream extends EventTarget {
         await pause(RETRY);
       }
     } finally {
-      this.#isReader = false;
+      this.#readers -= 1;
     }
   }
 
@@ -144,6 +184,7 @@ export class RecordStream extends EventTarget {
     const isMissing = blocks.some((block) => block.event === "records-missing");
     /** @type {Passed} */
     const passed = {
+      of: this.#of,
       link: "live",
       trouble: "",
       previous: isMissing ? -1 : previous,
@@ -161,6 +202,7 @@ export class RecordStream extends EventTarget {
    */
   #tell(link, trouble) {
     this.#channel.postMessage({
+      of: this.#of,
       link,
       trouble,
       previous: this.#number,
@@ -173,11 +215,14 @@ export class RecordStream extends EventTarget {
 
   /** @param {Passed & { ask?: boolean }} passed */
   #hear(passed) {
+    // Somebody else may have signed in a moment ago: nobody hears another person's records.
+    if (passed.of !== this.#of || this.#stopped.signal.aborted) return;
     if (passed.ask) {
-      if (this.#isReader) this.#tell(this.link, this.trouble);
+      if (this.#readers) this.#tell(this.link, this.trouble);
       return;
     }
-    if (this.#isReader || this.#stopped.signal.aborted) return;
+    this.#heardAt = performance.now();
+    if (this.#readers) return;
     this.#apply(passed);
   }
 

@@ -1,4 +1,4 @@
-/** What is held, wherever one is on the page, and the button that holds everything. */
+/** What is held, wherever one is on the page, with the button that releases it. */
 
 import { actionButtons } from "../actions/action_buttons.js";
 import { countdown } from "../elements/times.js";
@@ -16,8 +16,8 @@ class HoldBar extends LiveElement {
       h(
         "div",
         { class: "hold", key: hold.id, role: "status" },
-        h("strong", null, "HELD"),
-        h("span", null, `${hold.reach}: ${hold.reason} (${hold.by}, `, countdown(hold.at), ")"),
+        h("strong", null, h("span", { "aria-hidden": "true" }, "✋ "), "Held"),
+        h("span", { class: "name" }, `${hold.reach}: ${hold.reason} (${hold.by}, `, countdown(hold.at), ")"),
         actionButtons("hold", hold),
       ),
     );

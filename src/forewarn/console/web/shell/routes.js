@@ -1,5 +1,6 @@
 /** All views and their addresses. A new view is imported here, and has its line. */
 
+import { copy } from "../service/connected.js";
 import "../views/fleet/fleet_view.js";
 import "../views/history/history_view.js";
 import "../views/host/host_view.js";
@@ -40,3 +41,10 @@ export const ROUTES = [
 
 /** What the navigation shows, in order. */
 export const SECTIONS = ["/fleet", "/hosts", "/timeline", "/orders", "/rollouts", "/history", "/promises"];
+
+/** List the routes of the navigation that the caller may see. */
+export function sectionRoutes() {
+  return SECTIONS.flatMap((path) => ROUTES.filter((route) => route.path === path)).filter(
+    (route) => !route.right || copy.may(route.right),
+  );
+}

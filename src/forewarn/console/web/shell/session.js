@@ -1,9 +1,11 @@
 /** Who has signed in, in this tab and all others. */
 
-import { Refusal } from "../service/operator_api.js";
 import { api, copy } from "../service/connected.js";
+import { identity } from "../service/fleet_copy.js";
+import { Refusal } from "../service/operator_api.js";
 
 /** @typedef {"starting" | "signed-in" | "signed-out" | "away"} SessionState */
+/** @typedef {import("../types").Caller} Caller */
 
 const RETRY = 1000;
 
@@ -11,13 +13,18 @@ const RETRY = 1000;
 class Session extends EventTarget {
   /** @type {SessionState} */
   state = "starting";
-  /** Whether somebody was signed in and is no longer. */
+  /** Whether somebody was signed in and is no longer, without having asked for it here. */
   hasEnded = false;
   #tabs = new BroadcastChannel("forewarn-session");
+  /** For whom this page has shown anything. */
+  #shownTo = "";
+  // Only the newest look counts: an answer may be older than who has signed in since.
+  #looks = 0;
 
   /** Find out who asks, and follow the fleet as they do. */
   start() {
-    api.addEventListener("signed-out", () => this.#ended());
+    // A call may have been under way while the session changed: ask before anybody is shown the door.
+    api.addEventListener("signed-out", () => this.#look());
     this.#tabs.onmessage = () => this.#look();
     this.#look();
   }
@@ -29,39 +36,58 @@ class Session extends EventTarget {
 
   /** @param {string} token */
   async signIn(token) {
-    copy.start(await api.signIn(token));
-    this.hasEnded = false;
-    this.#set("signed-in");
+    const caller = await api.signIn(token);
+    this.#looks += 1;
     this.#tabs.postMessage("signed-in");
+    this.#follow(caller);
   }
 
   async signOut() {
     await api.signOut();
-    copy.stop();
-    this.#set("signed-out");
+    this.#looks += 1;
+    this.#end({ isAsked: true });
     this.#tabs.postMessage("signed-out");
   }
 
   async #look() {
+    const look = ++this.#looks;
     try {
       const caller = await api.session();
-      if (copy.caller) copy.stop();
-      copy.start(caller);
-      this.#set("signed-in");
+      if (look === this.#looks) this.#follow(caller);
     } catch (error) {
-      if (error instanceof Refusal && error.status === 401) return; // `signed-out` has told
-      this.#set("away");
-      setTimeout(() => this.#look(), RETRY);
+      if (look !== this.#looks) return;
+      if (error instanceof Refusal && error.status === 401) this.#end({ isAsked: false });
+      else this.#lookAgain(look);
     }
   }
 
-  #ended() {
-    if (this.state === "signed-out") return;
-    this.hasEnded = copy.caller !== null;
+  /** @param {number} look */
+  #lookAgain(look) {
+    // What is shown stays while the server is away.
+    if (!copy.caller) this.#set("away");
+    setTimeout(() => look === this.#looks && this.#look(), RETRY);
+  }
+
+  /** @param {Caller} caller */
+  #follow(caller) {
+    // A page that has shown one person's fleet keeps nothing of it for the next.
+    if (this.#shownTo && this.#shownTo !== identity(caller)) {
+      location.reload();
+      return;
+    }
+    this.#shownTo = identity(caller);
+    if (copy.caller) copy.stop();
+    copy.start(caller);
+    this.hasEnded = false;
+    this.#set("signed-in");
+  }
+
+  /** @param {{ isAsked: boolean }} how */
+  #end({ isAsked }) {
+    this.hasEnded = !isAsked && (this.hasEnded || copy.caller !== null);
     api.csrf = null;
     copy.stop();
     this.#set("signed-out");
-    if (this.hasEnded) this.#tabs.postMessage("signed-out");
   }
 
   /** @param {SessionState} state */

@@ -6,7 +6,8 @@ import { address, ROOT, router } from "../page/router.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
 import "./hold_bar.js";
-import { ROUTES, SECTIONS } from "./routes.js";
+import "./link_banner.js";
+import { sectionRoutes } from "./routes.js";
 import { session } from "./session.js";
 import "./sign_in.js";
 import "./status_bar.js";
@@ -37,6 +38,7 @@ class Shell extends LiveElement {
         h("nav", { "aria-label": "Views" }, this.#sections(place?.route.section)),
         h("fw-status-bar", null),
       ),
+      h("fw-link-banner", null),
       h("fw-hold-bar", null),
       h("main", { id: "main", tabindex: "-1" }, this.#view(place)),
       h("fw-announcer", null),
@@ -46,22 +48,17 @@ class Shell extends LiveElement {
 
   /** @param {string | undefined} current */
   #sections(current) {
-    const shown = SECTIONS.map((path) => ROUTES.find((route) => route.path === path)).filter(
-      (route) => route,
+    return sectionRoutes().map((route) =>
+      h(
+        "a",
+        {
+          key: route.path,
+          href: address(route.path),
+          "aria-current": route.section === current ? "page" : null,
+        },
+        route.title,
+      ),
     );
-    return shown
-      .filter((route) => !route?.right || copy.may(route.right))
-      .map((route) =>
-        h(
-          "a",
-          {
-            key: route?.path,
-            href: address(route?.path ?? "/"),
-            "aria-current": route?.section === current ? "page" : null,
-          },
-          route?.title,
-        ),
-      );
   }
 
   /** @param {typeof router.place} place */

@@ -1,11 +1,12 @@
-/** At the right of the header: the link to the server, service time, preferences, whoever has signed in. */
+/** At the right of the header: the link to the server, service time, the red button, the menu. */
 
-import { dateTime } from "../page/formatting.js";
+import { ask } from "../actions/action_dialog.js";
+import { HOLD } from "../actions/hold_verbs.js";
 import { define, LiveElement } from "../page/live_element.js";
-import { preferences } from "../page/preferences.js";
 import { h } from "../page/tree.js";
-import { clock, copy } from "../service/connected.js";
-import { session } from "./session.js";
+import { copy } from "../service/connected.js";
+import "./clock_stepper.js";
+import "./menu.js";
 
 const LINKS = {
   live: { tone: "calm", glyph: "●", label: "live" },
@@ -16,9 +17,6 @@ const LINKS = {
 class StatusBar extends LiveElement {
   opened() {
     this.watch(copy, "link", "loaded");
-    this.watch(clock, "tick");
-    this.watch(preferences, "changed");
-    this.watch(session, "changed");
   }
 
   drawn() {
@@ -26,53 +24,25 @@ class StatusBar extends LiveElement {
     return [
       h(
         "span",
-        { class: "badge link-state", "data-tone": link.tone, role: "status", title: copy.trouble || null },
+        { class: "badge link-state", "data-tone": link.tone, key: "link", title: copy.trouble || null },
         h("span", { "aria-hidden": "true" }, link.glyph),
-        link.label,
+        h("span", { class: "link-label" }, link.label),
       ),
-      h(
-        "span",
-        { class: "service-time", title: "service time" },
-        h("time", { class: "number" }, dateTime(clock.now())),
-        clock.kind === "manual" && h("span", { class: "badge", "data-tone": "info" }, "manual clock"),
-        clock.kind === "fast" && h("span", { class: "badge", "data-tone": "info" }, `× ${clock.speed}`),
-      ),
-      this.#choice("zone", "Times", preferences.zone, { local: "Local time", utc: "UTC" }),
-      this.#choice("theme", "Theme", preferences.theme, { system: "System", light: "Light", dark: "Dark" }),
-      this.#caller(),
+      h("fw-clock-stepper", { key: "clock" }),
+      copy.may("run") &&
+        h(
+          "button",
+          {
+            type: "button",
+            key: "hold",
+            class: "red hold-button",
+            title: "Announce and start nothing new",
+            onclick: () => ask(HOLD, null),
+          },
+          "Hold …",
+        ),
+      h("fw-menu", { key: "menu" }),
     ];
-  }
-
-  #caller() {
-    const caller = copy.caller;
-    if (!caller || !session.hasToken) return null;
-    const of = caller.project ? ` of ${caller.project}` : "";
-    return h(
-      "span",
-      { class: "caller" },
-      h("span", { class: "name", title: `${caller.role}${of}` }, caller.name),
-      h("button", { type: "button", class: "quiet", onclick: () => session.signOut() }, "Sign out"),
-    );
-  }
-
-  /**
-   * @param {"zone" | "theme"} name
-   * @param {string} label
-   * @param {string} chosen
-   * @param {{ [value: string]: string }} choices
-   */
-  #choice(name, label, chosen, choices) {
-    return h(
-      "select",
-      {
-        "aria-label": label,
-        class: "quiet-select",
-        onchange: (/** @type {any} */ change) => preferences.set(name, change.target.value),
-      },
-      Object.entries(choices).map(([value, text]) =>
-        h("option", { value, ".selected": value === chosen }, text),
-      ),
-    );
   }
 }
 

@@ -1,0 +1,19 @@
+/** Menus and panels that open under their buttons, in the browser's top layer. */
+
+/**
+ * Put a menu under its button, or over it where there is more room; the top layer knows no parents.
+ *
+ * @param {HTMLElement} menu
+ * @param {HTMLElement} button
+ */
+export function place(menu, button) {
+  const at = button.getBoundingClientRect();
+  const size = menu.getBoundingClientRect();
+  const left = Math.max(8, Math.min(at.left, innerWidth - size.width - 8));
+  const below = innerHeight - at.bottom;
+  const isAbove = below < size.height + 8 && at.top > below;
+  const top = isAbove ? Math.max(8, at.top - size.height - 4) : at.bottom + 4;
+  menu.style.setProperty("left", `${left}px`);
+  menu.style.setProperty("top", `${top}px`);
+  menu.style.setProperty("max-height", `${(isAbove ? at.top : innerHeight - top) - 12}px`);
+}
