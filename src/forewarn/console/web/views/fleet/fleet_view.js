@@ -1,4 +1,4 @@
-import { commandText } from "../../elements/command_text.js";
+import { asCommand } from "../../elements/as_command.js";
 import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
 import { firstViewDrawn, updateComes } from "../../page/measures.js";
@@ -51,12 +51,7 @@ class FleetView extends View {
       legend(),
       this.#rows(summary, filter),
       h("fw-machine-card", null),
-      h(
-        "details",
-        { class: "as-command" },
-        h("summary", null, "As a command"),
-        commandText(this.#command(filter)),
-      ),
+      asCommand(this.#command(filter)),
     ];
   }
 

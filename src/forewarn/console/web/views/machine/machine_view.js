@@ -1,11 +1,229 @@
+import { actionButtons } from "../../actions/action_buttons.js";
+import { badge, machineAppearance } from "../../elements/appearance.js";
+import { asCommand } from "../../elements/as_command.js";
+import { eventCard } from "../../elements/event_card.js";
+import { groupLink, hostLink } from "../../elements/links.js";
+import { orderCard } from "../../elements/order_card.js";
+import { recentRecords } from "../../elements/recent_records.js";
+import { countdown, time } from "../../elements/times.js";
 import { define } from "../../page/live_element.js";
+import { address } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
+import { api, copy } from "../../service/connected.js";
+import { Loaded } from "../../service/loaded.js";
+import { groupCard } from "./machine_group.js";
 
+/** @typedef {import("../../types").Machine} Machine */
+/** @typedef {import("../../types").Order} Order */
+
+/** One machine: what it is, what is announced to it, what is going to be done and what was. */
 class MachineView extends View {
-  drawn() {
-    return h("h1", null, "Machine");
+  /** @type {Loaded<Machine> | null} */
+  #machine = null;
+  #project = "";
+
+  opened() {
+    super.opened();
+    this.#project = this.query.get("project") ?? "";
+    const name = this.names.name ?? "";
+    this.#machine = new Loaded(
+      () =>
+        api.get("/v1/machines/{name}", { path: { name }, query: this.#query }).then(({ machine }) => machine),
+      (record) =>
+        record.machine?.toLowerCase() === name.toLowerCase() ||
+        /^(order|host|group|fleet)-/.test(record.kind),
+    );
+    this.watch(this.#machine, "changed");
+    this.watch(copy, "events", "orders", "groups", "holds");
+    this.#machine.follow(this.ended);
   }
+
+  get #query() {
+    return this.#project ? { project: this.#project } : {};
+  }
+
+  drawn() {
+    const name = this.names.name ?? "";
+    const loaded = /** @type {Loaded<Machine>} */ (this.#machine);
+    const machine = loaded.value;
+    if (loaded.isMissing || (loaded.trouble && !machine)) return this.#missing(name, loaded);
+    if (!machine)
+      return [h("h1", { class: "name" }, name), h("p", { class: "muted", role: "status" }, "Reading …")];
+    const events = copy.eventsOf(machine);
+    const orders = [...copy.orders.values()].filter((order) => concerns(order, machine));
+    return [
+      this.#head(machine),
+      h(
+        "div",
+        { class: "columns" },
+        h(
+          "div",
+          { class: "stack" },
+          h(
+            "section",
+            { class: "card" },
+            h("h2", null, "Events"),
+            events.length ? events.map(eventCard) : h("p", { class: "muted" }, "Nothing is announced to it."),
+          ),
+          h(
+            "section",
+            { class: "card" },
+            h("h2", null, "Open orders"),
+            orders.length ? orders.map(orderCard) : h("p", { class: "muted" }, "Nothing is ordered for it."),
+          ),
+        ),
+        h("div", { class: "stack" }, this.#facts(machine), groupCard(machine)),
+      ),
+      h(
+        "section",
+        { class: "card" },
+        h("h2", null, "History"),
+        recentRecords({ machine: machine.name, project: machine.project }),
+      ),
+      asCommand(
+        this.#command("machine", "show", machine.name),
+        this.#command("history", "--machine", machine.name),
+      ),
+    ];
+  }
+
+  /** @param {Machine} machine */
+  #head(machine) {
+    return h(
+      "header",
+      { class: "page-head" },
+      h(
+        "nav",
+        { class: "path small", "aria-label": "Where this is" },
+        h("a", { href: address("/fleet") }, "Fleet"),
+        machine.group && [" / ", groupLink(machine.group)],
+      ),
+      h(
+        "div",
+        { class: "row" },
+        h("h1", { class: "name" }, machine.name),
+        badge(machineAppearance(machine, copy.eventsOf(machine))),
+      ),
+      h("div", { class: "row" }, actionButtons("machine", machine)),
+    );
+  }
+
+  /** @param {Machine} machine */
+  #facts(machine) {
+    const tags = Object.entries(machine.tags);
+    return h(
+      "section",
+      { class: "card" },
+      h("h2", null, "Facts"),
+      h(
+        "dl",
+        { class: "facts" },
+        fact("State", machine.state),
+        fact("Host", machine.host && (copy.may("survey") ? hostLink(machine.host) : machine.host)),
+        fact("Group", machine.group ? groupLink(machine.group) : "standalone"),
+        fact("Project", machine.project),
+        machine.group && fact("Update domain", machine.update_domain),
+        fact("Fault domain", machine.fault_domain),
+        fact("Priority", machine.priority),
+        fact("Listens", machine.enabled ? "yes" : "not yet: it is enabled by its group's first poll"),
+        fact(
+          "Last seen",
+          machine.last_seen ? [countdown(machine.last_seen), " (", time(machine.last_seen), ")"] : "never",
+        ),
+        fact("VM id", h("span", { class: "mono" }, machine.vm_id)),
+        fact("Address", [
+          machine.address,
+          machine.network && machine.network !== "default" && ` in ${machine.network}`,
+        ]),
+        fact("MAC", machine.mac),
+        fact("Guest port", machine.port),
+        fact("Location", machine.location),
+        fact("Zone", machine.zone),
+        fact("Size", machine.size),
+        fact("System", machine.os),
+        fact(
+          "Tags",
+          tags.length
+            ? h(
+                "ul",
+                { class: "plain" },
+                tags.map(([key, value]) => h("li", { key, class: "name" }, `${key} = ${value}`)),
+              )
+            : null,
+        ),
+      ),
+    );
+  }
+
+  /**
+   * @param {string} name
+   * @param {Loaded<Machine>} loaded
+   */
+  #missing(name, loaded) {
+    return [
+      h("h1", { class: "name" }, name),
+      h(
+        "div",
+        { class: "empty" },
+        h("p", { class: "notice", "data-tone": "danger", role: "alert" }, loaded.trouble),
+        loaded.isMissing && h("p", null, "It may have been removed or renamed."),
+        this.#sameName(name),
+        h("a", { href: address("/fleet") }, "Show the fleet"),
+      ),
+      loaded.isMissing &&
+        h(
+          "section",
+          { class: "card" },
+          h("h2", null, "History"),
+          recentRecords({ machine: name, ...this.#query }),
+        ),
+    ];
+  }
+
+  /**
+   * Where several projects have a machine of that name, offer each.
+   *
+   * @param {string} name
+   */
+  #sameName(name) {
+    if (this.#project || copy.projects.size < 2) return null;
+    const known = [...copy.projects.keys()].filter((project) => copy.machines.get(project, name));
+    return known.map((project) =>
+      h(
+        "a",
+        { key: project, class: "name", href: address("/machines/{name}", { name }, { project }) },
+        `${name} of ${project}`,
+      ),
+    );
+  }
+
+  /** @param {...string} words */
+  #command(...words) {
+    return this.#project ? [...words, "--project", this.#project] : words;
+  }
+}
+
+/**
+ * @param {string} term
+ * @param {import("../../types").Child} value
+ */
+const fact = (term, value) =>
+  value === null || value === undefined || value === ""
+    ? null
+    : [h("dt", { key: `${term}?` }, term), h("dd", { key: term, class: "name" }, value)];
+
+/**
+ * @param {Order} order
+ * @param {Machine} machine
+ */
+function concerns(order, machine) {
+  const isSame = (/** @type {string | null} */ name) => name?.toLowerCase() === machine.name.toLowerCase();
+  if (order.machine !== null)
+    return isSame(order.machine) && (order.project ?? machine.project) === machine.project;
+  return [...order.stages.flatMap((stage) => stage.steps), ...order.steps].some((step) =>
+    isSame(step.machine),
+  );
 }
 
 define("fw-machine-view", MachineView);

@@ -1,0 +1,48 @@
+/** An order that is not over, in short: what, by whom, how far, and why it waits. */
+
+import { actionButtons } from "../actions/action_buttons.js";
+import { span } from "../page/formatting.js";
+import { h } from "../page/tree.js";
+import { badge, workAppearance } from "./appearance.js";
+import { hostLink, machineLink, orderLink, rolloutLink } from "./links.js";
+import { reasons } from "./reasons.js";
+import { countdown } from "./times.js";
+
+/** @typedef {import("../types").Order} Order */
+
+/** @param {Order} order */
+export function orderCard(order) {
+  const begun = order.stages.filter((stage) => stage.state !== "queued").length;
+  return h(
+    "article",
+    { class: "order-card", key: order.id, "aria-label": `Order ${order.action}` },
+    h(
+      "div",
+      { class: "row" },
+      badge(workAppearance(order.state)),
+      h(
+        "strong",
+        null,
+        order.work && order.work !== order.action ? `${order.action} (${order.work})` : order.action,
+      ),
+      order.host && ["of ", hostLink(order.host)],
+      order.machine && ["of ", machineLink(order.machine, order.project)],
+      orderLink(order.id),
+    ),
+    h(
+      "p",
+      { class: "muted small" },
+      "ordered ",
+      countdown(order.created_at),
+      " by ",
+      h("span", { class: "name" }, order.by),
+      order.reason && [": ", h("span", { class: "name" }, order.reason)],
+      order.rollout && [", part of rollout ", rolloutLink(order.rollout)],
+      order.stages.length > 1 && `; stage ${begun} of ${order.stages.length}`,
+      order.expected_seconds !== null && `; takes about ${span(order.expected_seconds)}`,
+      order.driver === "simulated" && "; simulated: nothing is really done",
+    ),
+    reasons(order.waiting, order.waiting_until),
+    actionButtons("order", order),
+  );
+}
