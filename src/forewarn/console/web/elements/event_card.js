@@ -13,7 +13,7 @@ import { countdown, time } from "./times.js";
 export function eventCard(event) {
   return h(
     "article",
-    { class: "event-card", key: event.id, "aria-label": `Event ${event.type}` },
+    { class: "listed-event", key: event.id, "aria-label": `Event ${event.type}` },
     h(
       "div",
       { class: "row" },
@@ -24,12 +24,12 @@ export function eventCard(event) {
     event.status === "Scheduled"
       ? h(
           "p",
-          { class: "event-when" },
+          null,
           "Not before ",
           h("strong", null, countdown(event.not_before)),
           h("span", { class: "muted small" }, " (", time(event.not_before), ")"),
         )
-      : h("p", { class: "event-when" }, "Started ", countdown(event.started_at)),
+      : h("p", null, "Started ", countdown(event.started_at)),
     event.description && h("p", null, event.description),
     h("p", { class: "small" }, approval(event)),
     event.deferred &&

@@ -15,7 +15,7 @@ export function orderCard(order) {
   const begun = order.stages.filter((stage) => stage.state !== "queued").length;
   return h(
     "article",
-    { class: "order-card", key: order.id, "aria-label": `Order ${order.action}` },
+    { class: "open-order", key: order.id, "aria-label": `Order ${order.action}` },
     h(
       "div",
       { class: "row" },

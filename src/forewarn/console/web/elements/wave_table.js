@@ -21,6 +21,8 @@ const MOST_RULED = 80;
  * @property {(wave: Wave) => Child} hosts  what to show of the hosts of a wave
  * @property {(wave: Wave) => string | null} [notBefore]
  * @property {string} caption
+ * @property {string} [noun]  what each line is: a wave, if nothing is said
+ * @property {string} [subject]  the title of what it is done to: hosts, if nothing is said
  */
 
 /** @param {Shown} shown */
@@ -36,9 +38,9 @@ export function waveTable(shown) {
       h(
         "tr",
         null,
-        h("th", { scope: "col" }, "Wave"),
+        h("th", { scope: "col" }, shown.noun ?? "Wave"),
         !shown.isPlan && h("th", { scope: "col", key: "state" }, "State"),
-        h("th", { scope: "col" }, "Hosts"),
+        h("th", { scope: "col" }, shown.subject ?? "Hosts"),
         heads.map((head) => h("th", { scope: "col", key: head }, head)),
         shown.axis && h("th", { scope: "col", class: "wave-axis", key: "axis" }, axisHead(shown.axis)),
       ),
@@ -63,7 +65,12 @@ function row(shown, wave, number, heads) {
   return h(
     "tr",
     { key: number, "data-state": wave.state },
-    h("th", { scope: "row", class: "number" }, h("span", { class: "cell-head" }, "Wave "), number),
+    h(
+      "th",
+      { scope: "row", class: "number" },
+      h("span", { class: "cell-head" }, `${shown.noun ?? "Wave"} `),
+      number,
+    ),
     !shown.isPlan && h("td", { key: "state" }, badge(workAppearance(wave.state))),
     h("td", { class: "wave-hosts" }, shown.hosts(wave)),
     names.map((name, index) =>

@@ -1,11 +1,186 @@
+import { actionButtons } from "../../actions/action_buttons.js";
+import { badge, hostAppearance } from "../../elements/appearance.js";
+import { asCommand } from "../../elements/as_command.js";
+import { groupLink } from "../../elements/links.js";
+import { keepOneReachable, machineTile, moveBetweenTiles } from "../../elements/machine_tile.js";
+import { orderCard } from "../../elements/order_card.js";
+import { recentRecords } from "../../elements/recent_records.js";
+import { countdown } from "../../elements/times.js";
+import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
+import { address } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
+import { copy } from "../../service/connected.js";
+import { WantedMachines } from "../../service/wanted_machines.js";
+import { carried, holdsOn, ordersOn } from "../hosts/host_load.js";
+import "./host_plan.js";
+import { pastOrders } from "./past_orders.js";
 
+/** @typedef {import("../../types").Host} Host */
+
+/** One host: what it carries, what maintenance of it would touch, what it waits for and what was done to it. */
 class HostView extends View {
-  drawn() {
-    return h("h1", null, "Host");
+  #wanted = new WantedMachines();
+
+  get #name() {
+    return this.names.name ?? "";
   }
+
+  opened() {
+    super.opened();
+    this.watch(copy, "hosts", "machines", "events", "orders", "holds", "loaded");
+    this.#wanted.look({ host: this.#name }, () => this.redraw());
+    this.ended.addEventListener("abort", () => this.#wanted.look(null));
+    this.addEventListener("focusin", (focus) => this.#focused(/** @type {HTMLElement} */ (focus.target)), {
+      signal: this.ended,
+    });
+  }
+
+  drawn() {
+    const host = copy.hosts?.get(this.#name);
+    if (!host) return missing(this.#name);
+    queueMicrotask(() => keepOneReachable(this));
+    return [
+      head(host),
+      holds(host),
+      host.driver === "simulated" &&
+        h(
+          "p",
+          { class: "notice", "data-tone": "info" },
+          "This host is simulated: steps take their time, and nothing is really done.",
+        ),
+      this.#carries(host),
+      h("fw-host-plan", { key: "plan", ".host": host.name }),
+      h(
+        "div",
+        { class: "columns" },
+        h("section", { class: "card" }, h("h2", null, "Orders"), open(host), pastOrders(host.name)),
+        h("section", { class: "card" }, h("h2", null, "History"), recentRecords({ host: host.name })),
+      ),
+      asCommand(["host", "show", host.name], ["history", "--host", host.name]),
+    ];
+  }
+
+  /** @param {Host} host */
+  #carries(host) {
+    const machines = copy.machines.onHost(host.name);
+    return h(
+      "section",
+      { class: "card" },
+      h(
+        "h2",
+        null,
+        "Carries ",
+        h("span", { class: "muted" }, this.#wanted.isRead ? count(machines.length, "machine") : ""),
+      ),
+      this.#wanted.trouble && h("p", { class: "notice", "data-tone": "danger" }, this.#wanted.trouble),
+      !this.#wanted.isRead && h("p", { class: "muted", role: "status" }, "Reading its machines …"),
+      this.#wanted.isRead && !machines.length && h("p", { class: "muted" }, "It carries no machine."),
+      h(
+        "div",
+        { class: "carried", onkeydown: moveBetweenTiles },
+        carried(machines).map((each) =>
+          h(
+            "div",
+            { key: each.key, class: "carried-group" },
+            h("h3", null, each.group === null ? "Standalone" : groupLink(each.group)),
+            h(
+              "div",
+              { class: "domains" },
+              [...each.domains].map(([domain, members]) =>
+                h(
+                  "div",
+                  { key: domain, class: "domain", role: "group", "aria-label": `Update domain ${domain}` },
+                  each.group !== null &&
+                    h(
+                      "div",
+                      { class: "domain-head" },
+                      `UD ${domain}`,
+                      h("span", { class: "number" }, members.length),
+                    ),
+                  h("div", { class: "tiles" }, members.map(machineTile)),
+                ),
+              ),
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+
+  /** @param {HTMLElement} target */
+  #focused(target) {
+    const tile = target.closest(".tile");
+    if (tile) keepOneReachable(this, tile);
+  }
+}
+
+/** @param {Host} host */
+function head(host) {
+  return h(
+    "header",
+    { class: "page-head" },
+    h(
+      "nav",
+      { class: "path small", "aria-label": "Where this is" },
+      h("a", { href: address("/hosts") }, "Hosts"),
+    ),
+    h(
+      "div",
+      { class: "row" },
+      h("h1", { class: "name" }, host.name),
+      badge(hostAppearance(host.state)),
+      h("span", { class: "muted" }, `driver ${host.driver}`),
+    ),
+    h("div", { class: "row" }, actionButtons("host", host)),
+  );
+}
+
+/** @param {Host} host */
+function holds(host) {
+  return holdsOn(host.name).map((hold) =>
+    h(
+      "div",
+      { key: hold.id, class: "notice", "data-tone": "danger" },
+      h("strong", null, `Held: ${hold.reach}`),
+      h(
+        "p",
+        null,
+        h("span", { class: "name" }, hold.reason),
+        " (",
+        h("span", { class: "name" }, hold.by),
+        ", ",
+        countdown(hold.at),
+        ")",
+      ),
+    ),
+  );
+}
+
+/** @param {Host} host */
+function open(host) {
+  const orders = ordersOn(host.name);
+  if (orders.length) return orders.map(orderCard);
+  return h("p", { class: "muted" }, "No order is open: it waits for nothing.");
+}
+
+/** @param {string} name */
+function missing(name) {
+  const why = copy.hosts ? `There is no host ${name}.` : "Hosts are not shown to the people of a project.";
+  return [
+    h("h1", { class: "name" }, name),
+    h(
+      "div",
+      { class: "empty" },
+      h("p", { class: "name" }, why),
+      h(
+        "a",
+        { href: address(copy.hosts ? "/hosts" : "/fleet") },
+        copy.hosts ? "Show all hosts" : "Show the fleet",
+      ),
+    ),
+  ];
 }
 
 define("fw-host-view", HostView);

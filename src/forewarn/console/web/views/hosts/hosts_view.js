@@ -8,7 +8,7 @@ import { router } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
 import { copy } from "../../service/connected.js";
-import { carried, holdsOn, ordersOn } from "./host_load.js";
+import { carried, domainWords, holdsOn, ordersOn } from "./host_load.js";
 
 /** @typedef {import("../../types").Host} Host */
 /** @typedef {import("../../types").Machine} Machine */
@@ -211,10 +211,7 @@ function load(machines) {
             { key: each.key },
             each.group === null
               ? `${each.machines.length} standalone`
-              : [
-                  groupLink(each.group),
-                  ` ${[...each.domains].map(([domain, members]) => `UD ${domain}: ${members.length}`).join(", ")}`,
-                ],
+              : [groupLink(each.group), ` ${domainWords(each)}`],
           ),
         ),
       groups.length > MOST_GROUPS &&

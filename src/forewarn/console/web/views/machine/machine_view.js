@@ -72,14 +72,14 @@ class MachineView extends View {
             h("h2", null, "Open orders"),
             orders.length ? orders.map(orderCard) : h("p", { class: "muted" }, "Nothing is ordered for it."),
           ),
+          h(
+            "section",
+            { class: "card" },
+            h("h2", null, "History"),
+            recentRecords({ machine: machine.name, project: machine.project }),
+          ),
         ),
         h("div", { class: "stack" }, this.#facts(machine), groupCard(machine)),
-      ),
-      h(
-        "section",
-        { class: "card" },
-        h("h2", null, "History"),
-        recentRecords({ machine: machine.name, project: machine.project }),
       ),
       asCommand(
         this.#command("machine", "show", machine.name),

@@ -1,10 +1,10 @@
 /** The windows that bind a rollout: those of the projects whose machines its hosts carry. */
 
-import { span } from "../../page/formatting.js";
-import { h } from "../../page/tree.js";
-import { clock, copy } from "../../service/connected.js";
+import { span } from "../page/formatting.js";
+import { h } from "../page/tree.js";
+import { clock, copy } from "../service/connected.js";
 
-/** @typedef {import("../../types").Project} Project */
+/** @typedef {import("../types").Project} Project */
 
 /** @param {readonly string[]} names  of projects */
 export function bindingWindows(names) {

@@ -1,10 +1,10 @@
 /** The dry run of what a form asks for: asked again when that or the fleet changes; the last answer wins. */
 
-import { Refusal } from "../../service/operator_api.js";
-import { api, copy } from "../../service/connected.js";
+import { Refusal } from "./operator_api.js";
+import { api, copy } from "./connected.js";
 
-/** @typedef {import("../../types").Rollout} Rollout */
-/** @typedef {import("../../types").RolloutBody} RolloutBody */
+/** @typedef {import("../types").Rollout} Rollout */
+/** @typedef {import("../types").RolloutBody} RolloutBody */
 
 // Somebody who types is not done after every letter.
 const TYPING = 250;
@@ -83,7 +83,7 @@ export class DryRun extends EventTarget {
     await this.#ask();
   }
 
-  /** @param {import("../../types").Record[]} records */
+  /** @param {import("../types").Record[]} records */
   #hear(records) {
     if (records.some((record) => CONCERNS.includes(record.kind.split("-")[0] ?? ""))) this.#outdated();
   }

@@ -1,0 +1,205 @@
+import { bindingWindows } from "../../elements/binding_windows.js";
+import { groupedReasons, warningList } from "../../elements/grouped_reasons.js";
+import { groupLink } from "../../elements/links.js";
+import { TimeAxis } from "../../elements/time_axis.js";
+import { time } from "../../elements/times.js";
+import { waveLegend, waveTable } from "../../elements/wave_table.js";
+import { count, listed, span } from "../../page/formatting.js";
+import { define, LiveElement } from "../../page/live_element.js";
+import { address } from "../../page/router.js";
+import { h } from "../../page/tree.js";
+import { clock, copy } from "../../service/connected.js";
+import { DryRun } from "../../service/dry_run.js";
+import { carried, stagesOf } from "../hosts/host_load.js";
+
+/** @typedef {import("../../types").Rollout} Rollout */
+/** @typedef {import("../../types").Wave} Wave */
+/** @typedef {import("../../types").Machine} Machine */
+/** @typedef {import("../hosts/host_load.js").Carried} Carried */
+/** @typedef {"freeze" | "reboot" | "redeploy"} Maintenance */
+
+const ACTIONS = /** @type {const} */ (["freeze", "reboot", "redeploy"]);
+const MOST_NAMES = 8;
+
+/** What maintenance of a host would touch, stage by stage, with its times: a dry run where the caller may ask for one. */
+class HostPlan extends LiveElement {
+  /** @type {string} */
+  host = "";
+  /** @type {Maintenance} */
+  #action = "reboot";
+  /** @type {DryRun | null} */
+  #run = null;
+
+  opened() {
+    this.watch(copy, "machines", "projects");
+    if (!copy.may("run")) return;
+    this.#run = new DryRun(this.ended);
+    this.watch(this.#run, "changed");
+    this.#ask();
+  }
+
+  #ask() {
+    const body = /** @type {any} */ ({ hosts: [this.host], action: this.#action });
+    this.#run?.want(body);
+  }
+
+  drawn() {
+    const groups = carried(copy.machines.onHost(this.host));
+    const machines = groups.flatMap((each) => each.machines);
+    return h(
+      "section",
+      { class: "card", "aria-labelledby": "host-plan-head" },
+      h("h2", { id: "host-plan-head" }, "What its maintenance would touch"),
+      machines.length
+        ? h("p", null, touched(groups, machines))
+        : h("p", { class: "muted" }, "Nothing: it carries no machine."),
+      machines.length > 0 && (this.#run ? this.#asked(groups) : unasked(groups)),
+    );
+  }
+
+  /** @param {Carried[]} groups */
+  #asked(groups) {
+    const { plan = null, trouble = null, isAsking = false } = this.#run ?? {};
+    return [
+      h(
+        "fieldset",
+        { class: "plan-choice" },
+        h("legend", null, "If it were ordered now"),
+        ACTIONS.map((action) =>
+          h(
+            "label",
+            { key: action },
+            h("input", {
+              type: "radio",
+              name: "host-plan-action",
+              value: action,
+              ".checked": action === this.#action,
+              onchange: () => this.#choose(action),
+            }),
+            action,
+          ),
+        ),
+        isAsking && h("span", { class: "muted small", role: "status" }, "asking …"),
+      ),
+      trouble && h("p", { class: "notice", "data-tone": "warn" }, trouble.message),
+      plan && drawn(plan, groups),
+      bindingWindows([...new Set(groups.map((each) => each.project))]),
+      plan &&
+        h(
+          "a",
+          { href: address("/rollouts/new", {}, { hosts: this.host, action: this.#action }) },
+          "Plan it as a rollout",
+        ),
+    ];
+  }
+
+  /** @param {Maintenance} action */
+  #choose(action) {
+    this.#action = action;
+    this.#ask();
+    this.redraw();
+  }
+}
+
+/**
+ * @param {Carried[]} groups
+ * @param {Machine[]} machines
+ */
+function touched(groups, machines) {
+  const named = groups.filter((each) => each.group !== null);
+  const domains = named.reduce((sum, each) => sum + each.domains.size, 0);
+  const alone = machines.filter((machine) => machine.group === null).length;
+  const parts = [
+    named.length && `${count(domains, "update domain")} of ${count(named.length, "group")}`,
+    alone && count(alone, "standalone machine"),
+  ].filter(Boolean);
+  const stages = stagesOf(groups);
+  const why = stages > 1 ? ", because no two update domains of a group are disturbed together" : "";
+  return `${count(machines.length, "machine")}: ${parts.join(" and ")}, in ${count(stages, "stage")}${why}.`;
+}
+
+/**
+ * Draw each stage as a line.
+ *
+ * @param {Rollout} plan
+ * @param {Carried[]} groups
+ */
+function drawn(plan, groups) {
+  const wave = plan.waves[0];
+  const stages = (wave?.stages ?? []).map(
+    (stage) => /** @type {Wave} */ ({ ...wave, ...stage, stages: [stage] }),
+  );
+  const axis = TimeAxis.over(stages.flatMap((stage) => [stage.announce_at, stage.end_at]));
+  const [first] = stages;
+  return [
+    plan.ends_at &&
+      first?.announce_at &&
+      h(
+        "p",
+        null,
+        h("strong", null, span((Date.parse(plan.ends_at) - Date.parse(first.announce_at)) / 1000)),
+        " if nobody approves early; ends about ",
+        time(plan.ends_at),
+        ".",
+        plan.simulated_hosts.length > 0 && " Simulated: nothing would really be done.",
+      ),
+    h(
+      "div",
+      { class: "table-scroll" },
+      waveTable({
+        waves: stages,
+        axis,
+        now: clock.now(),
+        isPlan: true,
+        noun: "Stage",
+        subject: "Touches",
+        hosts: (stage) => inStage(groups, stages.indexOf(stage)),
+        caption: "Stages of the maintenance, with the times of each if nobody approves early",
+      }),
+    ),
+    axis && waveLegend(true),
+    warningList(plan.warnings),
+    plan.waiting.length > 0 &&
+      h("div", { class: "stack-tight" }, h("h3", null, "It would wait"), groupedReasons(plan.waiting)),
+  ];
+}
+
+/** @param {Carried[]} groups */
+function unasked(groups) {
+  return h(
+    "ol",
+    { class: "stage-list" },
+    Array.from({ length: stagesOf(groups) }, (_, stage) => h("li", { key: stage }, inStage(groups, stage))),
+  );
+}
+
+/**
+ * Of each group the update domains are taken in their order, one in a stage; standalone machines are in the first.
+ *
+ * @param {Carried[]} groups
+ * @param {number} stage
+ */
+function inStage(groups, stage) {
+  return h(
+    "ul",
+    { class: "plain small" },
+    groups.map((each) => {
+      const [domain, members] = [...each.domains][stage] ?? [];
+      if (each.group === null) return stage === 0 && h("li", { key: each.key }, names(each.machines));
+      return members && h("li", { key: each.key }, groupLink(each.group), ` UD ${domain}: `, names(members));
+    }),
+  );
+}
+
+/** @param {readonly Machine[]} machines */
+const names = (machines) =>
+  h(
+    "span",
+    { class: "name" },
+    listed(
+      machines.map((machine) => machine.name),
+      MOST_NAMES,
+    ),
+  );
+
+define("fw-host-plan", HostPlan);
