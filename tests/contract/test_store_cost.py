@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event as listening
 
+from forewarn.control.ports.fleet import MachineFilter
 from forewarn.control.ports.records import HistoryFilter, RecordFilter
+from forewarn.control.ports.work import EventFilter, OrderFilter
 from forewarn.core.model.group import GroupPolicy
 from forewarn.core.words import DEFAULT_PROJECT, GroupName, OrderState
 from forewarn.store.reads.room_reads import TO_CHOOSE_FROM
@@ -40,8 +42,25 @@ QUESTIONS: dict[str, Callable[[SqlSnapshot], object]] = {
     "machines": lambda snapshot: snapshot.machines(**PAGE),
     "groups": lambda snapshot: snapshot.groups(**PAGE),
     "hosts": lambda snapshot: snapshot.hosts(**PAGE),
-    "orders": lambda snapshot: snapshot.orders(state=None, **PAGE),
-    "orders by state": lambda snapshot: snapshot.orders(state=OrderState.DONE, **PAGE),
+    "orders": lambda snapshot: snapshot.orders(**PAGE),
+    "orders by state": lambda snapshot: snapshot.orders(OrderFilter(state=OrderState.DONE), **PAGE),
+    "orders of a host": lambda snapshot: snapshot.orders(OrderFilter(host=host("host-1").name), **PAGE),
+    "orders of a machine": lambda snapshot: snapshot.orders(
+        OrderFilter(machine=machine("web-0").name), **PAGE
+    ),
+    "past events": lambda snapshot: snapshot.events(EventFilter(past=True), **PAGE),
+    "events of some time": lambda snapshot: snapshot.events(
+        EventFilter(past=True, since=NOW, until=NOW), **PAGE
+    ),
+    "events of a machine": lambda snapshot: snapshot.events(
+        EventFilter(past=True, machine=machine("web-0").name), **PAGE
+    ),
+    "events of a host": lambda snapshot: snapshot.events(
+        EventFilter(past=True, host=host("host-1").name), **PAGE
+    ),
+    "machines by name": lambda snapshot: snapshot.machines(MachineFilter(names=frozenset({"web-0"})), **PAGE),
+    "machines by how names begin": lambda snapshot: snapshot.machines(MachineFilter(begins="web"), **PAGE),
+    "summary": lambda snapshot: snapshot.summary(),
     "events": lambda snapshot: snapshot.events(**PAGE),
     "order": lambda snapshot: snapshot.order(order_id(1)),
     "event": lambda snapshot: snapshot.event(event_id(1)),

@@ -8,11 +8,26 @@ from typing import Any
 import pytest
 
 from forewarn.control.ports.fleet import MachineFilter
+from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.work import EventFilter, OrderFilter
 from forewarn.core.errors import Invalid
 from forewarn.core.model.project import Project
-from forewarn.core.words import GroupKind, GroupName, OrderState, ProjectName, Work
+from forewarn.core.words import GroupKind, GroupName, MachineName, OrderState, ProjectName, Work
 from forewarn.store.sql import SqlStore
-from tests.contract.samples import NOW, event, group, host, machine, order, save, save_fleet
+from tests.contract.samples import (
+    NOW,
+    SECOND,
+    event,
+    group,
+    host,
+    machine,
+    order,
+    record,
+    save,
+    save_fleet,
+    stage,
+    step,
+)
 from tests.contract.test_store_rollouts import rollout
 
 
@@ -89,9 +104,9 @@ def test_open_rollouts_are_listed_newest_first(store: SqlStore) -> None:
 def test_orders_are_listed_newest_first(store: SqlStore) -> None:
     over = order(2, state=OrderState.DONE, ended_at=NOW)
     save(store, orders=(order(1), over, order(3)))
-    assert pages(store, "orders", limit=2, state=None) == [[order(3), over], [order(1)]]
-    assert pages(store, "orders", limit=2, state=OrderState.DONE) == [[over]]
-    assert pages(store, "orders", limit=2, state=OrderState.FAILED) == [[]]
+    assert pages(store, "orders", limit=2) == [[order(3), over], [order(1)]]
+    assert pages(store, "orders", limit=2, wanted=OrderFilter(state=OrderState.DONE)) == [[over]]
+    assert pages(store, "orders", limit=2, wanted=OrderFilter(state=OrderState.FAILED)) == [[]]
 
 
 def test_listed_events_are_listed_by_creation(store: SqlStore) -> None:
@@ -137,10 +152,9 @@ MALFORMED = [
 def test_a_malformed_cursor_is_refused(store: SqlStore) -> None:
     with store.read() as snapshot:
         for name in ("machines", "groups", "hosts", "orders", "events"):
-            more = {"state": None} if name == "orders" else {}
             for malformed in MALFORMED:
                 with pytest.raises(Invalid, match="cursor"):
-                    getattr(snapshot, name)(after=malformed, limit=1, **more)
+                    getattr(snapshot, name)(after=malformed, limit=1)
 
 
 def test_a_page_has_room_for_one(store: SqlStore) -> None:
@@ -151,13 +165,13 @@ def test_a_page_has_room_for_one(store: SqlStore) -> None:
 def test_past_events_are_listed_newest_first_also_by_how_their_ids_begin(store: SqlStore) -> None:
     over = event(2, ended_at=NOW)
     save(store, groups=(group("web"),), events=(event(1), over, event(3)))
-    assert pages(store, "events", limit=2, past=True) == [[event(3), over], [event(1)]]
-    assert pages(store, "events", limit=2, past=True, begins=over.id[:-1].lower()) == [
+    assert pages(store, "events", limit=2, wanted=EventFilter(past=True)) == [[event(3), over], [event(1)]]
+    assert pages(store, "events", limit=2, wanted=EventFilter(past=True, begins=over.id[:-1].lower())) == [
         [event(3), over],
         [event(1)],
     ]
-    assert pages(store, "events", limit=2, past=True, begins=over.id) == [[over]]
-    assert pages(store, "events", limit=2, begins=over.id) == [[]]
+    assert pages(store, "events", limit=2, wanted=EventFilter(past=True, begins=over.id)) == [[over]]
+    assert pages(store, "events", limit=2, wanted=EventFilter(begins=over.id)) == [[]]
     with store.read() as snapshot:
         assert snapshot.projects_of_events([event(1).id]) == {event(1).id: group("web").project}
 
@@ -169,3 +183,73 @@ def test_events_of_simulated_orders_are_told_from_others_and_from_hints(store: S
     with store.read() as snapshot:
         assert snapshot.simulated_events([each.id for each in events]) == {event(1).id}
         assert snapshot.simulated_events([]) == set()
+
+
+def ids_of(store: SqlStore, name: str, wanted: Any) -> list[str]:
+    return [each.id for page in pages(store, name, limit=2, wanted=wanted) for each in page]
+
+
+def test_past_events_are_found_by_the_time_in_which_they_were_to_be_seen(store: SqlStore) -> None:
+    def minute(number: int) -> Any:
+        return NOW + 60 * number * SECOND
+
+    spans = {1: (0, 10), 2: (0, None), 3: (20, 30), 4: (25, None)}
+    events = [
+        event(number, announced_at=minute(begin), ended_at=None if end is None else minute(end))
+        for number, (begin, end) in spans.items()
+    ]
+    save(store, groups=(group(),), events=tuple(events))
+
+    def found(since: int | None, until: int | None, *, past: bool = True) -> list[int]:
+        wanted = EventFilter(
+            past=past,
+            since=None if since is None else minute(since),
+            until=None if until is None else minute(until),
+        )
+        return [spans_id[each] for each in ids_of(store, "events", wanted)]
+
+    spans_id = {event(number).id: number for number in spans}
+    for since in (None, 0, 9, 10, 11, 22, 40):
+        for until in (None, 0, 1, 21, 26):
+            overlapping = [
+                number
+                for number, (begin, end) in spans.items()
+                if (until is None or begin < until) and (since is None or end is None or end >= since)
+            ]
+            assert found(since, until) == sorted(overlapping, reverse=True), (since, until)
+            current = [number for number in overlapping if spans[number][1] is None]
+            assert found(since, until, past=False) == current
+
+
+def test_orders_and_events_are_found_by_machine_and_host(store: SqlStore) -> None:
+    web, other = machine("web-0"), machine("Other", host=host("host-2").name)
+    save_fleet(store, [web, other], hosts=["host-1", "host-2"])
+    over = {"state": OrderState.DONE, "ended_at": NOW}
+    orders = {
+        "told": order(1, host=host("host-2").name, **over),
+        "touching": order(2, stages=(stage(step("web-0")),)),
+        "placed": order(3, **over),
+        "elsewhere": order(4, host=host("host-2").name),
+        "gone": order(5, machine=other.id, machine_name=other.name, **over),
+    }
+    named = record(13, order=orders["placed"].id, machine=web.name)
+    told = event(11, order=orders["told"].id, ended_at=NOW)
+    touched = event(12, order=orders["touching"].id, resources=())
+    save(store, orders=tuple(orders.values()), events=(told, touched), records=(named,))
+
+    def found(name: str, wanted: Any) -> list[str]:
+        by_id = {each.id: label for label, each in orders.items()} | {told.id: "told", touched.id: "touched"}
+        return [by_id[each] for each in ids_of(store, name, wanted)]
+
+    assert found("orders", OrderFilter(machine=MachineName("WEB-0"))) == ["placed", "touching", "told"]
+    assert found("orders", OrderFilter(machine=MachineName("web-0"), only_open=True)) == ["touching"]
+    assert found("orders", OrderFilter(host=host("host-1").name)) == ["touching"]
+    assert found("orders", OrderFilter(host=host("host-2").name)) == ["elsewhere", "told"]
+    assert found("events", EventFilter(past=True, machine=MachineName("WEB-0"))) == ["told"]
+    assert found("events", EventFilter(machine=MachineName("web-0"))) == []
+    assert found("events", EventFilter(past=True, host=host("host-2").name)) == ["told"]
+    assert found("events", EventFilter(host=host("host-1").name)) == ["touched"]
+    with store.scoped(Scope(caller=ProjectName("b"))).read() as snapshot:
+        assert snapshot.orders(OrderFilter(machine=MachineName("web-0")), after=None, limit=9) == ([], None)
+        past = EventFilter(past=True, machine=MachineName("web-0"))
+        assert snapshot.events(past, after=None, limit=9) == ([], None)

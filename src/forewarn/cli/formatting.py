@@ -106,6 +106,7 @@ _FILTERS = {
     "order": "of order",
     "kind": "of kind",
     "since": "since",
+    "until": "until",
     "month": "of month",
     "name": "of name",
     "begins": "whose names begin with",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.control.ports.store import Snapshot
+from forewarn.control.ports.work import OrderFilter
 from forewarn.control.use_case import FleetUseCase
 from forewarn.core.admission import holds
 from forewarn.core.draft import Draft
@@ -67,7 +68,7 @@ def _open_orders(snapshot: Snapshot) -> Sequence[Order]:
     for state in _OPEN:
         after: str | None = None
         while True:
-            page, after = snapshot.orders(state=state, after=after, limit=_PAGE)
+            page, after = snapshot.orders(OrderFilter(state=state), after=after, limit=_PAGE)
             found += page
             if after is None:
                 break

@@ -11,6 +11,7 @@ from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.control.ports.work import ANY_ORDER, CURRENT_EVENTS, EventFilter, OrderFilter
 from forewarn.control.unsaved_notices import UnsavedNotices
 from forewarn.control.use_case import Context, ScopedUseCase
 from forewarn.core.guests import notice
@@ -30,7 +31,6 @@ from forewarn.core.words import (
     MachineId,
     MachineName,
     OrderId,
-    OrderState,
     ProjectName,
 )
 
@@ -51,6 +51,7 @@ class OwnedEvent:
     event: Event
     project: ProjectName | None
     simulated: bool
+    notice: NoticeSummary | None = None  # that its machines got, if it is judged and somebody has looked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +142,14 @@ class Views(ScopedUseCase):
             return project
 
     def orders(
-        self, *, state: OrderState | None, after: str | None, limit: int, only_open: bool = False
+        self, wanted: OrderFilter = ANY_ORDER, *, after: str | None, limit: int
     ) -> tuple[Sequence[Order], str | None]:
-        """List orders, newest first."""
+        """List orders, newest first; NotFound if there is no such host or machine."""
         with self._store.read() as snapshot:
-            page, more = snapshot.orders(state=state, after=after, limit=limit, only_open=only_open)
+            if wanted.host is not None:
+                check_sees_hosts(snapshot, scope=self._scope)
+            page, more = snapshot.orders(wanted, after=after, limit=limit)
+            self._check_named(snapshot, page, wanted)
             return self._disclosed(snapshot, page), more
 
     def order(self, order: OrderId) -> OrderView:
@@ -158,19 +162,45 @@ class Views(ScopedUseCase):
         return OrderView(order=known, events=events, notice=summed)
 
     def events(
-        self, *, after: str | None, limit: int, past: bool = False, begins: str = ""
+        self,
+        wanted: EventFilter = CURRENT_EVENTS,
+        *,
+        after: str | None,
+        limit: int,
+        with_notice: bool = False,
     ) -> tuple[Sequence[OwnedEvent], str | None]:
-        """List the events that are announced, or past ones too; `begins` is how their ids do."""
+        """List the events that are announced, or past ones too; NotFound if there is no such host or machine.
+
+        What notice their machines got is added where it is wanted: that takes longer.
+        """
         with self._store.read() as snapshot:
-            page, more = snapshot.events(after=after, limit=limit, past=past, begins=begins)
+            if wanted.host is not None:
+                check_sees_hosts(snapshot, scope=self._scope)
+            page, more = snapshot.events(wanted, after=after, limit=limit)
+            self._check_named(snapshot, page, wanted)
             ids = [event.id for event in page]
             owners, simulated = snapshot.projects_of_events(ids), snapshot.simulated_events(ids)
+            sent = self._unsaved.notices(snapshot, ids) if with_notice else {}
             shown = self._disclosed(snapshot, page)
         owned = [
-            OwnedEvent(event=event, project=owners.get(event.id), simulated=event.id in simulated)
+            OwnedEvent(
+                event=event,
+                project=owners.get(event.id),
+                simulated=event.id in simulated,
+                notice=notice.summary_of(event, notice.by_machine(event, sent[event.id])) if sent else None,
+            )
             for event in shown
         ]
         return owned, more
+
+    def _check_named(
+        self, snapshot: ScopedSnapshot, page: Sequence[object], wanted: OrderFilter | EventFilter
+    ) -> None:
+        """Refuse to list nothing because of a name that nothing has or had."""
+        if not page:
+            naming.check_host(snapshot, wanted.host, scope=self._scope)
+            if wanted.machine is not None:
+                naming.check_machine(snapshot, wanted.machine)
 
     def coming(self) -> Sequence[ComingEvent]:
         """List all events that are announced and will come, and when each was deferred."""
@@ -218,7 +248,8 @@ class Views(ScopedUseCase):
                 event=event,
                 project=owners.get(event.id),
                 simulated=event.id in simulated,
-                notices=notice.by_machine(event, sent[event.id]),
+                notices=(notices := notice.by_machine(event, sent[event.id])),
+                notice=notice.summary_of(event, notices),
                 impact=notice.impact(order, event) if order else None,
             )
             for event in self._disclosed(snapshot, events)

@@ -192,6 +192,7 @@ orders = Table(
 OPEN_ORDER: ColumnElement[bool] = orders.c.ended_at.is_(None)
 _where("orders_open", orders.c.state, orders.c.source, orders.c.project, only=OPEN_ORDER)
 _where("orders_host", orders.c.host, only=OPEN_ORDER)
+_where("orders_ever_on", orders.c.host, only=orders.c.host.is_not(None))
 _where("orders_due", orders.c.due_at, orders.c.number, only=orders.c.due_at.is_not(None))
 
 # Which machines an open order is still about: its events may name those it is done with.
@@ -238,11 +239,13 @@ events = Table(
     Column("rule", Text, nullable=False, server_default="any"),
     Column("deferred", JSON(none_as_null=True)),
     Index("events_order", "order_id"),
+    Index("events_created", "number", "id"),
 )
 LISTED_EVENT: ColumnElement[bool] = events.c.ended_at.is_(None)
 # What rules count: not what only recommends something. Literal, for SQLite's partial indexes.
 _HINTS = ", ".join(f"'{type_}'" for type_ in sorted(HINTS))
 COUNTED_EVENT: ColumnElement[bool] = LISTED_EVENT & literal_column(f"events.type NOT IN ({_HINTS})")
+_where("events_ended", events.c.ended_at, only=events.c.ended_at.is_not(None))
 _where("events_group", events.c.group_name, events.c.domain, only=LISTED_EVENT)
 _where("events_number", events.c.number, events.c.id, only=LISTED_EVENT)
 _where("events_status", events.c.status, events.c.not_before, only=LISTED_EVENT)

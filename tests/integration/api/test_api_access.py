@@ -138,6 +138,8 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", "/v1/hosts/host-3/uncordon", RUN),
     ("GET", "/v1/orders", LISTED),
     ("GET", "/v1/orders?project=a", ALL_MAY_READ),
+    ("GET", "/v1/orders?machine=a-0", ALL_MAY_READ),
+    ("GET", "/v1/orders?host=host-1", ONLY_OF_THE_FLEET),
     ("GET", "/v1/orders/{order}", ALL_MAY_READ),
     # It touches machines of both.
     ("GET", "/v1/orders/{host_order}", LISTED),
@@ -176,6 +178,9 @@ CALLS: list[tuple[str, str, tuple[int, ...]]] = [
     ("POST", "/v1/webhooks/{operators}/test", (200, 403, 403, 404, 404)),
     ("GET", "/v1/events", LISTED),
     ("GET", "/v1/events?project=a", ALL_MAY_READ),
+    ("GET", "/v1/events?machine=a-0", ALL_MAY_READ),
+    ("GET", "/v1/events?host=host-1", ONLY_OF_THE_FLEET),
+    ("GET", "/v1/events?all=true&notices=true&since=2026-01-05T00:00:00Z", LISTED),
     ("GET", "/v1/events/{event}", ALL_MAY_READ),
     ("POST", "/v1/events/{event}/approve", SETTLED),
     ("POST", "/v1/events/{event}/cancel", SETTLED),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.core.words import Action
+from forewarn.core.words import Action, Work
 from forewarn.wire.answers.fleet_answers import SummaryAnswer
 from tests.harness import TEST, Service
 from tests.served import Api, app_of, check_answer
@@ -95,6 +95,45 @@ def test_the_fleet_is_counted_as_its_caller_sees_it(service: Service, api: Api) 
     ]
     narrowed = counted(OPERATOR, "?project=a")
     assert narrowed == {**mine, "hosts": {"ok": 3, "cordoned": 0, "degraded": 0, "failed": 0}}
+
+
+def test_orders_and_events_are_listed_by_machine_and_host(service: Service, api: Api) -> None:
+    hosts = service.host_order("host-2", Action.MAINTENANCE, Work.FREEZE)
+    mine = service.order("a-0", Action.RESTART)
+    theirs = service.order("b-0", Action.RESTART)
+    assert found(api, "orders?machine=A-0", "id") == [mine.order.id]
+    assert found(api, "orders?machine=a-1&open=true", "id") == [hosts.order.id]
+    assert found(api, "orders?host=host-1", "id") == [theirs.order.id, mine.order.id]
+    assert found(api, "events?host=host-2", "order") == [hosts.order.id] * 2
+    assert found(api, "events?machine=a-1", "group", A_USER) == ["a-web"]
+    # Of the host's own order a project has its event alone.
+    assert found(api, "orders?machine=a-1", "id", A_USER) == []
+    for path in ("orders", "events"):
+        unknown = api("GET", f"/v1/{path}?machine=nobody", headers=bearer(OPERATOR))
+        assert (unknown.status_code, 'machine \\"nobody\\" does not exist' in unknown.text) == (404, True)
+        hidden = [
+            api("GET", f"/v1/{path}?host={name}", headers=bearer(A_USER)) for name in ("host-1", "nowhere")
+        ]
+        assert [each.status_code for each in hidden] == [403, 403]
+        assert hidden[0].text == hidden[1].text
+
+
+def test_past_events_are_listed_by_their_time_with_the_notice_that_was_got(
+    service: Service, api: Api
+) -> None:
+    over = service.order("a-0", Action.RESTART)
+    service.fetch("a-0")
+    service.advance(hours=2)
+    coming = service.order("a-0", Action.RESTART)
+    everything = "events?all=true&notices=true&since=2026-01-05T12:00:00Z"
+    assert found(api, everything, "order") == [coming.order.id, over.order.id]
+    assert found(api, everything, "notice") == [None, {"least_seconds": 900.0, "late": 0, "never": 0}]
+    assert found(api, everything.replace("notices=true", ""), "notice") == [None, None]
+    assert found(api, "events?all=true&since=2026-01-05T13:59:00Z", "order") == [coming.order.id]
+    assert found(api, "events?all=true&until=2026-01-05T13:00:00Z", "order") == [over.order.id]
+    assert found(api, "events?all=true&until=2026-01-05T12:00:00Z", "order") == []
+    shown = api("GET", f"/v1/events/{over.events[0].id}", headers=bearer(OPERATOR)).json()["event"]
+    assert shown["notice"] == {"least_seconds": 900.0, "late": 0, "never": 0}
 
 
 def test_machines_are_listed_by_group_and_host(api: Api) -> None:

@@ -239,6 +239,20 @@ def test_a_fleet_is_summed_up_by_update_domain(service: Service, server: str) ->
     assert answer("fleet", "summary")["summary"]["groups"][0]["name"] == "web"
 
 
+def test_orders_and_events_are_listed_by_machine_host_and_time(service: Service, server: str) -> None:
+    service.poll("web-0")
+    service.order("web-0", Action.RESTART)
+    service.advance(hours=1)
+    assert len(answer("order", "list", "--machine", "web-0")["orders"]) == 1
+    assert answer("order", "list", "--host", "host-1", "--open")["orders"] == []
+    past = run("event", "list", "--all", "--machine", "web-0", "--notices").stdout
+    assert "least -, late 0, never polled 1" in past
+    assert run("event", "list", "--since", "2026-01-05T12:59:00Z").stdout.startswith("No events since 2026")
+    assert len(answer("event", "list", "--all", "--since", "2026-01-05T12:00:00Z")["events"]) == 1
+    assert answer("event", "list", "--all", "--until", "2026-01-05T12:00:00Z")["events"] == []
+    assert run("order", "list", "--machine", "web-1").stdout == "No orders of machine web-1.\n"
+
+
 def test_promises_are_counted_by_month(service: Service, server: str) -> None:
     assert run("promises").stdout == "No promises: nothing that was announced has started yet.\n"
     service.poll("web-0")

@@ -75,7 +75,7 @@ def test_a_command_whose_answer_is_lost_is_sent_again_and_done_once(service: Ser
         result = run(url, "machine", "restart", "web-0", "--json")
     assert len(troubled.keys) == 3
     assert len(set(troubled.keys)) == 1
-    placed, _ = service.views.orders(after=None, limit=10, state=None)
+    placed, _ = service.views.orders(after=None, limit=10)
     assert [json.loads(result.stdout)["order"]["id"]] == [order.id for order in placed]
     assert result.stderr.count("trying again in 0 s: ") == 2
 

@@ -1,13 +1,17 @@
 """Events: what is announced to guests; approve and cancel as a person."""
 
+from datetime import datetime
+
 from forewarn.api.declared import declared, given, maybe
 from forewarn.api.queries import EventInPath, ListQuery
-from forewarn.api.request_fields import FLAG_IN_QUERY, ID_BEGINNING
+from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, ID_BEGINNING, MACHINE, TIME
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
+from forewarn.control.ports.work import EventFilter
 from forewarn.core.access import Right
+from forewarn.core.words import HostName, MachineName
 from forewarn.wire.answers.answer import Page
-from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, NotedEventAnswer
+from forewarn.wire.answers.event_answers import EventAnswer, ListedEventAnswer, NotedEventAnswer, NoticeAnswer
 
 router = ApiRouter("events")
 
@@ -18,18 +22,46 @@ class EventsQuery(ListQuery):
 
     all: bool = given(FLAG_IN_QUERY, "Past ones too, newest first.", default=False)
     begins: str | None = maybe(ID_BEGINNING, "Only those whose id begins so.")
+    machine: MachineName | None = maybe(MACHINE, "Only those that named this machine.")
+    host: HostName | None = maybe(
+        HOST, "Only those of orders on this host, and of open ones on machines that it carries."
+    )
+    since: datetime | None = maybe(TIME, "Only those that were not over by this time (RFC 3339).")
+    until: datetime | None = maybe(TIME, "Only those that were announced before this time.")
+    notices: bool = given(
+        FLAG_IN_QUERY, "With what notice the machines of each got that has started.", default=False
+    )
 
 
 @router.call("GET /v1/events", "List events", right=Right.SEE, errors=(404,))
 async def list_events(query: EventsQuery, service: Service) -> Page[ListedEventAnswer]:
-    """List what is announced to guests, oldest first; or all that ever was, newest first."""
+    """List what is announced to guests, oldest first; or all that ever was, newest first.
+
+    With `since` and `until`, what was to be seen at some time between them.
+    """
     found, after = await service.run(
         lambda: service.narrowed(query.project).views.events(
-            after=query.after, limit=query.limit, past=query.all, begins=query.begins or ""
+            EventFilter(
+                past=query.all,
+                begins=query.begins or "",
+                machine=query.machine,
+                host=query.host,
+                since=query.since,
+                until=query.until,
+            ),
+            after=query.after,
+            limit=query.limit,
+            with_notice=query.notices,
         )
     )
     items = [
-        ListedEventAnswer.of(each.event, project=each.project, simulated=each.simulated) for each in found
+        ListedEventAnswer.of(
+            each.event,
+            project=each.project,
+            simulated=each.simulated,
+            notice=NoticeAnswer.like(each.notice) if each.notice else None,
+        )
+        for each in found
     ]
     return Page(kind=ListedEventAnswer, items=items, next=after)
 
@@ -39,7 +71,12 @@ async def show_event(id: EventInPath, service: Service) -> NotedEventAnswer:
     """Show an event, current or over, when it was sent to its machines, and how long they were disturbed."""
     view = await service.run(lambda: service.views.event(id))
     return NotedEventAnswer.noted(
-        view.event, view.notices, impact=view.impact, project=view.project, simulated=view.simulated
+        view.event,
+        view.notices,
+        impact=view.impact,
+        project=view.project,
+        simulated=view.simulated,
+        notice=view.notice,
     )
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from forewarn.api.declared import Body, declared, given, maybe
 from forewarn.api.queries import ListQuery, OrderInPath
-from forewarn.api.request_fields import FLAG_IN_QUERY, LINE, one_of
+from forewarn.api.request_fields import FLAG_IN_QUERY, HOST, LINE, MACHINE, one_of
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import CallerName, Service
 from forewarn.control.orders.order_use_cases import OrderUseCases, Placed
+from forewarn.control.ports.work import OrderFilter
 from forewarn.core.access import Right
-from forewarn.core.words import OrderId, OrderState
+from forewarn.core.words import HostName, MachineName, OrderId, OrderState
 from forewarn.wire.answers.answer import Page
 from forewarn.wire.answers.event_answers import NotedEventAnswer, NoticeAnswer
 from forewarn.wire.answers.order_answers import (
@@ -31,6 +32,10 @@ class OrdersQuery(ListQuery):
 
     state: OrderState | None = maybe(one_of(OrderState), "Only orders in this state.")
     open: bool = given(FLAG_IN_QUERY, "Only those that are not over.", default=False)
+    machine: MachineName | None = maybe(
+        MACHINE, "Only those that this machine was ordered for, told of, or is to be touched by."
+    )
+    host: HostName | None = maybe(HOST, "Only those on this host, and open ones on machines that it carries.")
 
 
 @declared
@@ -45,7 +50,9 @@ async def list_orders(query: OrdersQuery, service: Service) -> Page[OrderAnswer]
     """List orders, newest first, open or over."""
     found, after = await service.run(
         lambda: service.narrowed(query.project).views.orders(
-            state=query.state, after=query.after, limit=query.limit, only_open=query.open
+            OrderFilter(state=query.state, only_open=query.open, machine=query.machine, host=query.host),
+            after=query.after,
+            limit=query.limit,
         )
     )
     return Page(kind=OrderAnswer, items=[OrderAnswer.of(order) for order in found], next=after)
@@ -59,7 +66,12 @@ async def show_order(id: OrderInPath, service: Service) -> NotedOrderWithEventsA
         order=NotedOrderAnswer.of(view.order, notice=NoticeAnswer.like(view.notice)),
         events=tuple(
             NotedEventAnswer.noted(
-                each.event, each.notices, impact=each.impact, project=each.project, simulated=each.simulated
+                each.event,
+                each.notices,
+                impact=each.impact,
+                project=each.project,
+                simulated=each.simulated,
+                notice=each.notice,
             )
             for each in view.events
         ),

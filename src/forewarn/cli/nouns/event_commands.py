@@ -8,7 +8,7 @@ import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import path_by_id
-from forewarn.cli.options.shared_options import id_argument
+from forewarn.cli.options.shared_options import OfHost, OfMachine, id_argument
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import machines_of, name_order, show_still_degraded
 from forewarn.cli.views.questions import Yes, ask_before_cancelling
@@ -29,13 +29,38 @@ app = Noun()
 
 Id = Annotated[str, id_argument("EVENT")]
 All = Annotated[bool, typer.Option("--all", help="Past ones too, newest first.")]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="TIME", help="Only those that were not over by then; as 2026-01-31T12:00:00Z."
+    ),
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Only those that were announced before.")
+]
+Notices = Annotated[
+    bool, typer.Option("--notices", help="With what notice the machines of each got that has started.")
+]
 
 
 @app.command("list")
-def list_(session: Session, past: All = False) -> None:
+def list_(
+    session: Session,
+    past: All = False,
+    machine: OfMachine = None,
+    host: OfHost = None,
+    since: Since = None,
+    until: Until = None,
+    notices: Notices = False,
+) -> None:
     """List current events."""
-    reply = session.client.all(ListedEventAnswer, **session.scope, all=past or None)
-    session.print_reply(reply, lambda page: _show_list(session, page.items, past=past))
+    wanted = {"machine": machine, "host": host, "since": since, "until": until, **session.scope}
+    reply = session.client.all(ListedEventAnswer, **wanted, all=past or None, notices=notices or None)
+    none = "No events: nothing was ever announced." if past else "No events: nothing is announced."
+    empty = formatting.none_found("events", none, **wanted)
+    session.print_reply(
+        reply, lambda page: _show_list(session, page.items, past=past, notices=notices, empty=empty)
+    )
 
 
 @app.command()
@@ -66,9 +91,10 @@ def cancel(session: Session, id_: Id, yes: Yes = False) -> None:
     session.print_reply(reply, lambda cancelled: _show_cancelled(session, cancelled, order))
 
 
-def _show_list(session: Session, events: Sequence[ListedEventAnswer], *, past: bool) -> None:
+def _show_list(
+    session: Session, events: Sequence[ListedEventAnswer], *, past: bool, notices: bool, empty: str
+) -> None:
     now = session.now()
-    none = "No events: nothing was ever announced." if past else "No events: nothing is announced."
     table = terminal.ItemTable[ListedEventAnswer](
         columns={
             "EVENT": lambda event: terminal.short(event.id),
@@ -77,6 +103,7 @@ def _show_list(session: Session, events: Sequence[ListedEventAnswer], *, past: b
             "PROJECT": lambda event: event.project,
             "MACHINES": lambda event: event.resources,
             "STARTS": lambda event: _starts(event, now),
+            **({"NOTICE": lambda event: event.notice and formatting.notice(event.notice)} if notices else {}),
             **({"ENDED": lambda event: event.ended_at, "WHY": lambda event: event.why} if past else {}),
             "GROUP": lambda event: event.group,
             "UD": lambda event: event.update_domain,
@@ -84,10 +111,10 @@ def _show_list(session: Session, events: Sequence[ListedEventAnswer], *, past: b
             "AWAITS": lambda event: event.awaits,
             "SOURCE": lambda event: event.source,
         },
-        wraps=("MACHINES", "STARTS", "APPROVED BY", "AWAITS", "WHY"),
+        wraps=("MACHINES", "STARTS", "NOTICE", "APPROVED BY", "AWAITS", "WHY"),
         spare=("SOURCE", "UD", "GROUP", "APPROVED BY", "AWAITS"),
         spare_if_same=("PROJECT",),
-        empty=formatting.none_found("events", none, **session.scope),
+        empty=empty,
     )
     table.print(events)
 

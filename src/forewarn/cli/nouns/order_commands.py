@@ -1,13 +1,13 @@
 """`forewarn order`: show what is going to be done, and what it waits for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
 from forewarn.cli import formatting, terminal
 from forewarn.cli.id_lookup import full_id, path_by_id
-from forewarn.cli.options.shared_options import OrderArgument, Reason
+from forewarn.cli.options.shared_options import OfHost, OfMachine, OrderArgument, Reason
 from forewarn.cli.session import Noun, Session
 from forewarn.cli.views.order_view import show_broken_promises, show_still_degraded, show_waiting
 from forewarn.cli.views.ways_on import show_ways_on
@@ -27,6 +27,7 @@ from forewarn.wire.guid import is_guid
 app = Noun()
 
 State = Annotated[str | None, typer.Option("--state", metavar="STATE", help="Only in this state.")]
+OnlyOpen = Annotated[bool, typer.Option("--open", help="Only those that are not over.")]
 
 EVENTS = terminal.ItemTable[EventAnswer](
     columns={
@@ -60,10 +61,17 @@ STEPS = terminal.ItemTable[StagedStep](
 
 
 @app.command("list")
-def list_(session: Session, state: State = None) -> None:
+def list_(
+    session: Session,
+    state: State = None,
+    only_open: OnlyOpen = False,
+    machine: OfMachine = None,
+    host: OfHost = None,
+) -> None:
     """List orders, newest first."""
-    reply = session.client.all(OrderAnswer, **session.scope, state=state)
-    session.print_reply(reply, lambda page: _show_list(session, page.items, state=state))
+    wanted = {"state": state, "machine": machine, "host": host, **session.scope}
+    reply = session.client.all(OrderAnswer, **wanted, open=only_open or None)
+    session.print_reply(reply, lambda page: _show_list(session, page.items, wanted))
 
 
 @app.command()
@@ -122,7 +130,7 @@ def _do(session: Session, typed: str, verb: str, said: str, body: Body = None) -
     return reply.value.order
 
 
-def _show_list(session: Session, orders: Sequence[OrderAnswer], *, state: str | None) -> None:
+def _show_list(session: Session, orders: Sequence[OrderAnswer], wanted: Mapping[str, object]) -> None:
     now = session.now()
     table = terminal.ItemTable[OrderAnswer](
         columns={
@@ -138,20 +146,19 @@ def _show_list(session: Session, orders: Sequence[OrderAnswer], *, state: str | 
         wraps=("ACTION", "STATE", "WHY"),
         spare=("BY", "ORDERED"),
         spare_if_same=("PROJECT",),
-        empty=_none_found(session, state=state) if not orders else "",
+        empty=_none_found(session, wanted) if not orders else "",
     )
     table.print(orders)
 
 
-def _none_found(session: Session, *, state: str | None) -> str:
+def _none_found(session: Session, wanted: Mapping[str, object]) -> str:
     """Say that there are no orders; a project's people are told of work on hosts as events alone."""
     caller = session.caller()
-    if caller is not None and caller.project is not None and state is None:
+    filtered = any(value for name, value in wanted.items() if name != "project")
+    if caller is not None and caller.project is not None and not filtered:
         events = session.command("event list")
         return f"No orders of project {caller.project}: `{events}` shows what is announced to its machines."
-    return formatting.none_found(
-        "orders", "No orders: nothing is going to be done.", state=state, **session.scope
-    )
+    return formatting.none_found("orders", "No orders: nothing is going to be done.", **wanted)
 
 
 def _reasons(order: OrderAnswer) -> str:

@@ -57,6 +57,14 @@ def id_argument(metavar: str, help_: str = "Its id, or how it begins.") -> Any:
     return typer.Argument(metavar=metavar, help=help_, autocompletion=ids(listed))
 
 
+OfMachine = Annotated[
+    str | None,
+    typer.Option("--machine", metavar="NAME", help="Only of this machine.", autocompletion=names("machines")),
+]
+OfHost = Annotated[
+    str | None,
+    typer.Option("--host", metavar="HOST", help="Only of this host.", autocompletion=names("hosts")),
+]
 HostArgument = Annotated[str, name_argument("HOST", "hosts")]
 MachineArgument = Annotated[str, name_argument("MACHINE", "machines")]
 OrderArgument = Annotated[str, id_argument("ORDER")]

@@ -1,6 +1,7 @@
 """How orders and events are read."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -8,7 +9,33 @@ from forewarn.core.model.event import Event
 from forewarn.core.model.order import Order
 from forewarn.core.model.promise import MonthlyPromises
 from forewarn.core.model.slice import Sent
-from forewarn.core.words import EventId, OrderId, OrderState, ProjectName
+from forewarn.core.words import EventId, HostName, MachineName, OrderId, OrderState, ProjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderFilter:
+    """Which orders are asked for; None means any."""
+
+    state: OrderState | None = None
+    only_open: bool = False
+    host: HostName | None = None  # those on it, and open ones on machines that it carries
+    machine: MachineName | None = None  # those that it was ordered for, told of, or is to be touched by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events are asked for; None means any."""
+
+    past: bool = False  # those that are over too
+    begins: str = ""  # how their ids do
+    host: HostName | None = None  # those of orders on it, and of open ones on machines that it carries
+    machine: MachineName | None = None  # those that named it
+    since: datetime | None = None  # those that were not over by then
+    until: datetime | None = None  # those that were announced before
+
+
+ANY_ORDER = OrderFilter()
+CURRENT_EVENTS = EventFilter()
 
 
 class OrderQueries(Protocol):
@@ -22,9 +49,9 @@ class OrderQueries(Protocol):
         ...
 
     def orders(
-        self, *, state: OrderState | None, after: str | None, limit: int, only_open: bool = False
+        self, wanted: OrderFilter = ANY_ORDER, *, after: str | None, limit: int
     ) -> tuple[Sequence[Order], str | None]:
-        """List orders, newest first: open ones alone, or those that are over too."""
+        """List orders, newest first."""
         ...
 
     def scheduled_user_orders(self, project: ProjectName) -> int:
@@ -36,9 +63,9 @@ class OrderQueries(Protocol):
         ...
 
     def events(
-        self, *, after: str | None, limit: int, past: bool = False, begins: str = ""
+        self, wanted: EventFilter = CURRENT_EVENTS, *, after: str | None, limit: int
     ) -> tuple[Sequence[Event], str | None]:
-        """List listed events, by creation, or past ones too, newest first; `begins` is how their ids do."""
+        """List listed events, by creation; or past ones too, newest first."""
         ...
 
     def projects_of_events(self, events: Sequence[EventId]) -> Mapping[EventId, ProjectName]:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from forewarn.control.ports.store import ScopedSnapshot
+from forewarn.control.ports.work import OrderFilter
 from forewarn.control.rehearsals.ledger import Account
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.errors import Conflict
@@ -199,7 +200,7 @@ def _since(snapshot: ScopedSnapshot, begun_at: datetime, state: OrderState) -> I
     """Find the orders in a state that were placed since a moment, whoever has placed how many."""
     after: str | None = None
     while True:
-        page, after = snapshot.orders(state=state, after=after, limit=PAGE)
+        page, after = snapshot.orders(OrderFilter(state=state), after=after, limit=PAGE)
         yield from page
         if after is None or page[-1].created_at < begun_at:
             return

@@ -44,6 +44,11 @@ def by_machine(event: Event, sent: Mapping[MachineId, datetime]) -> tuple[Machin
     )
 
 
+def summary_of(event: Event, machines: tuple[MachineNotice, ...]) -> NoticeSummary | None:
+    """Sum up what notice the machines of one event got; None while nothing is judged."""
+    return summary([(event, machines)]) if _is_judged(event) else None
+
+
 def summary(events: Iterable[tuple[Event, tuple[MachineNotice, ...]]]) -> NoticeSummary:
     """Sum up what notice the machines of these events got."""
     judged = [each for event, machines in events if _is_judged(event) for each in machines]

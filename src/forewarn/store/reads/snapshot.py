@@ -15,10 +15,11 @@ from forewarn.store.reads.summary_reads import SummaryReads
 from forewarn.store.reads.token_reads import TokenReads
 from forewarn.store.reads.unscoped_reads import UnscopedReads
 from forewarn.store.reads.webhook_reads import WebhookReads
+from forewarn.store.reads.work_lists import WorkLists
 
 
 class ProjectSnapshot(
-    SliceReads, Lookups, Lists, NameReads, RecordReads, WebhookReads, SummaryReads, PromiseReads
+    SliceReads, Lookups, Lists, WorkLists, NameReads, RecordReads, WebhookReads, SummaryReads, PromiseReads
 ):
     """What can be read for a project in one transaction: nothing that is not here can be reached for one."""
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from forewarn.core.guests.document import resource_names
 from forewarn.core.guests.notice import MachineNotice
-from forewarn.core.model.event import Event
+from forewarn.core.model.event import Event, NoticeSummary
 from forewarn.core.orders import events
 from forewarn.core.words import (
     STANDALONE,
@@ -86,11 +86,22 @@ class EventAnswer(ApiAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeAnswer(ApiAnswer):
+    """What notice all machines of some events got."""
+
+    least_seconds: float | None
+    late: int
+    never: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListedEventAnswer(EventAnswer):
     """An event, whose machines it names (null if nothing tells any more), and whether it is simulated."""
 
     project: str | None
     simulated: bool = False  # nothing is really done; not sent by servers of before
+    # What notice its machines got, once it has started; in lists, where it is asked for.
+    notice: NoticeAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,24 +130,17 @@ class NotedEventAnswer(ListedEventAnswer):
         impact: timedelta | None,
         project: str | None,
         simulated: bool,
+        notice: NoticeSummary | None,
     ) -> Self:
         """Show an event that may be over."""
         return cls.of(
             event,
             project=project,
             simulated=simulated,
+            notice=NoticeAnswer.like(notice) if notice else None,
             notices=tuple(map(MachineNoticeAnswer.like, notices)),
             impact_seconds=None if impact is None else impact.total_seconds(),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoticeAnswer(ApiAnswer):
-    """What notice all machines of some events got."""
-
-    least_seconds: float | None
-    late: int
-    never: int
 
 
 def listed_group(name: GroupName) -> GroupName | None:
