@@ -43,7 +43,15 @@ class HistoryView extends View {
       h("h1", null, "History"),
       filterBar(wanted, (text) => this.#typed(text)),
       this.#around(wanted.at),
-      h("div", { class: "history-new", "aria-live": "polite", key: "new" }, this.#freshButton()),
+      h(
+        "div",
+        {
+          class: wanted.at === null ? "history-new" : "history-new history-newer",
+          "aria-live": "polite",
+          key: "new",
+        },
+        this.#freshButton(),
+      ),
       this.#trouble(),
       h(
         "div",

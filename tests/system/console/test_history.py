@@ -1,0 +1,131 @@
+"""The history on the page: as it comes, filtered, one record of it, and as a file."""
+
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console_fixtures import Visit
+from tests.process import Program, run
+
+HOSTILE = 'board, "swapped" <b>exe</b>'
+
+
+def _lines(page: Page) -> list[str]:
+    return page.locator(".record").all_inner_texts()
+
+
+def _query(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+@pytest.fixture
+def busy(server: Program) -> Program:
+    """A server on which something has happened."""
+    server.guest("127.0.1.10").document()
+    server.advance(600)
+    server.post("/v1/machines/web-0/restart")
+    server.post("/v1/hosts/host-3/maintenance", json={"action": "freeze", "emergency": HOSTILE})
+    server.advance(3600)
+    return server
+
+
+def test_a_record_is_on_the_page_when_it_happens(busy: Program, visit: Visit) -> None:
+    page = visit(busy).open("/console/history")
+    expect(page.locator(".record")).not_to_have_count(0)
+    busy.post("/v1/hosts/host-1/cordon")
+    record = page.locator(".record").filter(has_text="host changed").first
+    expect(record.get_by_role("link", name="host-1")).to_have_attribute("href", "/console/hosts/host-1")
+
+
+def test_what_is_read_does_not_jump_when_more_happens(busy: Program, visit: Visit) -> None:
+    page = visit(busy).open("/console/history")
+    expect(page.locator(".record")).not_to_have_count(0)
+    before, known = _lines(page), len(busy.history())
+    page.locator(".record").last.scroll_into_view_if_needed()
+    expect(page.locator(".record").first).not_to_be_in_viewport()
+    busy.post("/v1/hosts/host-1/cordon")
+    page.get_by_role("button", name=" new").wait_for()
+    busy.post("/v1/hosts/host-1/uncordon")
+    more = len(busy.history()) - known
+    news = page.get_by_role("button", name=f"{more} new", exact=True)
+    news.wait_for()
+    assert _lines(page) == before
+    news.click()
+    expect(page.locator(".record")).to_have_count(len(before) + more)
+    expect(page.locator(".record").first).to_be_in_viewport()
+
+
+def test_filters_are_in_the_address_and_find_what_the_api_finds(busy: Program, visit: Visit) -> None:
+    page = visit(busy).open("/console/history")
+    page.get_by_role("button", name="Promises", exact=True).click()
+    found = [each for each in busy.history() if each["kind"].startswith(("promise", "notice"))]
+    expect(page.locator(".record")).to_have_count(len(found))
+    assert _query(page) == {"kind": ["promises"]}
+    page.get_by_text("More filters").click()
+    page.get_by_role("checkbox", name="notice never").uncheck()
+    expect(page.get_by_role("button", name="Promises 2/3")).to_be_visible()
+    page.get_by_label("Machine", exact=True).fill("web-2")
+    page.get_by_label("Machine", exact=True).press("Tab")
+    expect(page.locator(".record")).to_have_count(1)
+    assert _query(page) == {"kind": ["promise-broken,notice-late"], "machine": ["web-2"]}
+    page.reload()
+    expect(page.locator(".record")).to_have_count(1)
+    page.get_by_role("button", name="Remove the filter Machine: web-2").click()
+    page.get_by_role("button", name="Clear all filters").click()
+    expect(page.locator(".record").filter(has_text="order placed")).not_to_have_count(0)
+    assert _query(page) == {}
+
+
+def test_times_are_typed_in_the_chosen_zone(busy: Program, visit: Visit) -> None:
+    page = visit(busy, timezone_id="Asia/Kolkata").open("/console/history")
+    page.get_by_text("More filters").click()
+    page.get_by_label("Since (local time)").fill("2027-03-01T14:45:00")
+    page.wait_for_url("**since=2027-03-01T09%3A15%3A00Z")
+    page.get_by_label("Times").select_option("utc")
+    expect(page.get_by_label("Since (UTC)")).to_have_value("2027-03-01T09:15")
+    late = [each for each in busy.history() if each["at"] >= "2027-03-01T09:15:00Z"]
+    expect(page.locator(".record")).to_have_count(len(late))
+    expect(page.get_by_role("heading", name="Monday 2027-03-01")).to_be_visible()
+
+
+def test_a_record_has_an_address_that_shows_what_was_around_it(busy: Program, visit: Visit) -> None:
+    visitor = visit(busy)
+    page = visitor.open("/console/history")
+    meant = next(each for each in busy.history() if each["kind"] == "promise-broken")
+    page.get_by_role("link", name=f"record {meant['number']}").click()
+    page.wait_for_url(f"**/console/history?at={meant['number']}")
+    record = page.locator(".record[aria-current]")
+    expect(record).to_have_count(1)
+    expect(record).to_be_in_viewport()
+    expect(record).to_be_focused()
+    expect(record).to_contain_text("promise broken")
+    page.get_by_role("link", name="Show the newest").click()
+    newest = page.locator(".record").first
+    expect(newest).to_contain_text(f"record {busy.history()[-1]['number']}")
+    gone = visitor.open("/console/history?at=999999")
+    expect(gone.get_by_text("Record 999999 is not here")).to_be_visible()
+
+
+@pytest.mark.parametrize(("button", "form"), [("Export CSV", "csv"), ("Export JSON lines", "jsonl")])
+def test_an_export_is_what_the_command_writes(
+    busy: Program, visit: Visit, tmp_path: Path, button: str, form: str
+) -> None:
+    page = visit(busy).open("/console/history?kind=orders,promises")
+    page.get_by_text("Export, and as a command").click()
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name=button).click()
+    written = Path(downloading.value.path()).read_bytes()
+    assert downloading.value.suggested_filename == f"history.{form}"
+    expect(page.get_by_text(f"written to history.{form}")).to_be_visible()
+    kinds = page.locator(".command code").last.inner_text().partition("history.csv ")[2].split()
+    exported = run(
+        tmp_path,
+        *("history", "export", "-o", f"from-command.{form}", *kinds),
+        environment={"FOREWARN_SERVER": busy.operators},
+    )
+    assert exported.returncode == 0, exported.stderr
+    assert written == (tmp_path / f"from-command.{form}").read_bytes()
+    assert b"promise-broken" in written
+    assert b"event-scheduled" not in written
