@@ -11,6 +11,7 @@ from forewarn.cli.id_lookup import path_of
 from forewarn.cli.options.shared_options import (
     Deadline,
     Driver,
+    Heartbeat,
     HostArgument,
     Reason,
     Takes,
@@ -63,6 +64,7 @@ def maintenance(
     deadline: Deadline = None,
     takes: Takes = None,
     driver: Driver = None,
+    heartbeat: Heartbeat = None,
     whole: Whole = False,
     together: Together = None,
     yes: Yes = False,
@@ -77,6 +79,7 @@ def maintenance(
         "deadline": deadline,
         "expected_seconds": seconds_or_none(takes, hint="--takes"),
         "driver": driver,
+        "heartbeat_seconds": seconds_or_none(heartbeat, hint="--heartbeat"),
         "whole": whole or None,
         "together": together,
     }

@@ -23,7 +23,13 @@ class ClockStepper extends LiveElement {
   }
 
   drawn() {
-    const now = h("time", { class: "number" }, dateTime(clock.now()));
+    const [date, ...rest] = dateTime(clock.now()).split(" ");
+    const now = h(
+      "time",
+      { class: "number" },
+      h("span", { class: "clock-date" }, `${date} `),
+      rest.join(" "),
+    );
     if (clock.kind === "manual" && copy.may("run")) return this.#stepper(now);
     return h(
       "span",

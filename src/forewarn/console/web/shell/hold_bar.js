@@ -16,7 +16,7 @@ class HoldBar extends LiveElement {
       h(
         "div",
         { class: "hold", key: hold.id, role: "status" },
-        h("strong", null, h("span", { "aria-hidden": "true" }, "✋ "), "Held"),
+        h("strong", null, h("span", { "aria-hidden": "true" }, "■ "), "Held"),
         h("span", { class: "name" }, `${hold.reach}: ${hold.reason} (${hold.by}, `, countdown(hold.at), ")"),
         actionButtons("hold", hold),
       ),

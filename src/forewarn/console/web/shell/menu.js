@@ -14,7 +14,7 @@ import { session } from "./session.js";
 /** @typedef {Parameters<typeof preferences.set>[0]} Preference */
 
 const CHOICES = /** @type {{ name: Preference, label: string, choices: { [value: string]: string } }[]} */ ([
-  { name: "theme", label: "Theme", choices: { system: "As the system", light: "Light", dark: "Dark" } },
+  { name: "theme", label: "Theme", choices: { system: "System", light: "Light", dark: "Dark" } },
   { name: "zone", label: "Times", choices: { local: "Local", utc: "UTC" } },
   { name: "density", label: "Density", choices: { roomy: "Roomy", dense: "Dense" } },
   { name: "keys", label: "Single-key shortcuts", choices: { on: "On", off: "Off" } },
@@ -34,8 +34,13 @@ class Menu extends LiveElement {
       h(
         "button",
         { type: "button", key: "button", class: "quiet header-menu", popovertarget: "header-menu" },
-        session.hasToken && caller ? h("span", { class: "name caller" }, caller.name) : "Menu",
-        h("span", { "aria-hidden": "true" }, "▾"),
+        h("span", { "aria-hidden": "true" }, "☰"),
+        session.hasToken && caller
+          ? [
+              h("span", { class: "visually-hidden" }, "Menu of "),
+              h("span", { class: "name caller" }, caller.name),
+            ]
+          : h("span", { class: "menu-label" }, "Menu"),
       ),
       h(
         "div",
