@@ -2,6 +2,7 @@
 
 import { commandText } from "../elements/command_text.js";
 import { define, LiveElement } from "../page/live_element.js";
+import { router } from "../page/router.js";
 import { h } from "../page/tree.js";
 import { api } from "../service/connected.js";
 import { randomKey, Refusal } from "../service/operator_api.js";
@@ -237,8 +238,9 @@ class ActionDialog extends LiveElement {
     this.#trouble = "";
     this.redraw();
     try {
-      await performed.perform(this.verb, this.subject, said, { key: this.#key });
+      const answer = await performed.perform(this.verb, this.subject, said, { key: this.#key });
       this.#close();
+      if (this.verb.leadsTo) router.go(this.verb.leadsTo(answer));
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       this.#trouble = error instanceof Refusal ? `${message} (${error.status} ${error.code})` : message;

@@ -2,7 +2,7 @@
 
 import { dateTime } from "../page/formatting.js";
 import { clock } from "../service/connected.js";
-import { seconds } from "./durations.js";
+import { parseSpan } from "../page/typed_times.js";
 import { post } from "./verb.js";
 
 /** @type {import("./verb.js").Verb<any>} */
@@ -18,7 +18,7 @@ export const ADVANCE = {
   fields: () => [
     { name: "by", label: "By", kind: "duration", hint: "As 90 (seconds), 15m, 1h30m or 7d.", isNeeded: true },
   ],
-  request: (_, values) => post("/v1/clock/advance", { body: { seconds: seconds(values.by ?? "") ?? 0 } }),
+  request: (_, values) => post("/v1/clock/advance", { body: { seconds: parseSpan(values.by ?? "") ?? 0 } }),
   command: (_, values) => ["clock", "advance", values.by || "DURATION"],
   outcome: (answer) => `It is ${dateTime((answer.clock ?? answer).now)}.`,
 };

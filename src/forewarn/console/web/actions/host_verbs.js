@@ -3,7 +3,7 @@
 import { hostLink } from "../elements/links.js";
 import { listed } from "../page/formatting.js";
 import { copy } from "../service/connected.js";
-import { instant, seconds } from "./durations.js";
+import { momentFromField, parseSpan } from "../page/typed_times.js";
 import { machinesOn } from "./touched.js";
 import { flag, option, post, REASON } from "./verb.js";
 
@@ -104,7 +104,7 @@ const MAINTENANCE_FIELDS = [
 ];
 
 /** @param {string | undefined} text */
-const secondsOrNull = (text) => (text ? seconds(text) : null);
+const secondsOrNull = (text) => (text ? parseSpan(text) : null);
 
 /** @type {HostVerb} */
 const MAINTENANCE = {
@@ -126,7 +126,7 @@ const MAINTENANCE = {
       body: {
         action: /** @type {any} */ (values.action),
         reason: values.reason ?? "",
-        deadline: values.deadline ? instant(values.deadline) : null,
+        deadline: values.deadline ? momentFromField(values.deadline) : null,
         expected_seconds: secondsOrNull(values.expected),
         whole: Boolean(values.whole),
         together: values.together || null,
@@ -143,7 +143,7 @@ const MAINTENANCE = {
     "--action",
     values.action ?? "freeze",
     ...option("--reason", values.reason),
-    ...option("--deadline", values.deadline && instant(values.deadline)),
+    ...option("--deadline", values.deadline && momentFromField(values.deadline)),
     ...option("--takes", values.expected),
     ...flag("--whole", values.whole),
     ...option("--together", values.together),

@@ -14,7 +14,7 @@ class Performed extends EventTarget {
   #number = 0;
 
   /**
-   * Do it; throws what the server has refused it with.
+   * Do it, and return the answer; throws what the server has refused it with.
    *
    * @template S
    * @param {import("./verb.js").Verb<S>} verb
@@ -31,6 +31,7 @@ class Performed extends EventTarget {
       isGood: true,
       isQuiet,
     });
+    return answer;
   }
 
   /**

@@ -1,7 +1,11 @@
 /** What can be done with a rollout that is not over. */
 
 import { rolloutLink } from "../elements/links.js";
-import { count, shortId } from "../page/formatting.js";
+import { time } from "../elements/times.js";
+import { count, listed, shortId } from "../page/formatting.js";
+import { address } from "../page/router.js";
+import { h } from "../page/tree.js";
+import { copy } from "../service/connected.js";
 import { option, post, REASON } from "./verb.js";
 
 /** @typedef {import("../types").Rollout} Rollout */
@@ -15,6 +19,35 @@ const whyNot = (rollout) => (rollout.aborting ? `it is being aborted: ${rollout.
 
 /** @param {Rollout} rollout */
 const idOf = (rollout) => rollout.id ?? "";
+
+/**
+ * Say what is withdrawn and what is finished when a rollout is stopped.
+ *
+ * @param {Rollout} rollout
+ * @param {"pause" | "abort"} verb
+ */
+function stopped(rollout, verb) {
+  const done = new Set(rollout.hosts_done);
+  const begun = rollout.waves
+    .flatMap((wave) =>
+      wave.hosts.map((host, place) => ({ host, order: copy.orders.get(wave.orders[place] ?? "") })),
+    )
+    .filter(({ host, order }) => order && !done.has(host));
+  /** @param {(state: string) => boolean} isMeant */
+  const those = (isMeant) => begun.filter(({ order }) => isMeant(order?.state ?? "")).map(({ host }) => host);
+  const finished = those((state) => state === "started" || state === "failed");
+  const withdrawn = those((state) => state === "announced" || state === "queued");
+  const rest = rollout.hosts_not_done.length - finished.length - withdrawn.length;
+  return [
+    `${count(done.size, "host")} done. `,
+    finished.length
+      ? `Started, and finished first: ${listed(finished)}. `
+      : "Nothing has started that must be finished. ",
+    withdrawn.length ? `Announced, and withdrawn: ${listed(withdrawn)}. ` : "Nothing is announced. ",
+    rest ? `Not begun: ${count(rest, "host")}. ` : "",
+    verb === "abort" ? "Not done are then:" : "Still to do are:",
+  ].join("");
+}
 
 /**
  * @param {"pause" | "abort"} verb
@@ -32,10 +65,7 @@ function stop(verb, label, more) {
     doing: () => label,
     concerns: isOpen,
     whyNot,
-    touches: (rollout) => ({
-      summary: `${count(rollout.hosts_done.length, "host")} done, ${rollout.hosts_not_done.length} not:`,
-      names: rollout.hosts_not_done,
-    }),
+    touches: (rollout) => ({ summary: stopped(rollout, verb), names: rollout.hosts_not_done }),
     fields: () => [REASON],
     request: (rollout, values) =>
       post(`/v1/rollouts/{id}/${verb}`, {
@@ -84,3 +114,55 @@ export const ROLLOUT_VERBS = [
     outcome: (_, rollout) => ["Rollout ", rolloutLink(idOf(rollout)), " is aborted."],
   }),
 ];
+
+/**
+ * @typedef {object} Plan  a dry run that somebody has looked at
+ * @property {Rollout} plan
+ * @property {import("../types").RolloutBody} body
+ * @property {string[]} command
+ * @property {{ machines: number | null, groups: string[] | null, projects: string[] }} reach
+ * @property {() => boolean} isCurrent  whether the fleet would still be done in this way
+ */
+
+/** @type {import("./verb.js").Verb<Plan>} */
+export const START_ROLLOUT = {
+  verb: "start",
+  label: "Start this rollout",
+  right: "run",
+  hurts: true,
+  about: "It begins at once: the guests of the first wave are told where nothing is in the way.",
+  question: ({ plan }) => `${capital(plan.action)} the machines of ${count(plan.hosts.length, "host")}?`,
+  doing: ({ plan }) => `Start on ${count(plan.hosts.length, "host")}`,
+  touches: ({ plan, reach }) => ({ summary: touchedBy(plan, reach), names: plan.hosts }),
+  request: ({ body, isCurrent }) => {
+    if (!isCurrent())
+      throw new Error("The fleet has changed, and the plan with it: look at the new one first.");
+    return post("/v1/rollouts", { body });
+  },
+  command: ({ command }) => command,
+  outcome: (answer) => ["Rollout ", rolloutLink(answer.rollout.id), " has begun."],
+  leadsTo: (answer) => address("/rollouts/{id}", { id: answer.rollout.id }),
+};
+
+/**
+ * @param {Rollout} plan
+ * @param {Plan["reach"]} reach
+ */
+function touchedBy(plan, { machines, groups, projects }) {
+  const of = groups ? ` of ${groups.length ? `group ${listed(groups)}` : "no group"}` : "";
+  return [
+    `${machines === null ? "All machines" : count(machines, "machine")}${of}, project ${listed(projects) || "none"}, `,
+    `in ${count(plan.waves.length, "wave")}`,
+    plan.ends_at ? [" until about ", time(plan.ends_at)] : "",
+    ". ",
+    plan.together
+      ? h("strong", null, `Update domains are disturbed together, a broken promise: ${plan.together}. `)
+      : "",
+    plan.simulated_hosts.length === plan.hosts.length ? "Simulated: nothing is really done. " : "",
+    plan.warnings.length ? `${count(plan.warnings.length, "warning")}: ${plan.warnings.join("; ")}. ` : "",
+    "Hosts:",
+  ];
+}
+
+/** @param {string} word */
+const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);

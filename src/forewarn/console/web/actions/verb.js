@@ -3,7 +3,7 @@
  * dialogs and commands are made of it, so that a new verb of the API is one more entry.
  */
 
-import { seconds } from "./durations.js";
+import { parseSpan } from "../page/typed_times.js";
 
 /** @typedef {import("../types").Child} Child */
 /** @typedef {import("../types").Right} Right */
@@ -48,6 +48,7 @@ import { seconds } from "./durations.js";
  * @property {(subject: S) => Promise<Touched> | Touched} [touches]
  * @property {(subject: S) => Field[]} [fields]
  * @property {(subject: S, values: Values) => string | null} [typed]  what must be typed first: only for the worst
+ * @property {(answer: any) => string} [leadsTo]  the address that is shown afterwards
  * @property {(answer: any, subject: S) => Child} [outcome]  what happened, where the answer has no order
  */
 
@@ -104,7 +105,7 @@ export const flag = (name, value) => (value ? [name] : []);
  */
 export function wrong(field, value) {
   if (!value.trim()) return field.isNeeded ? `${field.label} is needed` : "";
-  if (field.kind === "duration" && seconds(value) === null)
+  if (field.kind === "duration" && parseSpan(value) === null)
     return "Expected as 90 (seconds), 15m, 1h30m or 7d";
   if (field.kind === "number" && !/^\d+$/.test(value.trim())) return "Expected a whole number";
   return "";

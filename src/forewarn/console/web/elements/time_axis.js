@@ -1,41 +1,64 @@
-/** A stretch of time laid out from start to end: where a moment is on it, and where its ticks are. */
+/**
+ * Time laid out from start to end, with long stretches in which nothing happens folded: a rollout that waits for a
+ * night's window shows its work, not the day before.
+ */
 
-import { dateTime, timeOfDay } from "../page/formatting.js";
-import { preferences } from "../page/preferences.js";
+import { ticks } from "../page/ticks.js";
+
+/** @typedef {{ from: number, to: number }} Stretch  milliseconds */
 
 const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-const STEPS = [1, 2, 5, 10, 15, 30]
-  .map((minutes) => minutes * MINUTE)
-  .concat([1, 2, 3, 6, 12].map((hours) => hours * HOUR))
-  .concat([1, 2, 7, 14, 28, 91, 364].map((days) => days * DAY));
+// A pause longer than this share of all that happens is folded.
+const LONG = 0.4;
+// How much room folds take: each, and all together.
+const FOLD = 0.04;
+const ALL_FOLDS = 0.25;
 
 export class TimeAxis {
-  /**
-   * @param {number} from  milliseconds
-   * @param {number} to
-   */
-  constructor(from, to) {
-    this.from = from;
-    this.to = Math.max(to, from + MINUTE);
+  /** Stretches that have their true length, with the shares of the room where they begin and end. */
+  #shown;
+
+  /** @param {readonly Stretch[]} shown  in order, apart from each other */
+  constructor(shown) {
+    const fold = Math.min(FOLD, ALL_FOLDS / Math.max(1, shown.length - 1));
+    const whole = shown.reduce((sum, { from, to }) => sum + to - from, 0);
+    const room = 1 - fold * (shown.length - 1);
+    let at = 0;
+    this.#shown = shown.map(({ from, to }) => {
+      const begin = at;
+      at = begin + ((to - from) / whole) * room;
+      const stretch = { from, to, begin, end: at };
+      at += fold;
+      return stretch;
+    });
   }
 
   /**
-   * Lay out all of some moments.
+   * Lay out all stretches in which something happens; null if there are none.
    *
-   * @param {Iterable<string | number | null | undefined>} moments
+   * @param {readonly Stretch[]} stretches
    */
-  static over(moments) {
-    let from = Infinity;
-    let to = -Infinity;
-    for (const moment of moments) {
-      if (moment === null || moment === undefined) continue;
-      const at = typeof moment === "number" ? moment : Date.parse(moment);
-      from = Math.min(from, at);
-      to = Math.max(to, at);
-    }
-    return from <= to ? new TimeAxis(from, to) : null;
+  static over(stretches) {
+    const merged = joined(stretches);
+    const busy = merged.reduce((sum, { from, to }) => sum + to - from, 0);
+    const shown = merged.reduce((/** @type {Stretch[]} */ found, next) => {
+      const last = found.at(-1);
+      if (last && next.from - last.to <= Math.max(MINUTE, busy * LONG)) last.to = next.to;
+      else found.push({ ...next });
+      return found;
+    }, []);
+    const last = shown.at(-1);
+    if (!last) return null;
+    last.to = Math.max(last.to, last.from + MINUTE);
+    return new TimeAxis(shown);
+  }
+
+  get from() {
+    return this.#shown[0]?.from ?? 0;
+  }
+
+  get to() {
+    return this.#shown.at(-1)?.to ?? 0;
   }
 
   /**
@@ -44,28 +67,44 @@ export class TimeAxis {
    * @param {number} at
    */
   share(at) {
-    return Math.min(1, Math.max(0, (at - this.from) / (this.to - this.from)));
+    for (const [place, { from, to, begin, end }] of this.#shown.entries()) {
+      if (at < from) return place ? ((this.#shown[place - 1]?.end ?? 0) + begin) / 2 : 0;
+      if (at <= to) return begin + ((at - from) / (to - from || 1)) * (end - begin);
+    }
+    return 1;
+  }
+
+  /** Where time is folded, as shares of the room. */
+  get folds() {
+    return this.#shown.slice(1).map((next, place) => {
+      const before = this.#shown[place];
+      return { begin: before?.end ?? 0, end: next.begin, seconds: (next.from - (before?.to ?? 0)) / 1000 };
+    });
   }
 
   /**
    * List moments that are round in the zone that the person has chosen.
    *
    * @param {number} [most]
-   * @returns {{ at: number, label: string }[]}
    */
-  ticks(most = 6) {
-    const step = STEPS.find((each) => (this.to - this.from) / each <= most) ?? (this.to - this.from) / most;
-    const offset = preferences.zone === "utc" ? 0 : -new Date(this.from).getTimezoneOffset() * MINUTE;
-    const found = [];
-    for (let at = Math.ceil((this.from + offset) / step) * step - offset; at <= this.to; at += step) {
-      found.push({ at, label: tickLabel(at) });
-    }
-    return found;
+  ticks(most = 7) {
+    const whole = this.#shown.reduce((sum, { from, to }) => sum + to - from, 0);
+    return this.#shown.flatMap(({ from, to }) => ticks({ from, to }, whole / most));
   }
 }
 
-/** @param {number} at */
-function tickLabel(at) {
-  const time = timeOfDay(at).slice(0, 5);
-  return time === "00:00" ? dateTime(at).slice(5, 10) : time;
+/**
+ * Join stretches that touch.
+ *
+ * @param {readonly Stretch[]} stretches
+ */
+function joined(stretches) {
+  /** @type {Stretch[]} */
+  const found = [];
+  for (const { from, to } of [...stretches].sort((one, other) => one.from - other.from)) {
+    const last = found.at(-1);
+    if (last && from <= last.to) last.to = Math.max(last.to, to);
+    else found.push({ from, to });
+  }
+  return found;
 }

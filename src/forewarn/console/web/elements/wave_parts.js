@@ -66,3 +66,16 @@ function divided(kind, from, to, until) {
 
 /** @param {string | null} moment */
 const parsed = (moment) => (moment ? Date.parse(moment) : null);
+
+/**
+ * Return the stretch of time that a wave takes; null if nothing is known of it.
+ *
+ * @param {Wave} wave
+ * @param {number} now
+ */
+export function stretchOf(wave, now) {
+  const from = parsed(wave.announced_at ?? wave.announce_at);
+  const to = parsed(wave.ended_at ?? wave.end_at);
+  if (from === null) return null;
+  return { from, to: Math.max(from, to ?? now) };
+}

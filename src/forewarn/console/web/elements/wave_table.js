@@ -1,6 +1,6 @@
 /** The waves of a plan or a rollout: a table for reading, with each wave drawn on a common axis of time. */
 
-import { brieflyAt, dateTime } from "../page/formatting.js";
+import { brieflyAt, dateTime, span } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { badge, workAppearance } from "./appearance.js";
 import { momentsOf, partsOf } from "./wave_parts.js";
@@ -107,6 +107,19 @@ function moment(real, expected, { now, isPlan }) {
 function axisHead(axis) {
   return [
     h("span", { class: "visually-hidden" }, "Timeline"),
+    axis.folds.map((fold, index) =>
+      h(
+        "span",
+        {
+          key: `fold ${index}`,
+          class: "fold-label",
+          "aria-hidden": "true",
+          title: `${span(fold.seconds)} in which nothing happens`,
+          style: { "inset-inline-start": percent((fold.begin + fold.end) / 2) },
+        },
+        "⋯",
+      ),
+    ),
     axis.ticks().map(({ at, label }) =>
       h(
         "span",
@@ -141,6 +154,16 @@ function bars({ waves, now, isPlan, notBefore }, axis, wave) {
           style: { "inset-inline-start": percent(axis.share(at)) },
         }),
       ),
+    axis.folds.map((fold, index) =>
+      h("i", {
+        key: `fold ${index}`,
+        class: "fold",
+        style: {
+          "inset-inline-start": percent(fold.begin),
+          "inline-size": percent(fold.end - fold.begin),
+        },
+      }),
+    ),
     parts.map((part, index) =>
       h("i", {
         key: `part ${index}`,

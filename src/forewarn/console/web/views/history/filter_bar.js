@@ -7,7 +7,7 @@ import { router } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
 import "./export_panel.js";
-import { fieldTime, fieldValue } from "./date_time_field.js";
+import { momentFromField, momentToField } from "../../page/typed_times.js";
 import { fieldNames, FIELDS, isFiltered, kindsOf, withKinds } from "./history_filter.js";
 
 /** @typedef {import("./history_filter.js").Wanted} Wanted */
@@ -133,9 +133,9 @@ function field(wanted, name) {
       placeholder: name in HINTS ? HINTS[/** @type {keyof typeof HINTS} */ (name)] : null,
       spellcheck: "false",
       autocomplete: "off",
-      ".value": isTime ? fieldValue(value) : value,
+      ".value": isTime ? momentToField(value) : value,
       onchange: (/** @type {any} */ event) =>
-        change({ [name]: isTime ? fieldTime(event.target.value) : event.target.value.trim() }),
+        change({ [name]: isTime ? momentFromField(event.target.value) : event.target.value.trim() }),
     }),
     suggestions(name) &&
       h(
@@ -211,7 +211,7 @@ function chips(wanted) {
  */
 function shown(wanted, name) {
   const value = wanted.fields[name] ?? "";
-  return TIMES.includes(name) && fieldValue(value) ? dateTime(value) : value;
+  return TIMES.includes(name) && momentToField(value) ? dateTime(value) : value;
 }
 
 function clear() {

@@ -5,6 +5,7 @@ import { hostLink } from "../../elements/links.js";
 import { simulatedPart } from "../../elements/rollout_words.js";
 import { TimeAxis } from "../../elements/time_axis.js";
 import { time } from "../../elements/times.js";
+import { stretchOf } from "../../elements/wave_parts.js";
 import { waveLegend, waveTable } from "../../elements/wave_table.js";
 import { count, span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
@@ -17,7 +18,10 @@ const MOST_NAMED = 8;
 /** @param {Rollout} plan */
 export function planDrawing(plan) {
   const begins = plan.waves[0]?.announce_at ?? null;
-  const axis = TimeAxis.over(plan.waves.flatMap((wave) => [wave.announce_at, wave.end_at]));
+  const now = clock.now();
+  const axis = TimeAxis.over(
+    plan.waves.map((wave) => stretchOf(wave, now)).filter((stretch) => stretch !== null),
+  );
   return [
     h("p", { class: "plan-sum", key: "sum" }, summed(plan, begins)),
     h(
@@ -26,7 +30,7 @@ export function planDrawing(plan) {
       waveTable({
         waves: plan.waves,
         axis,
-        now: clock.now(),
+        now,
         isPlan: true,
         hosts: (wave) => namedHosts(wave.hosts),
         caption: "Waves of the plan, with the times of each if nobody approves early",

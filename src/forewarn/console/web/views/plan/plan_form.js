@@ -2,7 +2,7 @@
 
 import { h } from "../../page/tree.js";
 import { preferences } from "../../page/preferences.js";
-import { fromField, toField } from "./moments.js";
+import { momentFromField, momentToField } from "../../page/typed_times.js";
 
 /** @typedef {import("./plan_fields.js").PlanField} PlanField */
 
@@ -90,8 +90,8 @@ function input(field, { text, set }, props) {
       return h("input", {
         ...props,
         type: "datetime-local",
-        ".value": text && toField(text),
-        onchange: (/** @type {any} */ change) => set(fromField(change.target.value)),
+        ".value": text && momentToField(text),
+        onchange: (/** @type {any} */ change) => set(momentFromField(change.target.value)),
       });
     default:
       return h("input", {

@@ -1,6 +1,6 @@
 /** What the address of the page asks for: as a body for the API, as a command, and what cannot be sent at all. */
 
-import { EXPECTED_SPAN, parseSpan } from "../../page/spans.js";
+import { EXPECTED_SPAN, parseSpan } from "../../page/typed_times.js";
 import { FIELDS } from "./plan_fields.js";
 
 /** @typedef {import("../../types").RolloutBody} RolloutBody */

@@ -1,13 +1,15 @@
 /** Plan a rollout: what it shall do, the windows that bind it, and its dry run; then start it. */
 
+import { ask } from "../../actions/action_dialog.js";
+import { START_ROLLOUT } from "../../actions/rollout_verbs.js";
 import { commandText } from "../../elements/command_text.js";
 import { define } from "../../page/live_element.js";
 import { preferences } from "../../page/preferences.js";
-import { address, router } from "../../page/router.js";
+import { router } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
 import { Refusal } from "../../service/operator_api.js";
-import { api, clock, copy } from "../../service/connected.js";
+import { clock, copy } from "../../service/connected.js";
 import { bindingWindows } from "../../elements/binding_windows.js";
 import { DryRun } from "../../service/dry_run.js";
 import "./host_choice.js";
@@ -16,17 +18,11 @@ import { FIELDS } from "./plan_fields.js";
 import { planField } from "./plan_form.js";
 import { commandOf, hostsOf, refusedField, requestOf, writtenHosts } from "./plan_request.js";
 import { reachOf, wantReach } from "./reach.js";
-import "./start_question.js";
 
 class PlanView extends View {
   /** @type {DryRun | null} */
   #dryRun = null;
   #isMoreOpen = false;
-  #isAsked = false;
-  #isStarting = false;
-  /** Whether the plan was made again while the question stood. */
-  #hasChanged = false;
-  #refusal = "";
 
   opened() {
     super.opened();
@@ -36,7 +32,7 @@ class PlanView extends View {
     this.watch(preferences, "changed");
     this.watch(clock, "tick");
     router.addEventListener("query", () => this.#want(), { signal: this.ended });
-    dryRun.addEventListener("changed", () => this.#planned(dryRun), { signal: this.ended });
+    this.watch(dryRun, "changed");
     this.#isMoreOpen = FIELDS.some((field) => field.isFurther && this.query.has(field.name));
     this.#want();
   }
@@ -61,7 +57,6 @@ class PlanView extends View {
         ),
         h("div", { class: "stack", key: "answer" }, this.#answer(problems)),
       ),
-      this.#isAsked && this.#question(),
     ];
   }
 
@@ -178,38 +173,10 @@ class PlanView extends View {
     );
   }
 
-  #question() {
-    const plan = this.#dryRun?.plan;
-    if (!plan) return null;
-    return h("fw-start-question", {
-      key: "question",
-      ".asked": {
-        plan,
-        command: commandOf("start", this.query),
-        note: this.#dryRun?.isOld
-          ? "The fleet has changed since: planning again …"
-          : this.#hasChanged
-            ? "The fleet has changed: this is the new plan."
-            : "",
-        trouble: this.#refusal,
-        isBusy: this.#isStarting || Boolean(this.#dryRun?.isAsking),
-      },
-      onconfirm: () => this.#begin(),
-      ondismiss: () => this.#dismiss(),
-    });
-  }
-
   #want() {
     const { body, problems } = requestOf(this.query);
     wantReach(hostsOf(this.query));
     this.#dryRun?.want(problems.size ? null : body);
-  }
-
-  /** @param {DryRun} dryRun */
-  #planned(dryRun) {
-    if (this.#isAsked && dryRun.isOld) this.#hasChanged = true;
-    if (this.#isAsked && !dryRun.plan) this.#isAsked = false;
-    this.redraw();
   }
 
   #refusedField() {
@@ -223,32 +190,31 @@ class PlanView extends View {
     if (this.#dryRun?.plan && !this.#dryRun.isAsking && copy.may("run")) this.#ask();
   }
 
+  /** Ask about the plan as it stands here; one that is different by then is not started. */
   #ask() {
-    this.#isAsked = true;
-    this.#hasChanged = false;
-    this.#refusal = "";
-    this.redraw();
+    const dryRun = this.#dryRun;
+    const plan = dryRun?.plan;
+    if (!plan) return;
+    ask(START_ROLLOUT, {
+      plan,
+      body: requestOf(this.query).body,
+      command: commandOf("start", this.query),
+      reach: reachOf(plan.hosts),
+      isCurrent: () => dryRun.plan !== null && sameWork(plan, dryRun.plan),
+    });
   }
+}
 
-  #dismiss() {
-    this.#isAsked = false;
-    this.redraw();
-  }
-
-  async #begin() {
-    const { body } = requestOf(this.query);
-    this.#isStarting = true;
-    this.#refusal = "";
-    this.redraw();
-    try {
-      const { rollout } = await api.post("/v1/rollouts", { body });
-      router.go(address("/rollouts/{id}", { id: rollout.id ?? "" }));
-    } catch (error) {
-      this.#refusal = error instanceof Error ? error.message : String(error);
-    }
-    this.#isStarting = false;
-    this.redraw();
-  }
+/**
+ * Whether two plans do the same: their times differ whenever a plan is made again.
+ *
+ * @param {import("../../types").Rollout} one
+ * @param {import("../../types").Rollout} other
+ */
+function sameWork(one, other) {
+  const work = (/** @type {typeof one} */ plan) =>
+    JSON.stringify([plan.waves.map((wave) => wave.hosts), plan.warnings, plan.simulated_hosts]);
+  return work(one) === work(other);
 }
 
 define("fw-plan-view", PlanView);

@@ -4,7 +4,7 @@ import { actionButtons } from "../../actions/action_buttons.js";
 import { badge, workAppearance } from "../../elements/appearance.js";
 import { commandText } from "../../elements/command_text.js";
 import { groupedReasons, warningList } from "../../elements/grouped_reasons.js";
-import { hostLink, orderLink } from "../../elements/links.js";
+import { eventLink, hostLink, orderLink } from "../../elements/links.js";
 import { progressWords, rolloutProgress } from "../../elements/rollout_progress.js";
 import {
   isOver,
@@ -15,6 +15,7 @@ import {
 } from "../../elements/rollout_words.js";
 import { TimeAxis } from "../../elements/time_axis.js";
 import { countdown, time } from "../../elements/times.js";
+import { stretchOf } from "../../elements/wave_parts.js";
 import { waveLegend, waveTable } from "../../elements/wave_table.js";
 import { count, shortId } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
@@ -33,6 +34,7 @@ import { noticeGiven, rolloutFacts } from "./rollout_facts.js";
 
 // Why more orders ended as they did is on their own pages.
 const MOST_WHYS = 20;
+const MOST_UNDER_WAY = 12;
 
 class RolloutView extends View {
   /** @type {FollowedRollout | null} */
@@ -61,7 +63,7 @@ class RolloutView extends View {
       rollout.why && this.#why(rollout),
       this.#progress(rollout),
       this.#waves(rollout),
-      rollout.waiting.length > 0 && !isOver(rollout) && this.#waiting(rollout),
+      !isOver(rollout) && this.#waiting(rollout),
       notDone(rollout, this.#whys),
       rollout.warnings.length > 0 && h("div", { key: "warnings" }, warningList(rollout.warnings)),
       h("div", { class: "columns", key: "facts" }, rolloutFacts(rollout), noticeGiven(rollout)),
@@ -137,10 +139,9 @@ class RolloutView extends View {
   #waves(rollout) {
     const waves = this.#followed?.waves ?? [];
     const now = clock.now();
-    const axis = TimeAxis.over([
-      ...waves.flatMap((wave) => [wave.announced_at ?? wave.announce_at, wave.ended_at ?? wave.end_at]),
-      isOver(rollout) ? null : now,
-    ]);
+    const stretches = waves.map((wave) => stretchOf(wave, now)).filter((stretch) => stretch !== null);
+    if (!isOver(rollout) && stretches.length) stretches.push({ from: now, to: now });
+    const axis = TimeAxis.over(stretches);
     return h(
       "section",
       { class: "card", "aria-labelledby": "waves-head", key: "waves" },
@@ -173,14 +174,13 @@ class RolloutView extends View {
         const id = wave.orders[place];
         const order = id ? copy.orders.get(id) : undefined;
         const state = order?.state ?? (this.#followed?.rollout?.hosts_done.includes(host) ? "done" : null);
-        const waiting = order?.waiting[0];
         return h(
           "li",
           { key: host },
           hostLink(host),
           id && [" ", orderLink(id)],
-          id && state && [" ", badge(workAppearance(state))],
-          waiting && h("div", { class: "small muted" }, `${waiting.what}: ${waiting.reason}`),
+          // What the wave says already is not said of each host again.
+          id && state && state !== wave.state && [" ", badge(workAppearance(state))],
         );
       }),
     );
@@ -189,15 +189,44 @@ class RolloutView extends View {
   /** @param {Rollout} rollout */
   #waiting(rollout) {
     const until = rollout.waiting_until;
+    const orders = rollout.waves.flatMap((wave) => wave.orders).flatMap((id) => copy.orders.get(id) ?? []);
+    const underWay = orders.flatMap((order) =>
+      order.waiting.map(({ what, reason }) => ({ order, what, reason })),
+    );
+    if (!underWay.length && !rollout.waiting.length) return null;
     return h(
       "section",
       { class: "card", "aria-labelledby": "waiting-head", key: "waiting" },
       h("h2", { id: "waiting-head" }, "What waits, and why"),
-      groupedReasons(rollout.waiting),
+      underWay.length > 0 &&
+        h(
+          "ul",
+          { class: "reasons", key: "under-way" },
+          underWay
+            .slice(0, MOST_UNDER_WAY)
+            .map(({ order, what, reason }) =>
+              h(
+                "li",
+                { key: `${order.id} ${what}` },
+                h("strong", { class: "name" }, order.host ?? ""),
+                ", ",
+                copy.events.has(what) ? ["event ", eventLink(what)] : h("span", { class: "name" }, what),
+                ": ",
+                reason,
+              ),
+            ),
+        ),
+      underWay.length > MOST_UNDER_WAY &&
+        h(
+          "p",
+          { class: "small muted", key: "more" },
+          `and ${count(underWay.length - MOST_UNDER_WAY, "more", "more")}: see the orders.`,
+        ),
+      rollout.waiting.length > 0 && h("div", { key: "not-begun" }, groupedReasons(rollout.waiting)),
       until &&
         h(
           "p",
-          { class: "small muted" },
+          { class: "small muted", key: "until" },
           "The first of these ends by itself ",
           time(until),
           " (",

@@ -3,10 +3,10 @@
 import { groupLink } from "../../elements/links.js";
 import { count, dateTime, timeOfDay } from "../../page/formatting.js";
 import { address } from "../../page/router.js";
+import { ticks } from "../../page/ticks.js";
 import { h, svg } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
 import { typeAppearance } from "../../elements/event_facts.js";
-import { ticks } from "./axis.js";
 import { barLabel, barShapes, hatches, ROW_HEIGHT } from "./event_bar.js";
 import { eventCard, eventWords } from "./event_card.js";
 import { LANES_SHOWN } from "./lanes.js";
@@ -83,7 +83,7 @@ function grid({ range, now, width }, x) {
     svg(
       "svg",
       { class: "timeline-axis", width, height: 28 },
-      ticks(range, width).map((tick) =>
+      ticks(range, apart(range, width)).map((tick) =>
         svg(
           "text",
           {
@@ -100,7 +100,7 @@ function grid({ range, now, width }, x) {
     h(
       "div",
       { class: "timeline-lines" },
-      ticks(range, width).map((tick) =>
+      ticks(range, apart(range, width)).map((tick) =>
         h("i", { key: tick.at, class: tick.isDay ? "line day" : "line", style: { left: `${x(tick.at)}px` } }),
       ),
       isSeen &&
@@ -190,3 +190,14 @@ function cardAt({ bar, left, top }, width) {
   const room = Math.max(0, width - 320);
   return eventCard(bar.event, { left: `${Math.max(0, Math.min(left, room))}px`, top: `${top}px` });
 }
+
+// As many pixels does a label need.
+const ROOM = 80;
+
+/**
+ * Return how far the lines of the axis are apart at least, in milliseconds.
+ *
+ * @param {{ from: number, to: number }} range
+ * @param {number} width  pixels
+ */
+const apart = (range, width) => ((range.to - range.from) * ROOM) / Math.max(width, ROOM);

@@ -1,9 +1,8 @@
-/** Where the lines of the time axis are, and what stands at them. */
+/** Where the lines of a time axis are, and what stands at them. */
 
-import { dateTime } from "../../page/formatting.js";
-import { preferences } from "../../page/preferences.js";
+import { dateTime } from "./formatting.js";
+import { preferences } from "./preferences.js";
 
-/** @typedef {import("./time_range.js").TimeRange} TimeRange */
 /** @typedef {{ at: number, label: string, isDay: boolean }} Tick */
 
 const MINUTE = 60_000;
@@ -27,16 +26,15 @@ const STEPS = [
   7 * DAY,
   14 * DAY,
 ];
-// As many pixels does a label need.
-const ROOM = 80;
 
 /**
- * @param {TimeRange} range
- * @param {number} width  pixels
+ * List moments that are round in the zone that the person has chosen.
+ *
+ * @param {{ from: number, to: number }} range  milliseconds
+ * @param {number} wanted  how far they should be apart at least
  * @returns {Tick[]}
  */
-export function ticks(range, width) {
-  const wanted = ((range.to - range.from) * ROOM) / Math.max(width, ROOM);
+export function ticks(range, wanted) {
   const step = STEPS.find((each) => each >= wanted) ?? 30 * DAY;
   const shift = offset(range.from);
   /** @type {Tick[]} */

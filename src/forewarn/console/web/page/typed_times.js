@@ -1,0 +1,49 @@
+/** Spans and moments as people type them: spans as the command takes them, moments in the zone that they have chosen. */
+
+import { preferences } from "./preferences.js";
+
+/** @type {{ [unit: string]: number }} */
+const UNITS = { d: 86400, h: 3600, m: 60, s: 1 };
+const NUMBER = "[0-9]+(?:\\.[0-9]+)?";
+const BARE = new RegExp(`^${NUMBER}$`);
+const WITH_UNITS = new RegExp(`^(?:${NUMBER}[smhd])+$`);
+const PART = new RegExp(`(${NUMBER})([smhd])`, "g");
+
+export const EXPECTED_SPAN = "expected a time such as 90, 15m, 1h30m or 7d";
+
+/**
+ * Read `90`, `15m`, `1h30m` or `7d` as seconds; null if it is none.
+ *
+ * @param {string} typed
+ * @returns {number | null}
+ */
+export function parseSpan(typed) {
+  const text = typed.trim();
+  if (BARE.test(text)) return Number(text);
+  if (!WITH_UNITS.test(text)) return null;
+  let seconds = 0;
+  for (const [, number, unit] of text.matchAll(PART)) seconds += Number(number) * (UNITS[unit ?? ""] ?? 0);
+  return seconds;
+}
+
+/**
+ * Write a moment as a field of type `datetime-local` takes it; "" for what is none.
+ *
+ * @param {string | null | undefined} at  RFC 3339
+ */
+export function momentToField(at) {
+  const moment = new Date(at ?? "");
+  if (Number.isNaN(moment.getTime())) return "";
+  const shift = preferences.zone === "utc" ? 0 : moment.getTimezoneOffset() * 60_000;
+  return new Date(moment.getTime() - shift).toISOString().slice(0, 19);
+}
+
+/**
+ * Read such a field as the API takes moments; "" for what is none.
+ *
+ * @param {string} typed
+ */
+export function momentFromField(typed) {
+  const moment = new Date(preferences.zone === "utc" ? `${typed}Z` : typed);
+  return Number.isNaN(moment.getTime()) ? "" : moment.toISOString().replace(".000Z", "Z");
+}
