@@ -1,5 +1,7 @@
 /** What a wave's time consists of: notice and work, as they were and as they are to be expected. */
 
+import { TimeAxis } from "./time_axis.js";
+
 /** @typedef {import("../types").Wave} Wave */
 /** @typedef {{ kind: "notice" | "work", isExpected: boolean, from: number, to: number }} Part */
 /** @typedef {{ announced: string | null, started: string | null, ended: string | null }} Moments */
@@ -68,14 +70,19 @@ function divided(kind, from, to, until) {
 const parsed = (moment) => (moment ? Date.parse(moment) : null);
 
 /**
- * Return the stretch of time that a wave takes; null if nothing is known of it.
+ * Lay out the time of waves; null if nothing is known of it.
  *
- * @param {Wave} wave
+ * @param {readonly Wave[]} waves
  * @param {number} now
+ * @param {{ isWithNow?: boolean }} [how]  whether the present is shown too
  */
-export function stretchOf(wave, now) {
-  const from = parsed(wave.announced_at ?? wave.announce_at);
-  const to = parsed(wave.ended_at ?? wave.end_at);
-  if (from === null) return null;
-  return { from, to: Math.max(from, to ?? now) };
+export function waveAxis(waves, now, { isWithNow = false } = {}) {
+  const stretches = [];
+  for (const wave of waves) {
+    const from = parsed(wave.announced_at ?? wave.announce_at);
+    if (from === null) continue;
+    stretches.push({ from, to: Math.max(from, parsed(wave.ended_at ?? wave.end_at) ?? now) });
+  }
+  if (isWithNow && stretches.length) stretches.push({ from: now, to: now });
+  return TimeAxis.over(stretches);
 }

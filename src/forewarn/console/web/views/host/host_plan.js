@@ -1,7 +1,7 @@
 import { bindingWindows } from "../../elements/binding_windows.js";
 import { groupedReasons, warningList } from "../../elements/grouped_reasons.js";
 import { groupLink } from "../../elements/links.js";
-import { TimeAxis } from "../../elements/time_axis.js";
+import { waveAxis } from "../../elements/wave_parts.js";
 import { time } from "../../elements/times.js";
 import { waveLegend, waveTable } from "../../elements/wave_table.js";
 import { count, listed, span } from "../../page/formatting.js";
@@ -129,7 +129,7 @@ function drawn(plan, groups) {
   const stages = (wave?.stages ?? []).map(
     (stage) => /** @type {Wave} */ ({ ...wave, ...stage, stages: [stage] }),
   );
-  const axis = TimeAxis.over(stages.flatMap((stage) => [stage.announce_at, stage.end_at]));
+  const axis = waveAxis(stages, clock.now());
   const [first] = stages;
   return [
     plan.ends_at &&

@@ -3,9 +3,8 @@
 import { groupedReasons, warningList } from "../../elements/grouped_reasons.js";
 import { hostLink } from "../../elements/links.js";
 import { simulatedPart } from "../../elements/rollout_words.js";
-import { TimeAxis } from "../../elements/time_axis.js";
 import { time } from "../../elements/times.js";
-import { stretchOf } from "../../elements/wave_parts.js";
+import { waveAxis } from "../../elements/wave_parts.js";
 import { waveLegend, waveTable } from "../../elements/wave_table.js";
 import { count, span } from "../../page/formatting.js";
 import { h } from "../../page/tree.js";
@@ -19,9 +18,7 @@ const MOST_NAMED = 8;
 export function planDrawing(plan) {
   const begins = plan.waves[0]?.announce_at ?? null;
   const now = clock.now();
-  const axis = TimeAxis.over(
-    plan.waves.map((wave) => stretchOf(wave, now)).filter((stretch) => stretch !== null),
-  );
+  const axis = waveAxis(plan.waves, now);
   return [
     h("p", { class: "plan-sum", key: "sum" }, summed(plan, begins)),
     h(

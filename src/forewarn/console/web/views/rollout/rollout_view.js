@@ -13,9 +13,8 @@ import {
   simulatedPart,
   wavesDone,
 } from "../../elements/rollout_words.js";
-import { TimeAxis } from "../../elements/time_axis.js";
 import { countdown, time } from "../../elements/times.js";
-import { stretchOf } from "../../elements/wave_parts.js";
+import { waveAxis } from "../../elements/wave_parts.js";
 import { waveLegend, waveTable } from "../../elements/wave_table.js";
 import { count, shortId } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
@@ -139,9 +138,7 @@ class RolloutView extends View {
   #waves(rollout) {
     const waves = this.#followed?.waves ?? [];
     const now = clock.now();
-    const stretches = waves.map((wave) => stretchOf(wave, now)).filter((stretch) => stretch !== null);
-    if (!isOver(rollout) && stretches.length) stretches.push({ from: now, to: now });
-    const axis = TimeAxis.over(stretches);
+    const axis = waveAxis(waves, now, { isWithNow: !isOver(rollout) });
     return h(
       "section",
       { class: "card", "aria-labelledby": "waves-head", key: "waves" },
