@@ -9,30 +9,54 @@ import { badge } from "./appearance.js";
 /** @typedef {{ least_seconds: number | null, late: number, never: number }} Notice */
 /** @typedef {ListedEvent & { notice?: Notice | null, notices?: NotedEvent["notices"] }} AnyEvent */
 
-/** @type {{ [type: string]: Appearance & { does: string } }} */
-const TYPES = {
-  Freeze: { tone: "info", glyph: "❄", label: "Freeze", does: "pauses" },
-  Reboot: { tone: "danger", glyph: "↻", label: "Reboot", does: "restarts" },
-  Redeploy: { tone: "move", glyph: "➜", label: "Redeploy", does: "moves to another host" },
-  Preempt: { tone: "warn", glyph: "▼", label: "Preempt", does: "is evicted" },
-  Terminate: { tone: "warn", glyph: "■", label: "Terminate", does: "is deleted" },
-};
+/** What a type does to one machine and to several: what they will do, what they do, what they did. @typedef {readonly [string, string, string]} Forms */
 
-const SEVERAL = {
-  pauses: "pause",
-  restarts: "restart",
-  "moves to another host": "move to other hosts",
-  "is evicted": "are evicted",
-  "is deleted": "are deleted",
+/** @type {{ [type: string]: Appearance & { one: Forms, several: Forms } }} */
+const TYPES = {
+  Freeze: {
+    tone: "info",
+    glyph: "❄",
+    label: "Freeze",
+    one: ["pause", "pauses", "paused"],
+    several: ["pause", "pause", "paused"],
+  },
+  Reboot: {
+    tone: "danger",
+    glyph: "↻",
+    label: "Reboot",
+    one: ["restart", "restarts", "restarted"],
+    several: ["restart", "restart", "restarted"],
+  },
+  Redeploy: {
+    tone: "move",
+    glyph: "➜",
+    label: "Redeploy",
+    one: ["move to another host", "moves to another host", "moved to another host"],
+    several: ["move to other hosts", "move to other hosts", "moved to other hosts"],
+  },
+  Preempt: {
+    tone: "warn",
+    glyph: "▼",
+    label: "Preempt",
+    one: ["be evicted", "is evicted", "was evicted"],
+    several: ["be evicted", "are evicted", "were evicted"],
+  },
+  Terminate: {
+    tone: "warn",
+    glyph: "■",
+    label: "Terminate",
+    one: ["be deleted", "is deleted", "was deleted"],
+    several: ["be deleted", "are deleted", "were deleted"],
+  },
 };
 
 /**
  * Say how a type of event looks.
  *
  * @param {string} type
- * @returns {Appearance & { does: string }}
+ * @returns {Appearance}
  */
-export const typeAppearance = (type) => TYPES[type] ?? { tone: "idle", glyph: "◇", label: type, does: "" };
+export const typeAppearance = (type) => TYPES[type] ?? { tone: "idle", glyph: "◇", label: type };
 
 /**
  * Say how far an event is: listed, or over and why.
@@ -54,12 +78,15 @@ export function progressAppearance(event) {
  * @param {AnyEvent} event
  */
 export function eventSentence(event) {
-  const { does } = typeAppearance(event.type);
   const names = event.resources;
-  if (!names.length) return `${event.type}: no machine is left in it`;
+  if (!names.length) return "no machine is left in it";
   const who = names.length > 3 ? count(names.length, "machine") : listed(names);
-  const verb = names.length > 1 ? (SEVERAL[/** @type {keyof typeof SEVERAL} */ (does)] ?? does) : does;
-  return verb ? `${who} ${verb}` : `${event.type} of ${who}`;
+  const forms = TYPES[event.type]?.[names.length > 1 ? "several" : "one"];
+  if (!forms) return who;
+  const [infinitive, present, past] = forms;
+  if (event.started_at) return `${who} ${event.ended_at ? past : present}`;
+  if (event.ended_at) return `${who} ${names.length > 1 ? "were" : "was"} to ${infinitive}`;
+  return `${who} will ${infinitive}`;
 }
 
 /**

@@ -1,7 +1,12 @@
 /** Why something waits: shown as the API says it. */
 
+import { listed } from "../page/formatting.js";
 import { h } from "../page/tree.js";
+import { copy } from "../service/connected.js";
+import { eventLink, groupLink } from "./links.js";
 import { countdown, time } from "./times.js";
+
+const NAMES_SHOWN = 3;
 
 /**
  * @param {readonly import("../types").Waiting[]} waiting
@@ -16,8 +21,27 @@ export function reasons(waiting, until) {
     h(
       "ul",
       { class: "reasons" },
-      waiting.map((each) => h("li", null, h("span", { class: "name" }, each.what), ": ", each.reason)),
+      waiting.map((each) => h("li", null, whatWaits(each.what), ": ", each.reason)),
     ),
     until && h("p", { class: "small" }, "until ", time(until), " (", countdown(until), ")"),
   );
+}
+
+/**
+ * Name what waits: an event by its link and its machines, for nobody knows ids by heart.
+ *
+ * @param {string} what
+ */
+export function whatWaits(what) {
+  const event = copy.events.get(what);
+  if (event) {
+    return [
+      `${event.type} of `,
+      h("span", { class: "name" }, listed(event.resources, NAMES_SHOWN)),
+      " (",
+      eventLink(what),
+      ")",
+    ];
+  }
+  return copy.groups.has(what) ? groupLink(what) : h("span", { class: "name" }, what);
 }

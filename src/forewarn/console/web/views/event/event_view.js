@@ -1,11 +1,243 @@
+/** One event: what it does, how far it is, who was told when, who is awaited, who has approved. */
+
+import { actionButtons } from "../../actions/action_buttons.js";
+import { badge, workAppearance } from "../../elements/appearance.js";
+import { commandText } from "../../elements/command_text.js";
+import { eventSentence, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
+import { groupLink, hostLink, machineLink, orderLink } from "../../elements/links.js";
+import { notThere } from "../../elements/missing.js";
+import { orderWords } from "../../elements/order_facts.js";
+import { reasons } from "../../elements/reasons.js";
+import { countdown, time } from "../../elements/times.js";
+import { workProgress } from "../../elements/work_progress.js";
+import { span } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
+import { address } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
+import { api, copy } from "../../service/connected.js";
+import { LiveAnswer } from "../../service/live_answer.js";
+import { recordLog } from "../history/record_log.js";
+import "./event_strip.js";
+import { approvalLedger, machineNotices } from "./event_tables.js";
+
+/** @typedef {import("../../types").NotedEvent} NotedEvent */
+/** @typedef {import("../../types").Order} Order */
+
+// So many names can be asked for at once.
+const NAMES_AT_ONCE = 200;
 
 class EventView extends View {
+  /** @type {LiveAnswer<{ event: NotedEvent, order: Order }> | null} */
+  #answer = null;
+
+  opened() {
+    super.opened();
+    const id = this.names.id ?? "";
+    this.#answer = new LiveAnswer(
+      () => this.#read(id),
+      (record) => record.event === this.#event?.id || record.order === this.#event?.order,
+      this.ended,
+    );
+    this.watch(this.#answer, "changed");
+    this.watch(copy, "orders", "machines");
+  }
+
+  get #event() {
+    return this.#answer?.value?.event;
+  }
+
   drawn() {
-    return h("h1", null, "Event");
+    const found = this.#answer?.value;
+    if (!found) {
+      return notThere("Event", this.#answer ?? { trouble: "", isMissing: false }, {
+        href: address("/timeline"),
+        label: "Show the timeline",
+      });
+    }
+    const { event } = found;
+    const order = copy.orders.get(event.order) ?? found.order;
+    return [
+      this.#head(event),
+      this.#answer?.trouble &&
+        h("p", { class: "notice", "data-tone": "danger", role: "alert" }, this.#answer.trouble),
+      this.#standing(event),
+      !event.ended_at && reasons(order.waiting, order.waiting_until),
+      h("fw-event-strip", { key: "strip", ".event": event }),
+      h(
+        "section",
+        { class: "card", key: "machines", "aria-labelledby": "told" },
+        h("h2", { id: "told" }, "Who was told, and when"),
+        machineNotices(event),
+      ),
+      h(
+        "div",
+        { class: "columns", key: "columns" },
+        this.#facts(event),
+        h(
+          "section",
+          { class: "card", "aria-labelledby": "ledger" },
+          h("h2", { id: "ledger" }, "Approvals and deferrals"),
+          approvalLedger(event),
+        ),
+      ),
+      this.#work(order),
+      h(
+        "section",
+        { class: "card", key: "records", "aria-labelledby": "records" },
+        h("h2", { id: "records" }, "Records"),
+        recordLog({ event: event.id }),
+      ),
+      commandText(["event", "show", event.id]),
+    ];
+  }
+
+  /** @param {string} id */
+  async #read(id) {
+    const { event } = await api.get("/v1/events/{id}", { path: { id } });
+    const { order } = await api.get("/v1/orders/{id}", { path: { id: event.order } });
+    await copy.machines.want({ name: event.resources.slice(0, NAMES_AT_ONCE) });
+    return { event, order };
+  }
+
+  /** @param {NotedEvent} event */
+  #head(event) {
+    return h(
+      "header",
+      { class: "stack", key: "head" },
+      h("p", { class: "small" }, h("a", { href: address("/timeline") }, "Timeline"), " / event"),
+      h(
+        "div",
+        { class: "page-head" },
+        h("h1", { class: "name" }, `${event.type}: ${eventSentence(event)}`),
+        h("div", { class: "row page-actions" }, !event.ended_at && actionButtons("event", event)),
+      ),
+      h(
+        "p",
+        { class: "row" },
+        typeBadge(event),
+        badge(progressAppearance(event)),
+        promiseBadge(event),
+        event.simulated && badge({ tone: "info", glyph: "◌", label: "simulated: nothing is really done" }),
+      ),
+    );
+  }
+
+  /** @param {NotedEvent} event */
+  #standing(event) {
+    if (event.ended_at) {
+      return h(
+        "p",
+        { key: "standing" },
+        "Over since ",
+        time(event.ended_at),
+        " (",
+        countdown(event.ended_at),
+        ")",
+        event.why && [": ", h("span", { class: "name" }, event.why)],
+        ".",
+      );
+    }
+    if (event.started_at) {
+      return h(
+        "p",
+        { key: "standing" },
+        "Started ",
+        time(event.started_at),
+        " (",
+        countdown(event.started_at),
+        "); it stays listed until the work on its machines is done, and for 90 s at least.",
+      );
+    }
+    return h(
+      "div",
+      { key: "standing" },
+      h(
+        "p",
+        null,
+        "Starts not before ",
+        time(event.not_before),
+        " (",
+        h("strong", null, countdown(event.not_before)),
+        ").",
+      ),
+      event.awaits &&
+        h("p", null, "Sooner with the approval of ", h("span", { class: "name" }, event.awaits), "."),
+    );
+  }
+
+  /** @param {NotedEvent} event */
+  #facts(event) {
+    return h(
+      "section",
+      { class: "card", "aria-labelledby": "facts" },
+      h("h2", { id: "facts" }, "What it is"),
+      h(
+        "dl",
+        { class: "facts" },
+        fact("Description", h("span", { class: "name" }, event.description || "–")),
+        fact(
+          "Group",
+          event.group
+            ? [groupLink(event.group), `, update domain ${event.update_domain}`]
+            : "a standalone machine",
+        ),
+        event.project && fact("Project", h("span", { class: "name" }, event.project)),
+        fact("Wanted by", event.source === "Platform" ? "the platform" : "its user"),
+        fact("Order", orderLink(event.order)),
+        fact("Approval", APPROVAL[event.approval] ?? event.approval),
+        fact("Announced", time(event.announced_at)),
+        fact("Impact announced", event.duration_seconds < 0 ? "unknown (-1)" : span(event.duration_seconds)),
+        fact("Impact measured", impact(event)),
+        fact("Id", h("span", { class: "mono" }, event.id)),
+      ),
+    );
+  }
+
+  /** @param {Order} order */
+  #work(order) {
+    return h(
+      "section",
+      { class: "card", key: "work", "aria-labelledby": "work" },
+      h(
+        "div",
+        { class: "row" },
+        h("h2", { id: "work" }, "Its order"),
+        orderLink(order.id),
+        badge(workAppearance(order.state)),
+        h(
+          "span",
+          { class: "small muted" },
+          `${orderWords(order)} `,
+          order.host && ["of host ", copy.may("survey") ? hostLink(order.host) : order.host],
+          order.machine && ["of ", machineLink(order.machine, order.project)],
+          ", ordered by ",
+          h("span", { class: "name" }, order.by),
+        ),
+      ),
+      workProgress(order),
+    );
   }
 }
+
+/** @type {{ [rule: string]: string }} */
+const APPROVAL = {
+  any: "by any machine of its group",
+  all: "by every machine it names",
+  leader: "by the first machine it names",
+};
+
+/** @param {NotedEvent} event */
+function impact(event) {
+  if (event.impact_seconds !== null) return span(event.impact_seconds);
+  if (event.ended_at) return "none";
+  return event.started_at ? "not over yet" : "not begun";
+}
+
+/**
+ * @param {string} name
+ * @param {import("../../types").Child} value
+ */
+const fact = (name, value) => [h("dt", null, name), h("dd", null, value)];
 
 define("fw-event-view", EventView);

@@ -1,11 +1,148 @@
+/** One order: its terms, how far each stage and step is, why it waits, its events and the notice they gave. */
+
+import { actionButtons } from "../../actions/action_buttons.js";
+import { badge, workAppearance } from "../../elements/appearance.js";
+import { commandText } from "../../elements/command_text.js";
+import { notThere } from "../../elements/missing.js";
+import { driverBadge, failedSteps, orderSubject, orderWords } from "../../elements/order_facts.js";
+import { reasons } from "../../elements/reasons.js";
+import { countdown, time } from "../../elements/times.js";
+import { workProgress } from "../../elements/work_progress.js";
 import { define } from "../../page/live_element.js";
+import { address } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
+import { api, copy } from "../../service/connected.js";
+import { LiveAnswer } from "../../service/live_answer.js";
+import { recordLog } from "../history/record_log.js";
+import { brokenPromises, failure, outsideWork } from "./order_notices.js";
+import { orderEvents } from "./order_events.js";
+import { orderTerms } from "./order_terms.js";
+
+/** @typedef {import("../../types").NotedOrder} NotedOrder */
+/** @typedef {import("../../types").NotedEvent} NotedEvent */
+/** @typedef {import("../../types").Record} Record */
+/** @typedef {{ order: NotedOrder, events: readonly NotedEvent[], broken: readonly Record[] }} Shown */
 
 class OrderView extends View {
+  /** @type {LiveAnswer<Shown> | null} */
+  #answer = null;
+
+  opened() {
+    super.opened();
+    const id = this.names.id ?? "";
+    this.#answer = new LiveAnswer(
+      () => read(id),
+      (record) => record.order === this.#answer?.value?.order.id || record.kind.startsWith("hold-"),
+      this.ended,
+    );
+    this.watch(this.#answer, "changed");
+    this.watch(copy, "orders");
+  }
+
   drawn() {
-    return h("h1", null, "Order");
+    const found = this.#answer?.value;
+    if (!found) {
+      return notThere("Order", this.#answer ?? { trouble: "", isMissing: false }, {
+        href: address("/orders"),
+        label: "Show all orders",
+      });
+    }
+    const { events, broken } = found;
+    // Reasons end by themselves, without a record: the copy looks after that.
+    const current = copy.orders.get(found.order.id);
+    const order = current ? { ...found.order, ...current } : found.order;
+    return [
+      this.#head(order),
+      this.#answer?.trouble &&
+        h(
+          "p",
+          { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" },
+          this.#answer.trouble,
+        ),
+      this.#standing(order),
+      !order.ended_at && reasons(order.waiting, order.waiting_until),
+      failedSteps(order).length > 0 && failure(order),
+      outsideWork(order),
+      brokenPromises(broken),
+      h(
+        "section",
+        { class: "card", key: "work", "aria-labelledby": "stages" },
+        h("h2", { id: "stages" }, "Stages and steps"),
+        workProgress(order),
+      ),
+      orderEvents(order, events),
+      orderTerms(order),
+      h(
+        "section",
+        { class: "card", key: "records", "aria-labelledby": "records" },
+        h("h2", { id: "records" }, "Records"),
+        recordLog({ order: order.id }),
+      ),
+      commandText(["order", "show", order.id]),
+    ];
+  }
+
+  /** @param {NotedOrder} order */
+  #head(order) {
+    return h(
+      "header",
+      { class: "stack", key: "head" },
+      h("p", { class: "small" }, h("a", { href: address("/orders") }, "Orders"), " / order"),
+      h(
+        "div",
+        { class: "page-head" },
+        h(
+          "h1",
+          null,
+          `${capital(orderWords(order))} of ${order.machine ? "" : "host "}`,
+          orderSubject(order),
+        ),
+        h("div", { class: "row page-actions" }, !order.ended_at && actionButtons("order", order)),
+      ),
+      h(
+        "p",
+        { class: "row" },
+        badge(workAppearance(order.state)),
+        driverBadge(order),
+        order.emergency && badge({ tone: "danger", glyph: "!", label: "emergency" }),
+        order.together && badge({ tone: "danger", glyph: "!", label: "together" }),
+      ),
+    );
+  }
+
+  /** @param {NotedOrder} order */
+  #standing(order) {
+    const since = order.ended_at ?? order.created_at;
+    return h(
+      "p",
+      { key: "standing" },
+      order.ended_at ? "Over since " : "Ordered ",
+      time(since),
+      " (",
+      countdown(since),
+      ") by ",
+      h("span", { class: "name" }, order.by),
+      order.reason && [", because: ", h("span", { class: "name" }, order.reason)],
+      ".",
+      order.why && [" ", h("span", { class: "name" }, capital(order.why)), "."],
+    );
   }
 }
+
+/**
+ * @param {string} id
+ * @returns {Promise<Shown>}
+ */
+async function read(id) {
+  const [{ order, events }, { records }] = await Promise.all([
+    api.get("/v1/orders/{id}", { path: { id } }),
+    api.get("/v1/history", { query: { order: id, kind: ["promise-broken"] } }),
+  ]);
+  return { order, events, broken: records };
+}
+
+/** @param {string} text */
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 define("fw-order-view", OrderView);

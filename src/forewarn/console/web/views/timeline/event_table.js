@@ -4,6 +4,7 @@ import { badge } from "../../elements/appearance.js";
 import { noticeText, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
 import { eventLink, groupLink, machineLink } from "../../elements/links.js";
 import { countdown, time } from "../../elements/times.js";
+import { cell } from "../../elements/work_progress.js";
 import { h } from "../../page/tree.js";
 
 /** @typedef {import("../../elements/event_facts.js").AnyEvent} AnyEvent */
@@ -14,7 +15,7 @@ const NAMES_SHOWN = 4;
 export function eventTable(events) {
   return h(
     "div",
-    { class: "table-scroll" },
+    { class: "table-scroll card", tabindex: 0, role: "group", "aria-label": "Events" },
     h(
       "table",
       { class: "event-table stacking" },
@@ -62,8 +63,8 @@ function row(event) {
       time(event.not_before),
       h("div", { class: "small muted" }, countdown(event.not_before)),
     ]),
-    cell("Started", event.started_at ? time(event.started_at) : "–"),
-    cell("Left", event.ended_at ? time(event.ended_at) : "–"),
+    cell("Started", time(event.started_at)),
+    cell("Left", time(event.ended_at)),
     cell("Notice", [promiseBadge(event), h("div", { class: "small muted" }, noticeText(event))]),
   );
 }
@@ -77,9 +78,3 @@ export function machines(event) {
     more > 0 && ` and ${more} more`,
   ];
 }
-
-/**
- * @param {string} name
- * @param {import("../../types").Child} content
- */
-const cell = (name, content) => h("td", { "data-label": name }, h("span", null, content));

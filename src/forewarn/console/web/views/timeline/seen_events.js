@@ -8,11 +8,13 @@ import { api, clock, copy } from "../../service/connected.js";
 const PAGE = 500;
 // More past events than that are not drawn: they would be a carpet, and the history has them all.
 const MOST = 5000;
-// Records that come so close together are one reading.
+// Records that come so close together are one reading, in milliseconds.
 const TOGETHER = 300;
 // What could not be read is tried again so much later.
 const RETRY = 3000;
-// Kinds of records after which an event is over, or was there for a moment only.
+// A record may be a moment older than the time at which it is heard of.
+const SLACK = 2000;
+// After these an event is over, or has the notice that was got of it.
 const ENDS = ["event-finished", "event-cancelled", "event-withdrawn", "event-started"];
 
 /** Announces `changed`. */
@@ -21,14 +23,15 @@ export class SeenEvents extends EventTarget {
   isReading = false;
   /** Whether there are more past events than are kept. */
   isCut = false;
-  /** @type {Map<string, AnyEvent>} */
-  #past = new Map();
+  /** Those that were read: over, or started with the notice that was got. @type {Map<string, AnyEvent>} */
+  #read = new Map();
   /** From when on the past is known. */
   #knownFrom = Infinity;
   #wantedFrom = Infinity;
+  /** When it was last read what is new. */
+  #readAt = Infinity;
+  #isStale = false;
   #timer = 0;
-  /** What was announced longest ago of what is to be read again. */
-  #staleFrom = Infinity;
 
   /** @param {AbortSignal} signal  when nobody looks any more */
   constructor(signal) {
@@ -43,8 +46,14 @@ export class SeenEvents extends EventTarget {
 
   /** @returns {AnyEvent[]} */
   values() {
-    const events = new Map(this.#past);
-    for (const [id, event] of copy.events) events.set(id, event);
+    const events = new Map(this.#read);
+    for (const [id, event] of copy.events) {
+      const read = this.#read.get(id);
+      // What was read may be newer than the copy; what has ended does not come back.
+      if (read?.ended_at) continue;
+      events.set(id, read?.notice ? { ...event, notice: read.notice } : event);
+    }
+    for (const [id, event] of this.#read) if (!event.ended_at && !copy.events.has(id)) events.delete(id);
     return [...events.values()];
   }
 
@@ -58,6 +67,7 @@ export class SeenEvents extends EventTarget {
     if (from < this.#knownFrom) this.#plan(0);
   }
 
+  /** After a lost connection, or with another store, everything may be different. */
   #forget() {
     this.#knownFrom = Infinity;
     this.#plan(0);
@@ -65,58 +75,86 @@ export class SeenEvents extends EventTarget {
 
   /** @param {Record[]} records */
   #heard(records) {
-    const ended = records.filter((record) => record.event && ENDS.includes(record.kind));
-    if (!ended.length) return;
-    for (const record of ended) {
-      const known = copy.events.get(record.event ?? "") ?? this.#past.get(record.event ?? "");
-      this.#staleFrom = Math.min(this.#staleFrom, Date.parse(known?.announced_at ?? record.at));
-    }
+    if (!records.some((record) => ENDS.includes(record.kind))) return;
+    this.#isStale = true;
     this.#plan(TOGETHER);
   }
 
   /** @param {number} milliseconds */
   #plan(milliseconds) {
     if (this.isReading || this.#timer) return;
-    this.#timer = setTimeout(() => this.#read(), this.trouble ? RETRY : milliseconds);
+    this.#timer = setTimeout(() => this.#readNow(), this.trouble ? RETRY : milliseconds);
   }
 
-  async #read() {
+  async #readNow() {
     this.#timer = 0;
     this.isReading = true;
-    const isNew = this.#wantedFrom < this.#knownFrom;
-    const from = isNew ? this.#wantedFrom : this.#staleFrom;
-    this.#staleFrom = Infinity;
     try {
-      if (from < Infinity) await this.#readFrom(from);
-      if (isNew) this.#knownFrom = from;
+      if (this.#wantedFrom < this.#knownFrom) await this.#readBack();
+      if (this.#isStale) await this.#readOn();
       this.trouble = "";
     } catch (error) {
       this.trouble = error instanceof Error ? error.message : String(error);
     }
     this.isReading = false;
     this.#changed();
-    if (this.#wantedFrom < this.#knownFrom || this.#staleFrom < Infinity) this.#plan(TOGETHER);
+    if (this.#wantedFrom < this.#knownFrom || this.#isStale) this.#plan(TOGETHER);
   }
 
-  /** @param {number} from */
-  async #readFrom(from) {
-    // Events that were long announced when they ended are older than what happened to them.
-    const since = new Date(Math.min(from, clock.now())).toISOString();
-    let after = null;
-    this.isCut = false;
-    for (let read = 0; ; read += PAGE) {
-      /** @type {any} */
-      const query = { all: true, limit: PAGE, after };
-      const page = await api.get("/v1/events", { query });
-      if (page.events.every((event) => event.announced_at < since)) return;
-      for (const event of page.events) if (event.ended_at) this.#past.set(event.id, event);
-      after = page.next;
-      if (!after) return;
-      if (read + PAGE >= MOST) {
-        this.isCut = true;
-        return;
-      }
+  /** Read further back than was known. */
+  async #readBack() {
+    const from = this.#wantedFrom;
+    const now = clock.now();
+    const isFirst = this.#knownFrom === Infinity;
+    const found = await this.#pages(from, isFirst ? null : this.#knownFrom);
+    if (isFirst) {
+      this.#read = new Map();
+      this.#readAt = now;
     }
+    this.#take(found);
+    this.#knownFrom = from;
+  }
+
+  /** Read what has happened since the last time. */
+  async #readOn() {
+    this.#isStale = false;
+    const now = clock.now();
+    this.#take(await this.#pages(Math.min(this.#readAt, now) - SLACK, null));
+    this.#readAt = now;
+    if (this.#read.size <= MOST) return;
+    // A page that is open for days keeps only what it shows.
+    const from = this.#wantedFrom;
+    for (const [id, event] of this.#read) {
+      if (event.ended_at && Date.parse(event.ended_at) < from) this.#read.delete(id);
+    }
+    this.#knownFrom = Math.max(this.#knownFrom, from);
+  }
+
+  /** @param {AnyEvent[]} found */
+  #take(found) {
+    for (const event of found) if (event.ended_at || event.started_at) this.#read.set(event.id, event);
+  }
+
+  /**
+   * @param {number} from
+   * @param {number | null} to
+   */
+  async #pages(from, to) {
+    const since = new Date(from).toISOString();
+    const until = to === null ? null : new Date(to).toISOString();
+    /** @type {AnyEvent[]} */
+    const found = [];
+    let after = null;
+    do {
+      /** @type {import("../../types").Answer<"/v1/events", "get">} */
+      const page = await api.get("/v1/events", {
+        query: { all: true, notices: true, limit: PAGE, after, since, until },
+      });
+      found.push(...page.events);
+      after = page.next;
+    } while (after && found.length < MOST);
+    this.isCut = after !== null;
+    return found;
   }
 
   #changed() {

@@ -1,0 +1,43 @@
+/** What is told of an order in words. */
+
+import { h } from "../page/tree.js";
+import { copy } from "../service/connected.js";
+import { badge } from "./appearance.js";
+import { hostLink, machineLink } from "./links.js";
+
+/** @typedef {import("../types").Order} Order */
+
+/**
+ * Say what an order does: `maintenance reboot`, `restart`; only maintenance has a choice of work.
+ *
+ * @param {Order} order
+ */
+export const orderWords = (order) =>
+  order.action === "maintenance" && order.work ? `${order.action} ${order.work}` : order.action;
+
+/**
+ * Say what an order is about, as a link.
+ *
+ * @param {Order} order
+ */
+export function orderSubject(order) {
+  if (order.machine) return machineLink(order.machine, order.project);
+  if (!order.host) return "–";
+  return copy.may("survey") ? hostLink(order.host) : h("span", { class: "name" }, order.host);
+}
+
+/** @param {Order} order */
+export const isSimulated = (order) => order.driver === "simulated";
+
+/** @param {Order} order */
+export const isExternal = (order) => order.driver === "external";
+
+/** @param {Order} order */
+export const failedSteps = (order) => order.steps.filter((step) => step.state === "failed");
+
+/** @param {Order} order */
+export function driverBadge(order) {
+  if (isSimulated(order)) return badge({ tone: "info", glyph: "◌", label: "simulated" });
+  if (isExternal(order)) return badge({ tone: "move", glyph: "⇄", label: "done outside" });
+  return null;
+}

@@ -1,0 +1,94 @@
+import { timeOfDay } from "../../page/formatting.js";
+import { define, LiveElement } from "../../page/live_element.js";
+import { preferences } from "../../page/preferences.js";
+import { h, svg } from "../../page/tree.js";
+import { clock } from "../../service/connected.js";
+import { typeAppearance } from "../../elements/event_facts.js";
+import { ticks } from "../timeline/axis.js";
+import { barShapes, hatches, ROW_HEIGHT } from "../timeline/event_bar.js";
+import { eventWords } from "../timeline/event_card.js";
+import { barOf, drawnTo } from "../timeline/lanes.js";
+import { legend } from "../timeline/legend.js";
+
+/** @typedef {import("../../types").NotedEvent} NotedEvent */
+
+const AXIS = 22;
+const MARGIN = 0.06;
+
+/** One event as a bar of its own, over its whole life. */
+class EventStrip extends LiveElement {
+  /** @type {NotedEvent | null} */
+  #event = null;
+  #width = 800;
+
+  get event() {
+    return this.#event;
+  }
+
+  set event(value) {
+    this.#event = value;
+    this.redraw();
+  }
+
+  opened() {
+    this.watch(clock, "tick");
+    this.watch(preferences, "changed");
+    const measured = new ResizeObserver(() => this.#measure());
+    measured.observe(this);
+    this.ended.addEventListener("abort", () => measured.disconnect());
+  }
+
+  drawn() {
+    if (!this.#event) return null;
+    const now = clock.now();
+    const bar = barOf(this.#event, now);
+    const length = Math.max(60_000, drawnTo(bar) - bar.from);
+    const range = {
+      from: bar.from - length * MARGIN,
+      to: drawnTo(bar) + length * MARGIN * 2,
+      follows: false,
+    };
+    const x = (/** @type {number} */ at) => ((at - range.from) * this.#width) / (range.to - range.from);
+    const isSeen = now >= range.from && now <= range.to;
+    return h(
+      "div",
+      { class: "card" },
+      hatches(),
+      svg(
+        "svg",
+        {
+          class: "event-strip bar",
+          "data-tone": typeAppearance(this.#event.type).tone,
+          width: this.#width,
+          height: AXIS + ROW_HEIGHT,
+          role: "img",
+          "aria-label": eventWords(this.#event, (at) => timeOfDay(at)),
+        },
+        ticks(range, this.#width).map((tick) => [
+          svg("path", {
+            key: `line ${tick.at}`,
+            class: "strip-line",
+            d: `M${x(tick.at)} ${AXIS} v${ROW_HEIGHT}`,
+          }),
+          svg(
+            "text",
+            { key: tick.at, class: "tick", x: x(tick.at), y: 14, "text-anchor": "middle" },
+            tick.label,
+          ),
+        ]),
+        svg("g", { transform: `translate(0 ${AXIS})` }, barShapes(bar, x, this.#width)),
+        isSeen && svg("path", { class: "strip-now", d: `M${x(now)} 0 v${AXIS + ROW_HEIGHT}` }),
+      ),
+      legend(),
+    );
+  }
+
+  #measure() {
+    const width = Math.floor(this.clientWidth - 34);
+    if (width <= 0 || width === this.#width) return;
+    this.#width = width;
+    this.redraw();
+  }
+}
+
+define("fw-event-strip", EventStrip);

@@ -1,0 +1,139 @@
+/** Who was told of an event and when, and who has approved or deferred it. */
+
+import { badge, machineAppearance } from "../../elements/appearance.js";
+import { promisedSeconds } from "../../elements/event_facts.js";
+import { machineLink } from "../../elements/links.js";
+import { time } from "../../elements/times.js";
+import { cell } from "../../elements/work_progress.js";
+import { span } from "../../page/formatting.js";
+import { h } from "../../page/tree.js";
+import { copy } from "../../service/connected.js";
+
+/** @typedef {import("../../types").NotedEvent} NotedEvent */
+/** @typedef {NotedEvent["notices"][number]} MachineNotice */
+/** @typedef {import("../../elements/appearance.js").Appearance} Appearance */
+
+/** @param {NotedEvent} event */
+export function machineNotices(event) {
+  if (!event.notices.length) return h("p", { class: "muted" }, "It names no machine any more.");
+  return table(
+    "Machines of the event",
+    ["Machine", "State now", "Told at", "Notice promised", "Notice got", "Promise"],
+    event.notices.map((notice) => noticeRow(notice, event)),
+  );
+}
+
+/**
+ * @param {MachineNotice} notice
+ * @param {NotedEvent} event
+ */
+function noticeRow(notice, event) {
+  const machine = copy.machines.get(event.project ?? "", notice.machine);
+  const promised = promisedSeconds(event);
+  return h(
+    "tr",
+    { key: notice.machine },
+    cell("Machine", machineLink(notice.machine, event.project)),
+    cell("State now", machine ? badge(machineAppearance(machine, copy.eventsOf(machine))) : null),
+    cell("Told at", time(notice.sent_at) ?? "not yet"),
+    cell("Notice promised", promised ? span(promised) : "none"),
+    cell("Notice got", notice.notice_seconds === null ? null : span(notice.notice_seconds)),
+    cell("Promise", badge(noticeAppearance(notice, event))),
+  );
+}
+
+/**
+ * @param {MachineNotice} notice
+ * @param {NotedEvent} event
+ * @returns {Appearance}
+ */
+function noticeAppearance(notice, event) {
+  const isTold = notice.sent_at !== null;
+  if (!event.started_at) {
+    if (event.ended_at) return { tone: "idle", glyph: "⊘", label: "called off" };
+    return isTold
+      ? { tone: "calm", glyph: "✓", label: "has been told" }
+      : { tone: "warn", glyph: "…", label: "not told yet" };
+  }
+  if (!promisedSeconds(event)) return { tone: "idle", glyph: "○", label: "none promised" };
+  if (!isTold) return { tone: "danger", glyph: "✕", label: "never told" };
+  if (notice.late) return { tone: "danger", glyph: "!", label: "told late" };
+  return { tone: "calm", glyph: "✓", label: "told in time" };
+}
+
+/** @param {NotedEvent} event */
+export function approvalLedger(event) {
+  return [
+    event.approvals.length
+      ? table(
+          "Approvals",
+          ["Approved by", "As", "At", "From"],
+          event.approvals.map((approval, place) =>
+            h(
+              "tr",
+              { key: place },
+              cell("Approved by", h("span", { class: "name" }, approval.by)),
+              cell("As", AS[approval.kind] ?? approval.kind),
+              cell("At", time(approval.at)),
+              cell("From", approval.address),
+            ),
+          ),
+        )
+      : h("p", { class: "muted" }, "Nobody has approved it."),
+    !event.ended_at &&
+      !event.started_at &&
+      event.awaited.length > 0 &&
+      h("p", null, "Awaited: ", h("span", { class: "name" }, event.awaited.join(", "))),
+    deferral(event),
+  ];
+}
+
+/** @type {{ [kind: string]: string }} */
+const AS = { guest: "a guest", person: "a person", policy: "a policy" };
+
+/** @param {NotedEvent} event */
+function deferral(event) {
+  const { deferred } = event;
+  if (!deferred) return null;
+  return h(
+    "p",
+    { key: "deferral" },
+    "Deferred by ",
+    h("span", { class: "name" }, deferred.by),
+    " ",
+    time(deferred.at),
+    " until ",
+    time(deferred.until),
+    deferred.granted_seconds !== null && `, by ${span(deferred.granted_seconds)}`,
+    deferred.asked_seconds !== null &&
+      deferred.asked_seconds !== deferred.granted_seconds &&
+      ` (${span(deferred.asked_seconds)} asked for)`,
+    ".",
+  );
+}
+
+/**
+ * @param {string} caption
+ * @param {readonly string[]} columns
+ * @param {import("../../types").Child} rows
+ */
+export function table(caption, columns, rows) {
+  return h(
+    "div",
+    { class: "table-scroll", tabindex: 0, role: "group", "aria-label": caption },
+    h(
+      "table",
+      { class: "stacking" },
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          columns.map((name) => h("th", { scope: "col", key: name }, name)),
+        ),
+      ),
+      h("tbody", null, rows),
+    ),
+  );
+}

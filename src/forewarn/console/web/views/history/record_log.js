@@ -1,0 +1,56 @@
+import { define, LiveElement } from "../../page/live_element.js";
+import { preferences } from "../../page/preferences.js";
+import { h } from "../../page/tree.js";
+import { copy } from "../../service/connected.js";
+import { recordList } from "./record_list.js";
+import { RecordWindow } from "./record_window.js";
+
+/** The records of one thing, newest first, as they come: `h("fw-record-log", { ".query": { event: id } })`. */
+class RecordLog extends LiveElement {
+  /** What the history is asked for. @type {{ [name: string]: string }} */
+  query = {};
+  #window = new RecordWindow();
+
+  opened() {
+    const { ended: signal } = this;
+    this.watch(preferences, "changed");
+    this.#window.addEventListener("changed", () => this.#changed(), { signal });
+    for (const type of ["records", "loaded"])
+      copy.addEventListener(type, () => this.#window.look(), { signal });
+    this.#window.open(this.query, null);
+  }
+
+  drawn() {
+    const { records, isReading, hasOlder, trouble } = this.#window;
+    return [
+      trouble && h("p", { class: "notice", "data-tone": "danger", role: "alert" }, trouble),
+      recordList(records, null),
+      !records.length &&
+        !trouble &&
+        h("p", { class: "muted small" }, isReading ? "Reading …" : "Nothing is recorded of it."),
+      hasOlder &&
+        h(
+          "button",
+          { type: "button", disabled: isReading, onclick: () => this.#window.older() },
+          "Older records",
+        ),
+    ];
+  }
+
+  #changed() {
+    if (this.#window.fresh.length && !this.#window.isReading) {
+      this.#window.takeFresh();
+      this.#window.trim();
+    }
+    this.redraw();
+  }
+}
+
+define("fw-record-log", RecordLog);
+
+/**
+ * Describe the records of one thing.
+ *
+ * @param {{ [name: string]: string }} query
+ */
+export const recordLog = (query) => h("fw-record-log", { key: JSON.stringify(query), ".query": query });

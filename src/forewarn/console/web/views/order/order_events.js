@@ -1,0 +1,82 @@
+/** The events of an order, and what notice its machines got. */
+
+import { badge } from "../../elements/appearance.js";
+import { noticeText, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
+import { eventLink, groupLink } from "../../elements/links.js";
+import { countdown, time } from "../../elements/times.js";
+import { cell } from "../../elements/work_progress.js";
+import { span } from "../../page/formatting.js";
+import { h } from "../../page/tree.js";
+import { machines } from "../timeline/event_table.js";
+import { table } from "../event/event_tables.js";
+
+/** @typedef {import("../../types").NotedOrder} NotedOrder */
+/** @typedef {import("../../types").NotedEvent} NotedEvent */
+
+/**
+ * @param {NotedOrder} order
+ * @param {readonly NotedEvent[]} events
+ */
+export function orderEvents(order, events) {
+  return h(
+    "section",
+    { class: "card", key: "events", "aria-labelledby": "events" },
+    h("div", { class: "row" }, h("h2", { id: "events" }, "Its events"), noticeSum(order, events)),
+    events.length
+      ? table(
+          "Events of the order",
+          ["Event", "Type", "State", "Machines", "Group", "Not before", "Notice"],
+          events.map(row),
+        )
+      : h("p", { class: "muted" }, "Nothing was announced so far."),
+  );
+}
+
+/**
+ * @param {NotedOrder} order
+ * @param {readonly NotedEvent[]} events
+ */
+function noticeSum({ notice }, events) {
+  if (!events.some((event) => event.started_at)) return null;
+  return h(
+    "span",
+    { class: "row" },
+    notice.least_seconds !== null &&
+      h("span", { class: "small muted" }, `least notice ${span(notice.least_seconds)}`),
+    badge(
+      notice.late
+        ? { tone: "danger", glyph: "!", label: `${notice.late} late` }
+        : { tone: "calm", glyph: "✓", label: "none late" },
+    ),
+    badge(
+      notice.never
+        ? { tone: "danger", glyph: "✕", label: `${notice.never} never told` }
+        : { tone: "calm", glyph: "✓", label: "all told" },
+    ),
+  );
+}
+
+/** @param {NotedEvent} event */
+function row(event) {
+  return h(
+    "tr",
+    { key: event.id },
+    cell("Event", eventLink(event.id)),
+    cell("Type", typeBadge(event)),
+    cell("State", [
+      badge(progressAppearance(event)),
+      !event.ended_at &&
+        !event.started_at &&
+        event.awaits &&
+        h("div", { class: "small name" }, `awaits ${event.awaits}`),
+      event.ended_at && event.why && h("div", { class: "small muted name" }, event.why),
+    ]),
+    cell("Machines", machines(event)),
+    cell("Group", event.group ? [groupLink(event.group), `, domain ${event.update_domain}`] : "standalone"),
+    cell("Not before", [
+      time(event.not_before),
+      !event.ended_at && h("div", { class: "small muted" }, countdown(event.not_before)),
+    ]),
+    cell("Notice", [promiseBadge(event), h("div", { class: "small muted" }, noticeText(event))]),
+  );
+}

@@ -1,0 +1,96 @@
+/** What somebody should know of an order before anything else: what failed, who works on it, what it breaks. */
+
+import { commandText } from "../../elements/command_text.js";
+import { failedSteps, isExternal } from "../../elements/order_facts.js";
+import { machineLink } from "../../elements/links.js";
+import { time } from "../../elements/times.js";
+import { count, span } from "../../page/formatting.js";
+import { h } from "../../page/tree.js";
+
+/** @typedef {import("../../types").Order} Order */
+/** @typedef {import("../../types").Record} Record */
+
+const SHOWN = 20;
+
+/** @param {Order} order */
+export function failure(order) {
+  const failed = failedSteps(order);
+  const isOpen = !order.ended_at;
+  return h(
+    "div",
+    { class: "notice", "data-tone": "danger", role: "status", key: "failure" },
+    h("strong", null, `${count(failed.length, "step")} failed`),
+    h(
+      "ul",
+      { class: "reasons" },
+      failed
+        .slice(0, SHOWN)
+        .map((step) =>
+          h(
+            "li",
+            { key: step.machine },
+            machineLink(step.machine, order.project),
+            ": ",
+            h("span", { class: "name" }, step.why ?? "nobody said why"),
+          ),
+        ),
+      failed.length > SHOWN && h("li", { key: "more" }, `and ${failed.length - SHOWN} more`),
+    ),
+    isOpen && [
+      h(
+        "p",
+        null,
+        "A person decides: retry carries the failed steps out once more, abandon gives them up. Until then its events stay listed.",
+      ),
+      commandText(["order", "retry", order.id]),
+      commandText(["order", "abandon", order.id]),
+    ],
+  );
+}
+
+/** @param {Order} order */
+export function outsideWork(order) {
+  if (!isExternal(order) || order.ended_at) return null;
+  const isAtWork = order.steps.some((step) => step.state === "running");
+  return h(
+    "section",
+    { class: "card", key: "outside", "aria-labelledby": "outside" },
+    h("h2", { id: "outside" }, "Done outside"),
+    h(
+      "p",
+      null,
+      isAtWork
+        ? "The work may be done now: somebody outside forewarn does it, and reports how it goes."
+        : "Somebody outside forewarn does the work once it may begin, and reports how it goes.",
+      order.heartbeat_seconds !== null &&
+        ` After ${span(order.heartbeat_seconds)} of silence it is taken for failed.`,
+    ),
+    commandText(["gate", "order", order.id, "--", "./do-the-work.sh"]),
+    h("p", { class: "small muted" }, "Or report by hand: it goes on, it is done, it failed."),
+    commandText(["order", "heartbeat", order.id]),
+    commandText(["order", "complete", order.id]),
+    commandText(["order", "fail", order.id, "--reason", "why"]),
+  );
+}
+
+/** @param {readonly Record[]} broken */
+export function brokenPromises(broken) {
+  if (!broken.length) return null;
+  return h(
+    "div",
+    { class: "notice", "data-tone": "danger", key: "broken" },
+    h("strong", null, `${count(broken.length, "promise")} broken`),
+    h(
+      "ul",
+      { class: "reasons" },
+      broken.map((record) =>
+        h(
+          "li",
+          { key: record.number },
+          h("span", { class: "name" }, record.reason ?? ""),
+          record.by && [" (", h("span", { class: "name" }, record.by), ", ", time(record.at), ")"],
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,52 @@
+/** What was ordered, with everything that was said about how. */
+
+import { rolloutLink } from "../../elements/links.js";
+import { orderSubject, orderWords } from "../../elements/order_facts.js";
+import { countdown, time } from "../../elements/times.js";
+import { span } from "../../page/formatting.js";
+import { h } from "../../page/tree.js";
+import { copy } from "../../service/connected.js";
+
+/** @typedef {import("../../types").Order} Order */
+
+/** @type {{ [driver: string]: string }} */
+const DRIVERS = {
+  simulated: "simulated: nothing is really done",
+  external: "external: somebody outside does the work, and reports",
+};
+
+/** @param {Order} order */
+export function orderTerms(order) {
+  return h(
+    "section",
+    { class: "card", key: "terms", "aria-labelledby": "terms" },
+    h("h2", { id: "terms" }, "What was ordered"),
+    h(
+      "dl",
+      { class: "facts" },
+      fact("Action", orderWords(order)),
+      fact(order.machine ? "Machine" : "Host", orderSubject(order)),
+      order.project && fact("Project", h("span", { class: "name" }, order.project)),
+      fact("Ordered by", [h("span", { class: "name" }, order.by), ", ", time(order.created_at)]),
+      order.reason && fact("Reason", h("span", { class: "name" }, order.reason)),
+      fact("Wanted by", order.source === "Platform" ? "the platform" : "its user"),
+      fact("Driver", DRIVERS[order.driver] ?? h("span", { class: "name" }, order.driver)),
+      order.emergency && fact("Emergency", h("span", { class: "name" }, order.emergency)),
+      order.together && fact("Together", h("span", { class: "name" }, order.together)),
+      order.whole && fact("Whole", "the host in one go, or not at all"),
+      order.deadline && fact("Deadline", [time(order.deadline), " (", countdown(order.deadline), ")"]),
+      order.expected_seconds !== null && fact("Expected to take", span(order.expected_seconds)),
+      order.heartbeat_seconds !== null && fact("Longest silence", span(order.heartbeat_seconds)),
+      order.rollout && fact("Rollout", copy.may("survey") ? rolloutLink(order.rollout) : order.rollout),
+      order.rehearsal && fact("Rehearsal", h("span", { class: "mono" }, order.rehearsal)),
+      order.ended_at && fact("Over since", time(order.ended_at)),
+      fact("Id", h("span", { class: "mono" }, order.id)),
+    ),
+  );
+}
+
+/**
+ * @param {string} name
+ * @param {import("../../types").Child} value
+ */
+const fact = (name, value) => [h("dt", null, name), h("dd", null, value)];

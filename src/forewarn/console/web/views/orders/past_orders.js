@@ -1,0 +1,88 @@
+/** Orders that are over, read page by page, the newest first. */
+
+import { api, copy } from "../../service/connected.js";
+
+/** @typedef {import("../../types").Order} Order */
+/** @typedef {import("../../types").Record} Record */
+
+const PAGE = 100;
+const TOGETHER = 250;
+const ENDS = ["order-done", "order-cancelled", "order-abandoned", "order-failed"];
+
+/** Announces `changed`. */
+export class PastOrders extends EventTarget {
+  /** @type {Order[]} */
+  orders = [];
+  hasMore = false;
+  isReading = false;
+  trouble = "";
+  #state = "";
+  /** @type {string | null} */
+  #next = null;
+  #timer = 0;
+  #isStarted = false;
+  /** Tells answers of what was wanted before from those of what is wanted now. */
+  #turn = 0;
+
+  /** @param {AbortSignal} signal */
+  constructor(signal) {
+    super();
+    copy.addEventListener("loaded", () => this.#again(), { signal });
+    copy.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail), {
+      signal,
+    });
+    signal.addEventListener("abort", () => clearTimeout(this.#timer));
+  }
+
+  /** Read those in a state; "" for any. @param {string} state */
+  want(state) {
+    if (this.#isStarted && state === this.#state) return;
+    this.#isStarted = true;
+    this.#state = state;
+    this.orders = [];
+    this.#next = null;
+    this.#read(null);
+  }
+
+  /** Read on where the list ends. */
+  more() {
+    if (this.#next) this.#read(this.#next);
+  }
+
+  /** @param {Record[]} records */
+  #heard(records) {
+    if (records.some((record) => ENDS.includes(record.kind))) this.#again();
+  }
+
+  #again() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#read(null), TOGETHER);
+  }
+
+  /** @param {string | null} after */
+  async #read(after) {
+    const turn = ++this.#turn;
+    this.isReading = true;
+    try {
+      const state = /** @type {any} */ (this.#state || undefined);
+      const page = await api.get("/v1/orders", { query: { limit: PAGE, state, after } });
+      if (turn !== this.#turn) return;
+      this.#take(page.orders.filter((order) => order.ended_at));
+      if (after || !this.#next) this.#next = page.next;
+      this.hasMore = this.#next !== null;
+      this.trouble = "";
+    } catch (error) {
+      if (turn !== this.#turn) return;
+      this.trouble = error instanceof Error ? error.message : String(error);
+    }
+    this.isReading = false;
+    this.dispatchEvent(new Event("changed"));
+  }
+
+  /** @param {Order[]} read */
+  #take(read) {
+    const known = new Map(this.orders.map((order) => [order.id, order]));
+    for (const order of read) known.set(order.id, order);
+    this.orders = [...known.values()].sort((one, other) => other.created_at.localeCompare(one.created_at));
+  }
+}
