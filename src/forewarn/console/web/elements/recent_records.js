@@ -32,7 +32,8 @@ class RecentRecords extends LiveElement {
   drawn() {
     const { value: records = null, trouble = "" } = this.#records ?? {};
     if (trouble) return h("p", { class: "notice", "data-tone": "danger" }, trouble);
-    if (!records) return h("p", { class: "muted", role: "status" }, "Reading the history …");
+    if (!records)
+      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading the history …");
     if (!records.length) return h("p", { class: "muted" }, "Nothing is recorded of it.");
     return [
       h(

@@ -69,7 +69,8 @@ class FleetView extends View {
         `The machines could not be read: ${this.#wanted.trouble}`,
       );
     }
-    if (!this.#wanted.isRead) return h("p", { class: "muted", role: "status" }, "Reading machines …");
+    if (!this.#wanted.isRead)
+      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading machines …");
     const shown = summary.groups.filter((group) => filter.takesGroup(group));
     if (!shown.length) return nothing(filter);
     return h(

@@ -127,7 +127,7 @@ class GroupRow extends LiveElement {
       );
     }
     if (!isProvided && !this.#wanted.isRead)
-      return h("p", { class: "muted small", role: "status" }, "Reading its machines …");
+      return h("p", { class: "muted small", role: "status", "aria-busy": "true" }, "Reading its machines …");
     if (group.name === null)
       return h("div", { class: "domains", onkeydown: moveBetweenTiles }, tiles(machines));
     const byDomain = Map.groupBy(machines, (machine) => machine.update_domain);

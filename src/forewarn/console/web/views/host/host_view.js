@@ -50,13 +50,15 @@ class HostView extends View {
           { class: "notice", "data-tone": "info" },
           "This host is simulated: steps take their time, and nothing is really done.",
         ),
+      h("section", { class: "card" }, h("h2", null, "Open order"), open(host)),
       this.#carries(host),
       h("fw-host-plan", { key: "plan", ".host": host.name }),
       h(
-        "div",
-        { class: "columns" },
-        h("section", { class: "card" }, h("h2", null, "Orders"), open(host), pastOrders(host.name)),
-        h("section", { class: "card" }, h("h2", null, "History"), recentRecords({ host: host.name })),
+        "section",
+        { class: "card" },
+        h("h2", null, "History"),
+        pastOrders(host.name),
+        recentRecords({ host: host.name }),
       ),
       asCommand(["host", "show", host.name], ["history", "--host", host.name]),
     ];
@@ -75,7 +77,8 @@ class HostView extends View {
         h("span", { class: "muted" }, this.#wanted.isRead ? count(machines.length, "machine") : ""),
       ),
       this.#wanted.trouble && h("p", { class: "notice", "data-tone": "danger" }, this.#wanted.trouble),
-      !this.#wanted.isRead && h("p", { class: "muted", role: "status" }, "Reading its machines …"),
+      !this.#wanted.isRead &&
+        h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading its machines …"),
       this.#wanted.isRead && !machines.length && h("p", { class: "muted" }, "It carries no machine."),
       h(
         "div",

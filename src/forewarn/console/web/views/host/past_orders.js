@@ -45,7 +45,7 @@ class PastOrders extends LiveElement {
     if (trouble) return h("p", { class: "notice", "data-tone": "danger" }, trouble);
     if (!orders.length) return null;
     return [
-      h("h3", null, "Over"),
+      h("h3", null, "Orders that are over"),
       h(
         "ul",
         { class: "plain" },
@@ -60,6 +60,7 @@ class PastOrders extends LiveElement {
           ),
         ),
       ),
+      h("h3", null, "Records"),
     ];
   }
 }

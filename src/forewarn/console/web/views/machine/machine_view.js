@@ -49,7 +49,10 @@ class MachineView extends View {
     const machine = loaded.value;
     if (loaded.isMissing || (loaded.trouble && !machine)) return this.#missing(name, loaded);
     if (!machine)
-      return [h("h1", { class: "name" }, name), h("p", { class: "muted", role: "status" }, "Reading …")];
+      return [
+        h("h1", { class: "name" }, name),
+        h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading …"),
+      ];
     const events = copy.eventsOf(machine);
     const orders = [...copy.orders.values()].filter((order) => concerns(order, machine));
     return [
