@@ -35,8 +35,6 @@ export function machineTile(machine) {
       "data-machine": key,
       "data-tone": look.tone,
       "data-look": look.label,
-      // Where tiles are dense, this is all that is said of it.
-      "aria-label": `${machine.name} ${words}`,
     },
     h("span", { class: "glyph", "aria-hidden": "true" }, look.glyph),
     h("span", { class: "name" }, machine.name),
