@@ -43,7 +43,7 @@ def test_a_view_can_be_used_by_everybody(
 def _settle(page: Page) -> None:
     """Wait until the view has what it shows."""
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    page.wait_for_function("!document.querySelector('[aria-busy=true], .shell-wait')")
+    expect(page.locator("[aria-busy=true], .shell-wait")).to_have_count(0)
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
