@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from forewarn.api.authentication import Authenticator
 from forewarn.api.credentials import credentials_of, session_secret
+from forewarn.api.services import ApiSettings
 from forewarn.core.access import LOCAL_OPERATOR, Grant, Role, digest_of
 from forewarn.core.browser_sessions import CSRF_HEADER, MOST_SESSIONS, Credentials, Identified
 from forewarn.core.errors import Anonymous
@@ -265,25 +266,36 @@ def test_a_session_survives_a_restart(service: Service, browser: Browser) -> Non
     assert after("GET", "/v1/session").json() == {"session": begun}
 
 
-def test_a_stream_ends_with_the_session_that_it_was_opened_with(service: Service, app: ASGIApp) -> None:
+def cookie_at(url: str, browser: Browser) -> str:
+    """Return a browser's cookie as it would have it from the server at this port."""
+    return f"forewarn-session-{url.rpartition(':')[2]}={browser.secret}"
+
+
+def test_a_stream_ends_with_the_session_that_it_was_opened_with(app: ASGIApp) -> None:
+    first, second = Browser(app), Browser(app)
+    for each in (first, second):
+        each.sign_in(A_VIEWER)
     with serving(app) as url:
-        browser = Browser(app)
-        browser.sign_in(A_VIEWER)
-        left = Browser(app)
-        left.sign_in(A_VIEWER)
-        # Cookies go by the port that is called.
-        cookies = [
-            f"{COOKIE.removesuffix('8170')}{url.rpartition(':')[2]}={each.secret}" for each in (browser, left)
-        ]
-        with Follower(url, cookie=cookies[0]) as follower, Follower(url, cookie=cookies[1]) as other:
-            csrf = {CSRF_HEADER: browser.csrf or "", "Cookie": cookies[0]}
-            assert httpx.delete(f"{url}/v1/session", headers=csrf).status_code == 200
+        mine = cookie_at(url, first)
+        with Follower(url, cookie=mine) as follower, Follower(url, cookie=cookie_at(url, second)) as other:
+            headers = {CSRF_HEADER: first.csrf or "", "Cookie": mine}
+            assert httpx.delete(f"{url}/v1/session", headers=headers).status_code == 200
             follower.wait_for_the_end()
             assert follower.whole
             assert not other.whole
             httpx.post(f"{url}/v1/tokens/anna-reads/revoke", headers=bearer(OPERATOR))
             other.wait_for_the_end()
             assert other.whole
+
+
+def test_a_stream_ends_when_its_session_is_over(service: Service) -> None:
+    app = app_of(service, settings=ApiSettings(heartbeat=0.05))
+    browser = Browser(app)
+    browser.sign_in(A_VIEWER)
+    with serving(app) as url, Follower(url, cookie=cookie_at(url, browser)) as follower:
+        service.real += timedelta(days=7).total_seconds()
+        follower.wait_for_the_end()
+        assert follower.whole
 
 
 # Elsewhere
