@@ -107,6 +107,8 @@ _FILTERS = {
     "kind": "of kind",
     "since": "since",
     "until": "until",
+    "by": "by",
+    "text": "with",
     "month": "of month",
     "name": "of name",
     "begins": "whose names begin with",

@@ -4,6 +4,7 @@ An empty list says that there is nothing; it must not be the answer to a slip of
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from forewarn.control.ports.records import HistoryFilter
@@ -107,13 +108,17 @@ def check_host(snapshot: ScopedSnapshot, name: HostName | None, *, scope: Scope)
 
 def check_machine(snapshot: ScopedSnapshot, name: MachineName) -> None:
     """Refuse a machine that neither is nor was: one that is gone has records."""
-    if snapshot.history(HistoryFilter(machine=name, limit=1)) or _is_there(snapshot, name):
+    if _has_records(snapshot, HistoryFilter(machine=name)) or _is_there(snapshot, name):
         return
     raise unknown_machine(snapshot, name)
 
 
-def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter) -> None:
+def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter, *, scope: Scope) -> None:
     """Refuse to list the records of what neither is nor was."""
+    if wanted.group is not None and not _has_records(snapshot, HistoryFilter(group=wanted.group)):
+        check_group(snapshot, wanted.group)
+    if wanted.host is not None and not _has_records(snapshot, HistoryFilter(host=wanted.host)):
+        check_host(snapshot, wanted.host, scope=scope)
     if wanted.machine is not None:
         check_machine(snapshot, wanted.machine)
     if wanted.event is not None:
@@ -124,8 +129,12 @@ def check_filter(snapshot: ScopedSnapshot, wanted: HistoryFilter) -> None:
 
 def _check_order(snapshot: ScopedSnapshot, order: OrderId) -> None:
     # A project has records of an order that is not its own: of the events that it gave its machines.
-    if snapshot.order(order) is None and not snapshot.history(HistoryFilter(order=order, limit=1)):
+    if snapshot.order(order) is None and not _has_records(snapshot, HistoryFilter(order=order)):
         raise NotFound(f"order {order} does not exist")
+
+
+def _has_records(snapshot: ScopedSnapshot, wanted: HistoryFilter) -> bool:
+    return bool(snapshot.history(replace(wanted, limit=1)))
 
 
 def _is_there(snapshot: ScopedSnapshot, name: MachineName) -> bool:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from forewarn.control import naming
 from forewarn.control.disclosing import check_sees_hosts, sees_hosts
+from forewarn.control.history_search import BATCH, Found, RecordSearch
 from forewarn.control.ports.fleet import ANY_MACHINE, MachineFilter
 from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.records import HistoryFilter
@@ -219,10 +220,21 @@ class Views(ScopedUseCase):
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first, or above a number oldest first; NotFound of what never was."""
         with self._store.read() as snapshot:
+            if wanted.host is not None:
+                check_sees_hosts(snapshot, scope=self._scope)
             found = snapshot.history(wanted)
             if not found:
-                naming.check_filter(snapshot, wanted)
+                naming.check_filter(snapshot, wanted, scope=self._scope)
             return self._disclosed(snapshot, found)
+
+    def search(self, wanted: HistoryFilter, search: RecordSearch) -> Found:
+        """Look for something in what is shown of the next records, no further than a batch of them."""
+        shown = self.history(replace(wanted, limit=BATCH))
+        return Found(
+            records=[record for record in shown if search.finds(record)],
+            reached=shown[-1].number if shown else None,
+            more=len(shown) == BATCH,
+        )
 
     def promises(
         self, *, month: str | None, after: str | None, limit: int

@@ -312,6 +312,8 @@ records = Table(
     Index("records_event", "event_id", "number"),
     Index("records_order", "order_id", "number"),
 )
+_where("records_host", records.c.host, records.c.number, only=records.c.host.is_not(None))
+_where("records_group", records.c.group_name, records.c.number, only=records.c.group_name.is_not(None))
 
 # Where nothing new is announced or started for now.
 holds = Table(

@@ -253,6 +253,30 @@ def test_orders_and_events_are_listed_by_machine_host_and_time(service: Service,
     assert run("order", "list", "--machine", "web-1").stdout == "No orders of machine web-1.\n"
 
 
+def test_the_history_is_searched_and_what_is_found_is_exported(
+    service: Service, server: str, tmp_path: Path
+) -> None:
+    service.host_order("host-1", Action.MAINTENANCE, Work.FREEZE)
+    service.advance(hours=1)
+
+    def found(*words: str) -> set[str]:
+        return {each["kind"] for each in answer("history", *words)["records"]}
+
+    assert "order-placed" in found("--text", "ORDER-PLACED", "--by", "test", "--host", "host-1")
+    assert found("--text", "nothing has this") == set()
+    assert found("--group", "web", "--text", "event-") <= {
+        "event-scheduled",
+        "event-started",
+        "event-finished",
+    }
+    assert found("--until", "2026-01-05T12:00:00Z") == set()
+    said = run("history", "--text", "nobody", "--until", "2030-01-01T00:00:00Z").stdout
+    assert said == "No records with nobody, until 2030-01-01T00:00:00Z.\n"
+    file = tmp_path / "found.csv"
+    run("history", "export", "-o", str(file), "--text", "event-started", "--machine", "web-0")
+    assert [line.split(",")[2] for line in file.read_text().splitlines()] == ["kind", "event-started"]
+
+
 def test_promises_are_counted_by_month(service: Service, server: str) -> None:
     assert run("promises").stdout == "No promises: nothing that was announced has started yet.\n"
     service.poll("web-0")

@@ -1,23 +1,40 @@
 """The history: every record of what happened."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from forewarn.api.declared import declared, given, maybe
 from forewarn.api.queries import ListQuery, event_id, order_id
-from forewarn.api.request_fields import GUID, LARGEST, MACHINE, TIME, one_of, several, whole_in_query
+from forewarn.api.request_fields import (
+    GROUP,
+    GUID,
+    HOST,
+    LARGEST,
+    LINE,
+    MACHINE,
+    TIME,
+    one_of,
+    several,
+    whole_in_query,
+)
 from forewarn.api.routing import ApiRouter
-from forewarn.api.services import Service
+from forewarn.api.services import Service, Services
+from forewarn.control.history_search import BATCH, Found, RecordSearch
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.access import Right
 from forewarn.core.errors import ForewarnError, Invalid
-from forewarn.core.words import Kind, MachineName
+from forewarn.core.model.record import Record
+from forewarn.core.words import GroupName, HostName, Kind, MachineName, ProjectName
 from forewarn.wire.answers.record_answers import RecordAnswer, RecordsAnswer
 
 router = ApiRouter("history")
 
 T = TypeVar("T")
+
+# 10,000 records: a fraction of a second, for most of which others are served.
+MOST_BATCHES = 10_000 // BATCH
 
 
 @declared
@@ -27,10 +44,17 @@ class HistoryQuery(ListQuery):
     machine: MachineName | None = maybe(MACHINE, "Only of this machine.")
     event: str | None = maybe(GUID, "Only of this event.")
     order: str | None = maybe(GUID, "Only of this order.")
+    group: GroupName | None = maybe(GROUP, "Only of this group.")
+    host: HostName | None = maybe(HOST, "Only of this host.")
+    by: str | None = maybe(LINE, "Only what this person, guest or service did, as `by` shows it.")
+    text: str | None = maybe(
+        LINE, "Only those with this text, in any case, in a name, reason, kind or id as they are shown."
+    )
     kind: tuple[Kind, ...] = given(several(one_of(Kind)), "Only of these kinds.", default=())
     since: datetime | None = maybe(
         TIME, "Only from this time on (RFC 3339); a record's number is given by `above`."
     )
+    until: datetime | None = maybe(TIME, "Only from before this time.")
     above: int | None = maybe(
         whole_in_query(minimum=0, maximum=LARGEST), "Only after this number, and oldest first; 0 for all."
     )
@@ -38,18 +62,55 @@ class HistoryQuery(ListQuery):
 
 @router.call("GET /v1/history", "List records", right=Right.SEE, errors=(404,))
 async def show_history(query: HistoryQuery, service: Service) -> RecordsAnswer:
-    """List what happened, newest first; oldest first after a number, if `above` gives one."""
+    """List what happened, newest first; oldest first after a number, if `above` gives one.
+
+    With `text` or `by` records are looked through one after another, 10,000 in a call at most: a page may
+    have fewer than `limit`, or none, and `next` is still where to go on.
+    """
     wanted = _filter(query)
-    found = await service.run(lambda: service.narrowed(query.project).views.history(wanted))
-    shown = found[: query.limit]
+    search = RecordSearch(text=query.text or "", by=query.by or "")
+    shown, after = await (_searched if search else _listed)(service, query, wanted, search)
     above = query.above
     # Who asks for all from the very first knows of nothing that could be missing.
     missing = await service.run(lambda: service.records.missing(above)) if above else None
     return RecordsAnswer(
         records=tuple(map(RecordAnswer.of, shown)),
-        next=str(shown[-1].number) if len(found) > query.limit else None,
+        next=None if after is None else str(after),
         missing_up_to=missing,
     )
+
+
+async def _listed(
+    service: Services, query: HistoryQuery, wanted: HistoryFilter, _: RecordSearch
+) -> tuple[Sequence[Record], int | None]:
+    """Return a page of records, and the number after which to go on."""
+    found = await service.run(lambda: service.narrowed(query.project).views.history(wanted))
+    shown = found[: query.limit]
+    return shown, shown[-1].number if len(found) > query.limit else None
+
+
+async def _searched(
+    service: Services, query: HistoryQuery, wanted: HistoryFilter, search: RecordSearch
+) -> tuple[Sequence[Record], int | None]:
+    """Return the same of those that are found, a batch at a time: others have their turn in between."""
+    found: list[Record] = []
+    reached: int | None = None
+    for _ in range(MOST_BATCHES):
+        batch = await service.run(partial(_search, service, query.project, wanted, search))
+        found += batch.records
+        if len(found) > query.limit:
+            return found[: query.limit], found[query.limit - 1].number
+        reached = batch.reached
+        if not batch.more or reached is None:
+            return found, None
+        wanted = wanted.after(reached)
+    return found, reached
+
+
+def _search(
+    service: Services, project: ProjectName | None, wanted: HistoryFilter, search: RecordSearch
+) -> Found:
+    return service.narrowed(project).views.search(wanted, search)
 
 
 def _filter(query: HistoryQuery) -> HistoryFilter:
@@ -59,7 +120,10 @@ def _filter(query: HistoryQuery) -> HistoryFilter:
         event=_read("event", query.event, event_id),
         order=_read("order", query.order, order_id),
         kinds=frozenset(kind.value for kind in query.kind),
+        group=query.group,
+        host=query.host,
         since=query.since,
+        until=query.until,
         below=after if query.above is None else None,
         above=max(query.above, after or 0) if query.above is not None else None,
         limit=query.limit + 1,  # one more shows whether there is a next page

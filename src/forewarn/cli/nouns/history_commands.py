@@ -10,6 +10,7 @@ from forewarn.cli import formatting
 from forewarn.cli.command_group import CommandGroup
 from forewarn.cli.id_lookup import full_id
 from forewarn.cli.options.completion import ids, names
+from forewarn.cli.options.shared_options import OfHost, OfMachine
 from forewarn.cli.session import Session, with_session
 from forewarn.cli.views import history_lines
 from forewarn.client.replies import PAGE
@@ -23,6 +24,18 @@ Kinds = Annotated[
     list[str] | None,
     typer.Option("--kind", metavar="KIND", help="Only records of this kind, as event-started; repeat it."),
 ]
+Text = Annotated[
+    str | None,
+    typer.Option("--text", metavar="TEXT", help="Only with this text, in any case, somewhere in the record."),
+]
+By = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Only what this person, guest or service did.")
+]
+OfGroup = Annotated[
+    str | None,
+    typer.Option("--group", metavar="GROUP", help="Only of this group.", autocompletion=names("groups")),
+]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only from before this time.")]
 Since = Annotated[
     str | None,
     typer.Option(
@@ -48,20 +61,22 @@ Resume = Annotated[
 def history(
     session: Session,
     ctx: typer.Context,
-    machine: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Only of this machine.", autocompletion=names("machines")),
-    ] = None,
+    machine: OfMachine = None,
     event: Annotated[
         str | None, typer.Option(metavar="ID", help="Only of this event.", autocompletion=ids("events"))
     ] = None,
     order: Annotated[
         str | None, typer.Option(metavar="ID", help="Only of this order.", autocompletion=ids("orders"))
     ] = None,
+    group: OfGroup = None,
+    host: OfHost = None,
+    by: By = None,
+    text: Text = None,
     kind: Kinds = None,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only from this time on, as 2026-01-31T12:00:00Z.")
     ] = None,
+    until: Until = None,
     limit: Annotated[int, typer.Option(metavar="N", help="How many at most.", min=1, max=1000)] = 50,
 ) -> None:
     """Show what happened, newest first; `export` writes all of it."""
@@ -78,8 +93,13 @@ def history(
         "machine": machine,
         "event": full_id(session.client, EventAnswer, event) if event else None,
         "order": full_id(session.client, OrderAnswer, order) if order else None,
+        "group": group,
+        "host": host,
+        "by": by,
+        "text": text,
         "kind": kind,
         "since": since,
+        "until": until,
     }
     reply = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=limit)
     session.print_reply(reply, lambda page: _show(session, page, wanted, limit=limit))
@@ -91,8 +111,14 @@ def export(
     session: Session,
     output: Output = None,
     format_: Format = None,
+    machine: OfMachine = None,
+    group: OfGroup = None,
+    host: OfHost = None,
+    by: By = None,
+    text: Text = None,
     kind: Kinds = None,
     since: Since = None,
+    until: Until = None,
     resume: Resume = False,
 ) -> None:
     """Write all records, oldest first, as lines of JSON or as CSV."""
@@ -103,7 +129,17 @@ def export(
         raise typer.BadParameter("needs a file: give --output too", param_hint="--resume")
     form = format_ or ("csv" if file is not None and file.suffix == ".csv" else "jsonl")
     above = int(since) if since and _is_number(since) else 0
-    wanted = {**session.scope, "kind": kind, "since": None if since and _is_number(since) else since}
+    wanted = {
+        **session.scope,
+        "machine": machine,
+        "group": group,
+        "host": host,
+        "by": by,
+        "text": text,
+        "kind": kind,
+        "since": None if since and _is_number(since) else since,
+        "until": until,
+    }
     run(session, file, form, above=above, wanted=wanted, resume=resume)
 
 

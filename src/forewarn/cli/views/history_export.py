@@ -59,9 +59,9 @@ def _pages(client: OperatorClient, above: int, wanted: dict[str, Any]) -> Iterat
             terminal.print_error(f"{gone} may be missing: the history is not kept so long")
         if page["records"]:
             yield page["records"]
-            above = page["records"][-1]["number"]
         if page["next"] is None:
             return
+        above = int(page["next"])  # which may be beyond the last one: a search leaves some out
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Which records are asked for, and how they are read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -9,6 +9,8 @@ from forewarn.core.model.record import Record
 from forewarn.core.retention import Pruning
 from forewarn.core.words import (
     EventId,
+    GroupName,
+    HostName,
     MachineName,
     OrderId,
     ProjectName,
@@ -23,11 +25,18 @@ class HistoryFilter:
     machine: MachineName | None = None
     event: EventId | None = None
     order: OrderId | None = None
+    group: GroupName | None = None
+    host: HostName | None = None
     since: datetime | None = None
+    until: datetime | None = None  # and not from then on
     kinds: frozenset[str] = frozenset()  # nothing means any
     below: int | None = None  # only numbers below this one: the cursor of a page
     above: int | None = None  # only numbers above this one, and the oldest first
     limit: int = 100
+
+    def after(self, number: int) -> "HistoryFilter":
+        """Return the same for the records that follow one."""
+        return replace(self, below=number) if self.above is None else replace(self, above=number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,8 @@ from forewarn.store.rows.stored import RECORDS, name_key
 from forewarn.store.rows.times import micros
 
 _R = tables.records.c
+# Above the number of any record.
+_BEYOND = 2**63 - 1
 
 
 class RecordReads(Reader):
@@ -20,7 +22,9 @@ class RecordReads(Reader):
 
     def history(self, wanted: HistoryFilter) -> Sequence[Record]:
         """List records, newest first; those above a number oldest first."""
-        query = self._mine(RECORDS.select().where(*_about(wanted), *_within(wanted)), _R.project)
+        query = self._mine(
+            RECORDS.select().where(*_about(wanted), *_naming(wanted), *_within(wanted)), _R.project
+        )
         in_order = query.order_by(_R.number.desc() if wanted.above is None else _R.number)
         return self._list(RECORDS.read, in_order.limit(wanted.limit))
 
@@ -56,13 +60,23 @@ def _about(wanted: HistoryFilter | RecordFilter) -> Iterator[ColumnElement[bool]
         yield _R.kind.in_(sorted(map(str, wanted.kinds)))
 
 
-def _within(wanted: HistoryFilter) -> Iterator[ColumnElement[bool]]:
+def _naming(wanted: HistoryFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.event is not None:
         yield _R.event_id == wanted.event.upper()
     if wanted.order is not None:
         yield _R.order_id == wanted.order.upper()
+    if wanted.group is not None:
+        yield _R.group_name == wanted.group
+    if wanted.host is not None:
+        yield _R.host == wanted.host
+
+
+def _within(wanted: HistoryFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.since is not None:
         yield _R.number >= _first_since(micros(wanted.since)).scalar_subquery()
+    if wanted.until is not None:
+        # Where no record is from then on, all are from before.
+        yield _R.number < func.coalesce(_first_since(micros(wanted.until)).scalar_subquery(), _BEYOND)
     if wanted.below is not None:
         yield _R.number < wanted.below
     if wanted.above is not None:
