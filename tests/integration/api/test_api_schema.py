@@ -164,6 +164,7 @@ class Api:
     def answer(self, sent: requests.PreparedRequest, by: Somebody) -> httpx.Response:
         """Send a request as somebody would."""
         headers = {**sent.headers, **by.headers}
+        self._client.cookies.clear()  # they are another's
         request = self._client.request(sent.method, sent.url, headers=headers, content=sent.body)
         return self._runner.run(request)
 
