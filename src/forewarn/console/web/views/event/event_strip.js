@@ -1,10 +1,10 @@
 import { timeOfDay } from "../../page/formatting.js";
 import { define, LiveElement } from "../../page/live_element.js";
 import { preferences } from "../../page/preferences.js";
+import { ticks } from "../../page/ticks.js";
 import { h, svg } from "../../page/tree.js";
 import { clock } from "../../service/connected.js";
 import { typeAppearance } from "../../elements/event_facts.js";
-import { ticks } from "../timeline/axis.js";
 import { barShapes, hatches, ROW_HEIGHT } from "../timeline/event_bar.js";
 import { eventWords } from "../timeline/event_card.js";
 import { barOf, drawnTo } from "../timeline/lanes.js";
@@ -14,6 +14,8 @@ import { legend } from "../timeline/legend.js";
 
 const AXIS = 22;
 const MARGIN = 0.06;
+// So many pixels the label of a tick needs.
+const LABEL_ROOM = 80;
 
 /** One event as a bar of its own, over its whole life. */
 class EventStrip extends LiveElement {
@@ -64,18 +66,20 @@ class EventStrip extends LiveElement {
           role: "img",
           "aria-label": eventWords(this.#event, (at) => timeOfDay(at)),
         },
-        ticks(range, this.#width).map((tick) => [
-          svg("path", {
-            key: `line ${tick.at}`,
-            class: "strip-line",
-            d: `M${x(tick.at)} ${AXIS} v${ROW_HEIGHT}`,
-          }),
-          svg(
-            "text",
-            { key: tick.at, class: "tick", x: x(tick.at), y: 14, "text-anchor": "middle" },
-            tick.label,
-          ),
-        ]),
+        ticks(range, ((range.to - range.from) * LABEL_ROOM) / Math.max(this.#width, LABEL_ROOM)).map(
+          (tick) => [
+            svg("path", {
+              key: `line ${tick.at}`,
+              class: "strip-line",
+              d: `M${x(tick.at)} ${AXIS} v${ROW_HEIGHT}`,
+            }),
+            svg(
+              "text",
+              { key: tick.at, class: "tick", x: x(tick.at), y: 14, "text-anchor": "middle" },
+              tick.label,
+            ),
+          ],
+        ),
         svg("g", { transform: `translate(0 ${AXIS})` }, barShapes(bar, x, this.#width)),
         isSeen && svg("path", { class: "strip-now", d: `M${x(now)} 0 v${AXIS + ROW_HEIGHT}` }),
       ),
