@@ -21,7 +21,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.process import PATIENCE, Program
+from tests.process import PATIENCE, Program, until
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = (
@@ -169,6 +169,14 @@ class Visitor:
     def _answered(self, response: Response) -> None:
         if response.status >= 400:
             self._trouble(f"{response.status} {response.request.method} {_path(response.url)}")
+
+
+def wait_until(page: Page, condition: str) -> None:
+    """Wait until a condition in JavaScript holds.
+
+    Playwright's own `wait_for_function` needs `eval` when it must look twice, and the page's policy forbids it.
+    """
+    until(lambda: page.evaluate(condition), what=condition)
 
 
 def _path(url: str) -> str:

@@ -37,16 +37,22 @@ def browser() -> Iterator[Browser]:
 def serve(tmp_path: Path) -> Iterator[Serve]:
     """Start servers on a manual clock that begins on a Monday morning: `serve()` has the sample fleet.
 
-    `serve(fleet=TEXT)` has another, `serve(fleet=None)` none; flags and keywords are those of `Program`.
+    `serve(fleet=TEXT)` has another, `serve(fleet=None)` none; with `store`, what makes one in a folder, there
+    is what it makes. Flags and other keywords are those of `Program`.
     """
     with ExitStack() as running:
         folders = iter(range(100))
 
-        def start(*flags: str | Path, fleet: str | None = "", **more: Any) -> Program:
+        def start(
+            *flags: str | Path,
+            fleet: str | None = "",
+            store: Callable[[Path], None] | None = None,
+            **more: Any,
+        ) -> Program:
             folder = tmp_path / f"server-{next(folders)}"
             folder.mkdir()
-            begin_in_the_morning(folder)
-            given = [*flags, *_fleet(folder, fleet)]
+            (store or begin_in_the_morning)(folder)
+            given = [*flags, *_fleet(folder, None if store else fleet)]
             return running.enter_context(Program(folder, *given, **more))
 
         yield start
@@ -59,8 +65,11 @@ def server(serve: Serve) -> Program:
 
 
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Visit]:
-    """Let people come: `visit(server).open("/console/fleet")` is a page, on which nothing may go wrong."""
+def visit(browser: Browser, serve: Serve) -> Iterator[Visit]:
+    """Let people come: `visit(server).open("/console/fleet")` is a page, on which nothing may go wrong.
+
+    They leave before the servers of `serve` end.
+    """
     visitors: list[Visitor] = []
 
     def arrive(program: Program, **more: Any) -> Visitor:

@@ -1,0 +1,62 @@
+"""How soon a person can use the page, and how soon it follows: on this computer, with nothing else to do."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bench.fleets import make_store, one_group, racks
+from playwright.sync_api import Page
+
+from forewarn.core.model.declaration import FleetSpec
+from tests.browsing import wait_until
+from tests.console_fixtures import Serve, Visit
+from tests.process import Program
+
+# Whatever else the computer does makes a page slower, never faster.
+TRIES = 3
+FIRST_VIEW = "performance.getEntriesByName('forewarn:first-view')[0]?.duration"
+ANNOUNCED = "document.querySelectorAll('[data-machine][data-look=announced]').length"
+# The page keeps the last of its measures only.
+WATCH_UPDATES = """
+window.updates = [];
+new PerformanceObserver(list => {
+  for (const entry of list.getEntriesByName("forewarn:update")) window.updates.push(entry.duration);
+}).observe({ type: "measure" });
+"""
+
+
+@pytest.mark.parametrize(("hundreds", "limit"), [(10, 1000), (100, 3000)], ids=["1,000", "10,000"])
+def test_a_fleet_is_there_soon(serve: Serve, visit: Visit, hundreds: int, limit: float) -> None:
+    program = serve(store=with_fleet(racks(hundreds)), clock="x1")
+    took = [first_view(visit(program).open("/console/fleet")) for _ in range(TRIES)]
+    assert min(took) < limit, f"milliseconds: {took}"
+
+
+def test_a_hundred_tiles_change_in_a_moment(serve: Serve, visit: Visit) -> None:
+    program = serve(store=with_fleet(one_group(500)), clock="x1")
+    page = visit(program).open("/console/fleet")
+    first_view(page)
+    page.evaluate(WATCH_UPDATES)
+    took = [announcement(page, program) for _ in range(TRIES)]
+    assert min(took) < 50, f"milliseconds: {took}"
+
+
+def with_fleet(spec: FleetSpec) -> Callable[[Path], None]:
+    return lambda folder: make_store(folder / "forewarn.db", spec, enabled=True)
+
+
+def first_view(page: Page) -> float:
+    """Return the milliseconds from asking for the page until it is drawn and takes clicks."""
+    wait_until(page, FIRST_VIEW)
+    return float(page.evaluate(FIRST_VIEW))
+
+
+def announcement(page: Page, program: Program) -> float:
+    """Announce work to a hundred machines, and return how long the page was busy with that at most."""
+    page.evaluate("window.updates.length = 0")
+    order = program.post("/v1/hosts/host-0/maintenance", json={"action": "freeze"})["order"]
+    wait_until(page, f"{ANNOUNCED} === 100")
+    slowest = float(page.evaluate("Math.max(...window.updates)"))
+    program.post(f"/v1/orders/{order['id']}/cancel")
+    wait_until(page, f"{ANNOUNCED} === 0")
+    return slowest
