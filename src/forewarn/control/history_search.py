@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from forewarn.core.model.record import Record
 from forewarn.core.words import STANDALONE
 
-# Some milliseconds of work.
+# Some milliseconds of work each: what a project's people are shown of a record takes longer to find out.
 BATCH = 500
+PROJECT_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from forewarn.control import naming
 from forewarn.control.disclosing import check_sees_hosts, sees_hosts
-from forewarn.control.history_search import BATCH, Found, RecordSearch
+from forewarn.control.history_search import BATCH, PROJECT_BATCH, Found, RecordSearch
 from forewarn.control.ports.fleet import ANY_MACHINE, MachineFilter
 from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.records import HistoryFilter
@@ -229,11 +229,12 @@ class Views(ScopedUseCase):
 
     def search(self, wanted: HistoryFilter, search: RecordSearch) -> Found:
         """Look for something in what is shown of the next records, no further than a batch of them."""
-        shown = self.history(replace(wanted, limit=BATCH))
+        batch = BATCH if self._scope.caller is None else PROJECT_BATCH
+        shown = self.history(replace(wanted, limit=batch))
         return Found(
             records=[record for record in shown if search.finds(record)],
             reached=shown[-1].number if shown else None,
-            more=len(shown) == BATCH,
+            more=len(shown) == batch,
         )
 
     def promises(

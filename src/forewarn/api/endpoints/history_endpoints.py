@@ -21,7 +21,7 @@ from forewarn.api.request_fields import (
 )
 from forewarn.api.routing import ApiRouter
 from forewarn.api.services import Service, Services
-from forewarn.control.history_search import BATCH, Found, RecordSearch
+from forewarn.control.history_search import Found, RecordSearch
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.core.access import Right
 from forewarn.core.errors import ForewarnError, Invalid
@@ -33,8 +33,8 @@ router = ApiRouter("history")
 
 T = TypeVar("T")
 
-# 10,000 records: a fraction of a second, for most of which others are served.
-MOST_BATCHES = 10_000 // BATCH
+# 10,000 records, of a project's people 2,000: a fraction of a second, during which others are served.
+MOST_BATCHES = 20
 
 
 @declared
@@ -64,8 +64,8 @@ class HistoryQuery(ListQuery):
 async def show_history(query: HistoryQuery, service: Service) -> RecordsAnswer:
     """List what happened, newest first; oldest first after a number, if `above` gives one.
 
-    With `text` or `by` records are looked through one after another, 10,000 in a call at most: a page may
-    have fewer than `limit`, or none, and `next` is still where to go on.
+    With `text` or `by` records are looked through one after another, 10,000 in a call at most (2,000 for the
+    people of a project): a page may have fewer than `limit`, or none, and `next` is still where to go on.
     """
     wanted = _filter(query)
     search = RecordSearch(text=query.text or "", by=query.by or "")
