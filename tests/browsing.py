@@ -174,7 +174,7 @@ class Visitor:
 def wait_until(page: Page, condition: str) -> None:
     """Wait until a condition in JavaScript holds.
 
-    Playwright's own `wait_for_function` needs `eval` when it must look twice, and the page's policy forbids it.
+    Playwright's own `wait_for_function` needs `eval` if it looks twice, and the page's policy forbids that.
     """
     until(lambda: page.evaluate(condition), what=condition)
 
