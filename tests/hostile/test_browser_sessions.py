@@ -69,10 +69,10 @@ def test_a_forged_cookie_costs_about_what_a_guessed_token_does(tenants: Tenants)
         return usage.cpu() - before
 
     cost(bearer("fw_guess"))  # what is done once has been done
-    usual = cost(bearer("fw_guess"))
+    usual = min(cost(bearer("fw_guess")) for _ in range(3))
     for header in forged:
         # A long head takes some time to be received and read, whatever is in it.
-        assert cost(header) < 6 * usual, header[:40]
+        assert min(cost(header) for _ in range(3)) < 6 * usual, header[:40]
     tenants.others_are_served()
 
 
