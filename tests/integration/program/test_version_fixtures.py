@@ -1,15 +1,23 @@
 """What older versions have written is opened and carried on: stores on both databases, an agent's journal."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import delete
 
 from forewarn.core.checks import misplaced, overdue, unexplained
+from forewarn.core.model.promise import MonthlyPromises
 from forewarn.core.words import ApprovalRule, ApprovedBy, GroupKind, HostState, Kind, MachineState
+from forewarn.store import tables
+from forewarn.store.opening.database import create_engines, parse_database
+from forewarn.store.sql import open_store
 from tests.agent_program import AgentProgram
 from tests.fixtures import agent_story, versions
 from tests.fixtures.agent_story import AGAIN, EVENTS, FINISHED, LATER_ON, LISTED_LAST, LOST, OVER, PASSED
@@ -121,9 +129,12 @@ def test_everything_that_was_open_is_carried_on_to_its_end(version: str, service
 
 @pytest.mark.parametrize("version", [*VERSIONS, PRESENT])
 def test_the_store_has_everything_in_every_state(version: str, tmp_path: Path) -> None:
-    shown = played(sqlite_url(tmp_path)) if version == PRESENT else versions.saved(version)
+    url = sqlite_url(tmp_path)
+    shown = played(url) if version == PRESENT else versions.saved(version)
     _check_states(shown["answers"])
     _check_kinds(shown["answers"], set(Kind) - CAME_AFTER.get(version, set()))
+    if version == PRESENT:
+        _check_promises(url)
 
 
 def _check_states(answers: dict[str, Any]) -> None:
@@ -155,6 +166,27 @@ def _check_kinds(answers: dict[str, Any], recorded: set[Kind]) -> None:
     assert {machine["state"] for machine in machines} == set(MachineState)
     assert {host["state"] for host in hosts} == set(HostState)
     assert kinds == recorded
+
+
+def _check_promises(url: str) -> None:
+    """Assert that an older store would be counted by its records as this one was meanwhile."""
+    counted = _promises(url)
+    assert all(any(getattr(each, name) for each in counted) for name in ("kept", "late", "never", "broken"))
+    engines = create_engines(parse_database(url))
+    with engines.writing.begin() as connection:
+        connection.execute(delete(tables.promises))
+        with Operations.context(MigrationContext.configure(connection)):
+            import_module("forewarn.store.migrations.versions.0019_promises").fill()
+    engines.dispose()
+    assert _promises(url) == counted
+
+
+def _promises(url: str) -> Sequence[MonthlyPromises]:
+    store = open_store(url, new_id=lambda: "X")
+    with store.read() as snapshot:
+        found, _ = snapshot.promises(after=None, limit=1000)
+    store.close()
+    return found
 
 
 # The agent's journal

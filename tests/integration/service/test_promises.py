@@ -3,27 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
-from sqlalchemy import delete
 
 from forewarn.control.engine.pruning import RecordPruning
 from forewarn.core.errors import Unavailable
 from forewarn.core.model.order import OrderTerms
-from forewarn.core.model.promise import MonthlyPromises
 from forewarn.core.orders.requests import OrderRequest
 from forewarn.core.words import EXTERNAL, Action, Work
-from forewarn.store import tables
-from forewarn.store.opening.database import create_engines, parse_database
-from forewarn.store.sql import open_store
 from forewarn.store.writes.transaction import ProjectTransaction
 from forewarn.wire.answers.promise_answers import PromiseAnswer
-from tests.fixtures.make_version import played
 from tests.harness import TEST, Service, fleet, group, machine
 from tests.served import Api, app_of, check_page
 from tests.stores import sqlite_url
@@ -150,27 +141,3 @@ def test_the_people_of_a_project_see_its_promises_alone(tmp_path: Path) -> None:
     refused = api("GET", "/v1/promises?month=January", headers=bearer(OPERATOR))
     assert (refused.status_code, "month: expected a month such as 2026-11" in refused.text) == (400, True)
     service.close()
-
-
-def test_an_older_store_is_counted_as_this_version_would_have(tmp_path: Path) -> None:
-    """By the records of a long history, which this version has counted meanwhile."""
-    url = sqlite_url(tmp_path)
-    played(url)
-    before = promises(url)
-    assert sum(each.kept for each in before) > 0
-    assert all(any(getattr(each, name) for each in before) for name in ("late", "never", "broken"))
-    engines = create_engines(parse_database(url))
-    with engines.writing.begin() as connection:
-        connection.execute(delete(tables.promises))
-        with Operations.context(MigrationContext.configure(connection)):
-            import_module("forewarn.store.migrations.versions.0019_promises").fill()
-    engines.dispose()
-    assert promises(url) == before
-
-
-def promises(url: str) -> list[MonthlyPromises]:
-    store = open_store(url, new_id=lambda: "X")
-    with store.read() as snapshot:
-        found, _ = snapshot.promises(after=None, limit=1000)
-    store.close()
-    return list(found)
