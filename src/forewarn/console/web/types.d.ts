@@ -21,6 +21,7 @@ export type NotedEvent = Schemas["NotedEvent"];
 export type NotedOrder = Schemas["NotedOrder"];
 export type Order = Schemas["Order"];
 export type Project = Schemas["Project"];
+export type PromiseCount = Schemas["Promise"];
 export type Record = Schemas["Record"];
 export type Right = Schemas["Right"];
 export type Rollout = Schemas["Rollout"];

@@ -1,11 +1,234 @@
+/** Proof of notice: what became of what was promised, by project and month. */
+
+import { asCommand } from "../../elements/as_command.js";
+import { commandText } from "../../elements/command_text.js";
+import { download } from "../../elements/download.js";
+import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
+import { router } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
+import { api, copy } from "../../service/connected.js";
+import { Loaded } from "../../service/loaded.js";
+import { promiseChart } from "./promise_chart.js";
+import { isWanted, readWanted, share, total } from "./promise_counts.js";
+import { promiseTable } from "./promise_table.js";
+import { promiseWords } from "./promise_words.js";
+
+/** @typedef {import("../../types").PromiseCount} PromiseCount */
+
+const COLUMNS = /** @type {const} */ ([
+  ...["project", "month", "simulated", "kept", "late", "never", "judged", "broken"],
+]);
+// Fewer than so many kept are more than an accident.
+const MOSTLY = 0.95;
+const WORKS = { "": "All work", real: "Real work", simulated: "Simulated work" };
 
 class PromisesView extends View {
-  drawn() {
-    return h("h1", null, "Promises");
+  /** @type {Loaded<PromiseCount[]> | null} */
+  #loaded = null;
+
+  opened() {
+    super.opened();
+    this.watch(copy, "projects");
+    this.#loaded = new Loaded(
+      () => api.all("/v1/promises", "promises"),
+      ({ kind }) => kind === "event-started" || kind === "promise-broken" || kind.startsWith("notice"),
+    );
+    this.watch(this.#loaded, "changed");
+    this.#loaded.follow(this.ended);
   }
+
+  drawn() {
+    return [h("h1", null, "Promises"), this.#content()];
+  }
+
+  #content() {
+    const { value: all = null, trouble = "" } = this.#loaded ?? {};
+    if (trouble) return h("p", { class: "notice", "data-tone": "danger", role: "alert" }, trouble);
+    if (!all) return h("p", { class: "muted", role: "status" }, "Reading …");
+    if (!all.length) return [nothingYet(), promiseWords(), asCommand(["promises"])];
+    const wanted = readWanted(this.query);
+    const rows = all.filter((row) => isWanted(row, wanted));
+    return [
+      this.#filters(all),
+      rows.length
+        ? [sums(rows), simulatedNotice(rows), this.#pictures(rows), exportButtons(rows)]
+        : h(
+            "div",
+            { class: "empty" },
+            h("p", null, "No promises are like that."),
+            h("button", { type: "button", onclick: clear }, "Show all"),
+          ),
+      asCommand(command(wanted)),
+    ];
+  }
+
+  /** @param {readonly PromiseCount[]} rows */
+  #pictures(rows) {
+    return [
+      h(
+        "div",
+        { class: "promise-columns", key: "columns" },
+        h(
+          "section",
+          { class: "card", "aria-label": "By month" },
+          h("h2", null, "Machines by month"),
+          h(
+            "div",
+            { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Picture" },
+            promiseChart(rows),
+          ),
+        ),
+        promiseWords(),
+      ),
+      h("section", { class: "card", key: "table", "aria-label": "Counts" }, promiseTable(rows)),
+    ];
+  }
+
+  /** @param {readonly PromiseCount[]} all */
+  #filters(all) {
+    const projects = [...new Set(all.map((row) => row.project))].sort();
+    const months = [...new Set(all.map((row) => row.month))].sort();
+    const same = (/** @type {string[]} */ names) => Object.fromEntries(names.map((name) => [name, name]));
+    return h(
+      "div",
+      { class: "row promise-filters", role: "search", "aria-label": "Promises", key: "filters" },
+      this.#choice("project", "Project", { "": "All projects", ...same(projects) }),
+      this.#choice("from", "From", { "": "The beginning", ...same(months) }),
+      this.#choice("to", "To", { "": "Now", ...same(months) }),
+      this.#choice("work", "Work", WORKS),
+    );
+  }
+
+  /**
+   * @param {"project" | "from" | "to" | "work"} name
+   * @param {string} label
+   * @param {{ [value: string]: string }} choices
+   */
+  #choice(name, label, choices) {
+    const chosen = this.query.get(name) ?? "";
+    const offered = chosen in choices ? choices : { ...choices, [chosen]: chosen };
+    return h(
+      "div",
+      { class: "field", key: name },
+      h("label", { for: `promises-${name}` }, label),
+      h(
+        "select",
+        {
+          id: `promises-${name}`,
+          onchange: (/** @type {any} */ change) => router.setQuery({ [name]: change.target.value }),
+        },
+        Object.entries(offered).map(([value, text]) =>
+          h("option", { key: value, value, ".selected": value === chosen }, text),
+        ),
+      ),
+    );
+  }
+}
+
+function clear() {
+  router.setQuery({ project: null, from: null, to: null, work: null });
+}
+
+/** @param {readonly PromiseCount[]} rows */
+function sums(rows) {
+  const { kept, judged, late, never, broken } = total(rows);
+  return h(
+    "dl",
+    { class: "promise-sums", key: "sums" },
+    sum(
+      toneOf(kept, judged),
+      "✓",
+      share(total(rows)),
+      `kept: ${kept.toLocaleString("en")} of ${count(judged, "machine")}`,
+    ),
+    sum(late ? "warn" : "idle", "◔", late.toLocaleString("en"), "told late"),
+    sum(never ? "danger" : "idle", "○", never.toLocaleString("en"), "never told"),
+    sum(broken ? "danger" : "idle", "✕", broken.toLocaleString("en"), "broken on purpose"),
+  );
+}
+
+/**
+ * @param {number} kept
+ * @param {number} judged
+ */
+function toneOf(kept, judged) {
+  if (!judged) return "idle";
+  if (kept === judged) return "calm";
+  return kept / judged >= MOSTLY ? "warn" : "danger";
+}
+
+/** @param {readonly PromiseCount[]} rows */
+function simulatedNotice(rows) {
+  if (!rows.every((row) => row.simulated)) return null;
+  return h(
+    "p",
+    { class: "notice", "data-tone": "info", key: "simulated" },
+    "All of it was simulated: nothing was really done.",
+  );
+}
+
+/**
+ * @param {string} tone
+ * @param {string} glyph
+ * @param {string} number
+ * @param {string} words
+ */
+function sum(tone, glyph, number, words) {
+  return h(
+    "div",
+    { class: "card promise-sum", "data-tone": tone, key: words.split(":")[0] },
+    h("dt", null, h("span", { "aria-hidden": "true" }, `${glyph} `), words),
+    h("dd", { class: "number" }, number),
+  );
+}
+
+function nothingYet() {
+  return h(
+    "div",
+    { class: "empty", key: "empty" },
+    h("p", null, "No promises yet: nothing that was announced has started."),
+    h("p", null, "Order something, and it is judged when it starts:"),
+    commandText(["machine", "restart", "web-0"]),
+  );
+}
+
+/** @param {readonly PromiseCount[]} rows */
+function exportButtons(rows) {
+  const csv = () =>
+    [COLUMNS.join(","), ...rows.map((row) => COLUMNS.map((name) => row[name]).join(","))].join("\n") + "\n";
+  const json = () => `${JSON.stringify({ promises: rows }, null, 2)}\n`;
+  return h(
+    "div",
+    { class: "row", key: "export" },
+    h(
+      "button",
+      {
+        type: "button",
+        onclick: () => download(new Blob([csv()], { type: "text/csv;charset=utf-8" }), "promises.csv"),
+      },
+      "Export CSV",
+    ),
+    h(
+      "button",
+      {
+        type: "button",
+        onclick: () => download(new Blob([json()], { type: "application/json" }), "promises.json"),
+      },
+      "Export JSON",
+    ),
+  );
+}
+
+/**
+ * Write the command that shows the same; it takes one month or all.
+ *
+ * @param {import("./promise_counts.js").Wanted} wanted
+ */
+function command({ project, from, to }) {
+  const month = from && from === to ? ["--month", from] : [];
+  return ["promises", ...(project ? ["--project", project] : []), ...month];
 }
 
 define("fw-promises-view", PromisesView);
