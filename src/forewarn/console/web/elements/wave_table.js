@@ -120,20 +120,35 @@ function axisHead(axis) {
         "⋯",
       ),
     ),
-    axis.ticks().map(({ at, label }) =>
-      h(
-        "span",
-        {
-          key: at,
-          class: "tick-label",
-          "aria-hidden": "true",
-          style: { "inset-inline-start": percent(axis.share(at)) },
-        },
-        label,
+    axis
+      .ticks()
+      .filter(({ at }) => hasRoom(axis, axis.share(at)))
+      .map(({ at, label }) =>
+        h(
+          "span",
+          {
+            key: at,
+            class: "tick-label",
+            "aria-hidden": "true",
+            style: { "inset-inline-start": percent(axis.share(at)) },
+          },
+          label,
+        ),
       ),
-    ),
   ];
 }
+
+// What a label needs, as a share of the room.
+const LABEL = 0.08;
+
+/**
+ * Whether a label fits between a tick and what comes next.
+ *
+ * @param {TimeAxis} axis
+ * @param {number} share
+ */
+const hasRoom = (axis, share) =>
+  share + LABEL <= 1 && !axis.folds.some(({ begin, end }) => share < end && share + LABEL > begin);
 
 /**
  * @param {Shown} shown

@@ -59,22 +59,26 @@ function summed(plan, begins) {
     " if nobody approves early. Ends about ",
     h("strong", null, time(plan.ends_at)),
     ". ",
-    simulatedPart(plan) && h("span", { class: "badge", "data-tone": "info" }, simulatedPart(plan)),
+    simulatedPart(plan) && h("span", { class: "badge wraps", "data-tone": "info" }, simulatedPart(plan)),
   ];
 }
 
 /** @param {readonly string[]} hosts */
-export function namedHosts(hosts) {
-  const links = hosts.slice(0, MOST_NAMED).map((name, index) => [index > 0 && ", ", hostLink(name)]);
-  if (hosts.length <= MOST_NAMED) return links;
-  const rest = hosts.slice(MOST_NAMED);
+function namedHosts(hosts) {
+  if (hosts.length <= MOST_NAMED) return links(hosts);
   return [
-    ...links,
+    ...links(hosts.slice(0, MOST_NAMED)),
     h(
       "details",
       { class: "small" },
-      h("summary", null, `and ${count(rest.length, "more", "more")}`),
-      rest.map((name, index) => [index > 0 && ", ", hostLink(name)]),
+      h("summary", null, `and ${count(hosts.length - MOST_NAMED, "more", "more")}`),
+      links(hosts.slice(MOST_NAMED)),
     ),
   ];
 }
+
+/** @param {readonly string[]} hosts */
+const links = (hosts) =>
+  hosts.map((name, place) =>
+    h("span", { class: "wave-host", key: name }, hostLink(name), place < hosts.length - 1 && ",\u00a0"),
+  );

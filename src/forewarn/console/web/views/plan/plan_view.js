@@ -5,7 +5,7 @@ import { START_ROLLOUT } from "../../actions/rollout_verbs.js";
 import { commandText } from "../../elements/command_text.js";
 import { define } from "../../page/live_element.js";
 import { preferences } from "../../page/preferences.js";
-import { router } from "../../page/router.js";
+import { address, router } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
 import { Refusal } from "../../service/operator_api.js";
@@ -38,6 +38,7 @@ class PlanView extends View {
   }
 
   drawn() {
+    if (!copy.may("run")) return notAllowed();
     const { problems } = requestOf(this.query);
     const refused = this.#refusedField();
     if (refused) problems.set(refused, this.#dryRun?.trouble?.message ?? "");
@@ -158,8 +159,6 @@ class PlanView extends View {
   }
 
   #start() {
-    if (!copy.may("run"))
-      return h("span", { class: "small muted" }, "To start it takes a token that may run.");
     return h(
       "button",
       {
@@ -174,6 +173,7 @@ class PlanView extends View {
   }
 
   #want() {
+    if (!copy.may("run")) return;
     const { body, problems } = requestOf(this.query);
     wantReach(hostsOf(this.query));
     this.#dryRun?.want(problems.size ? null : body);
@@ -187,7 +187,7 @@ class PlanView extends View {
   /** @param {Event} submit */
   #submit(submit) {
     submit.preventDefault();
-    if (this.#dryRun?.plan && !this.#dryRun.isAsking && copy.may("run")) this.#ask();
+    if (this.#dryRun?.plan && !this.#dryRun.isAsking) this.#ask();
   }
 
   /** Ask about the plan as it stands here; one that is different by then is not started. */
@@ -203,6 +203,16 @@ class PlanView extends View {
       isCurrent: () => dryRun.plan !== null && sameWork(plan, dryRun.plan),
     });
   }
+}
+
+function notAllowed() {
+  return h(
+    "div",
+    { class: "empty" },
+    h("h1", null, "Plan a rollout"),
+    h("p", null, `Rollouts are planned and started by operators; you are a ${copy.caller?.role}.`),
+    h("a", { href: address("/rollouts") }, "Show all rollouts"),
+  );
 }
 
 /**

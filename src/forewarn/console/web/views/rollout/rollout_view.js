@@ -98,7 +98,8 @@ class RolloutView extends View {
         h("h1", null, "Rollout ", h("span", { class: "mono", title: rollout.id }, shortId(rollout.id ?? ""))),
         rolloutBadge(rollout),
         h("span", { class: "muted" }, `${rollout.action} over ${count(rollout.hosts.length, "host")}`),
-        simulatedPart(rollout) && h("span", { class: "badge", "data-tone": "info" }, simulatedPart(rollout)),
+        simulatedPart(rollout) &&
+          h("span", { class: "badge wraps", "data-tone": "info" }, simulatedPart(rollout)),
       ),
       h("div", { class: "row" }, actionButtons("rollout", rollout)),
     );

@@ -156,7 +156,12 @@ function row(rollout) {
   return h(
     "tr",
     { key: rollout.id ?? "" },
-    h("td", null, rolloutLink(rollout.id ?? ""), h("div", { class: "small" }, rollout.action)),
+    h(
+      "td",
+      { class: "rollout-id" },
+      rolloutLink(rollout.id ?? ""),
+      h("div", { class: "small" }, rollout.action),
+    ),
     h(
       "td",
       null,
@@ -165,7 +170,7 @@ function row(rollout) {
     ),
     h(
       "td",
-      { class: "hosts" },
+      { class: "rollout-hosts" },
       rolloutProgress(rollout),
       h("div", { class: "small" }, progressWords(rollout)),
     ),
@@ -176,8 +181,8 @@ function row(rollout) {
       time(rollout.created_at),
       ending && h("div", { class: "small muted" }, ending),
     ),
-    h("td", { class: "name" }, rollout.by),
-    h("td", { class: "why" }, why(rollout)),
+    h("td", { class: "rollout-by name" }, rollout.by),
+    h("td", { class: "rollout-why" }, why(rollout)),
   );
 }
 
