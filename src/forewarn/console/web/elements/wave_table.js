@@ -68,7 +68,7 @@ function row(shown, wave, number, heads) {
     h(
       "th",
       { scope: "row", class: "number" },
-      h("span", { class: "cell-head" }, `${shown.noun ?? "Wave"} `),
+      h("span", { class: "wave-head" }, `${shown.noun ?? "Wave"} `),
       number,
     ),
     !shown.isPlan && h("td", { key: "state" }, badge(workAppearance(wave.state))),
@@ -77,7 +77,7 @@ function row(shown, wave, number, heads) {
       h(
         "td",
         { class: "number wave-time", key: name },
-        h("span", { class: "cell-head" }, `${heads[index]} `),
+        h("span", { class: "wave-head" }, `${heads[index]} `),
         moment(real[name], expected[name], shown),
       ),
     ),
@@ -96,7 +96,7 @@ function moment(real, expected, { now, isPlan }) {
   const about = !real && !isPlan;
   return h(
     "time",
-    { datetime: at, title: `${about ? "expected " : ""}${dateTime(at)}`, class: about ? "expected" : null },
+    { datetime: at, title: `${about ? "expected " : ""}${dateTime(at)}`, class: about ? "wave-expected" : null },
     about && h("span", { "aria-hidden": "true" }, "~ "),
     about && h("span", { class: "visually-hidden" }, "expected "),
     brieflyAt(at, now),
@@ -112,7 +112,7 @@ function axisHead(axis) {
         "span",
         {
           key: `fold ${index}`,
-          class: "fold-label",
+          class: "wave-fold-label",
           "aria-hidden": "true",
           title: `${span(fold.seconds)} in which nothing happens`,
           style: { "inset-inline-start": percent((fold.begin + fold.end) / 2) },
@@ -128,7 +128,7 @@ function axisHead(axis) {
           "span",
           {
             key: at,
-            class: "tick-label",
+            class: "wave-tick-label",
             "aria-hidden": "true",
             style: { "inset-inline-start": percent(axis.share(at)) },
           },
@@ -160,19 +160,19 @@ function bars({ waves, now, isPlan, notBefore }, axis, wave) {
   if (isPlan && !parts.length) return h("span", { class: "muted small" }, "nothing to do there");
   return h(
     "div",
-    { class: "bars", "aria-hidden": "true" },
+    { class: "wave-line", "aria-hidden": "true" },
     waves.length <= MOST_RULED &&
       axis.ticks().map(({ at }) =>
         h("i", {
           key: `tick ${at}`,
-          class: "tick",
+          class: "wave-tick",
           style: { "inset-inline-start": percent(axis.share(at)) },
         }),
       ),
     axis.folds.map((fold, index) =>
       h("i", {
         key: `fold ${index}`,
-        class: "fold",
+        class: "wave-fold",
         style: {
           "inset-inline-start": percent(fold.begin),
           "inline-size": percent(fold.end - fold.begin),
@@ -182,7 +182,7 @@ function bars({ waves, now, isPlan, notBefore }, axis, wave) {
     parts.map((part, index) =>
       h("i", {
         key: `part ${index}`,
-        class: "bar",
+        class: "wave-bar",
         "data-kind": part.kind,
         "data-expected": part.isExpected,
         style: {
@@ -193,7 +193,7 @@ function bars({ waves, now, isPlan, notBefore }, axis, wave) {
     ),
     now >= axis.from &&
       now <= axis.to &&
-      h("i", { key: "now", class: "now-line", style: { "inset-inline-start": percent(axis.share(now)) } }),
+      h("i", { key: "now", class: "wave-now", style: { "inset-inline-start": percent(axis.share(now)) } }),
   );
 }
 
@@ -221,10 +221,10 @@ export function waveLegend(isPlan) {
       h(
         "li",
         { key: label },
-        h("i", { class: "bar", "data-kind": kind, "data-expected": isExpected }),
+        h("i", { class: "wave-bar", "data-kind": kind, "data-expected": isExpected }),
         label,
       ),
     ),
-    h("li", { key: "now" }, h("i", { class: "now-line" }), "now"),
+    h("li", { key: "now" }, h("i", { class: "wave-now" }), "now"),
   );
 }
