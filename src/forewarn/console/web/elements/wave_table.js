@@ -96,7 +96,11 @@ function moment(real, expected, { now, isPlan }) {
   const about = !real && !isPlan;
   return h(
     "time",
-    { datetime: at, title: `${about ? "expected " : ""}${dateTime(at)}`, class: about ? "wave-expected" : null },
+    {
+      datetime: at,
+      title: `${about ? "expected " : ""}${dateTime(at)}`,
+      class: about ? "wave-expected" : null,
+    },
     about && h("span", { "aria-hidden": "true" }, "~ "),
     about && h("span", { class: "visually-hidden" }, "expected "),
     brieflyAt(at, now),
