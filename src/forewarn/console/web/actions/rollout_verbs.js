@@ -70,7 +70,7 @@ function stop(verb, label, more) {
     request: (rollout, values) =>
       post(`/v1/rollouts/{id}/${verb}`, {
         path: { id: idOf(rollout) },
-        body: { reason: values.reason ?? "", version: rollout.version },
+        body: { reason: values.reason ?? "" },
       }),
     command: (rollout, values) => [
       "rollout",

@@ -4,7 +4,7 @@ import { copy } from "../service/connected.js";
 import { ADVANCE } from "./clock_verbs.js";
 import { ADD_MACHINE, CHANGE_MACHINE } from "./declaration_verbs.js";
 import { EVENT_VERBS } from "./event_verbs.js";
-import { HOLD, HOLD_HOST, HOLD_PROJECT, RELEASE } from "./hold_verbs.js";
+import { HOLD_HOST, HOLD_PROJECT, RELEASE } from "./hold_verbs.js";
 import { HOST_VERBS } from "./host_verbs.js";
 import { MACHINE_VERBS } from "./machine_verbs.js";
 import { ORDER_VERBS } from "./order_verbs.js";
@@ -22,7 +22,7 @@ export const VERBS = {
   rollout: ROLLOUT_VERBS,
   hold: [RELEASE],
   project: [HOLD_PROJECT],
-  fleet: [ADD_MACHINE, HOLD],
+  fleet: [ADD_MACHINE],
   clock: [ADVANCE],
 };
 

@@ -36,7 +36,8 @@ class ClockStepper extends LiveElement {
       { class: "service-time", title: "Service time" },
       now,
       clock.kind === "manual" && h("span", { class: "badge", "data-tone": "info" }, "manual clock"),
-      clock.kind === "fast" && h("span", { class: "badge", "data-tone": "info" }, `${clock.speed} × as fast`),
+      clock.kind === "fast" &&
+        h("span", { class: "badge", "data-tone": "info" }, `${clock.speed} times as fast`),
     );
   }
 

@@ -1,0 +1,50 @@
+"""What people do on the console's page: go to an address, press a button, answer its question."""
+
+import re
+from collections.abc import Mapping
+
+from playwright.sync_api import Locator, Page, expect
+
+
+def go(page: Page, address: str) -> None:
+    """Show another view, as the browser's own buttons do: without loading the page again."""
+    page.evaluate(
+        "address => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate')) }",
+        f"/console{address}",
+    )
+    expect(page).to_have_url(re.compile(re.escape(address)))
+
+
+def press(page: Page, label: str, *, in_menu: bool = False) -> Locator:
+    """Press the button of a verb, and return the dialog that asks."""
+    if in_menu:
+        page.locator("main .menu-button").click()
+        page.get_by_role("menuitem", name=re.compile(f"^{re.escape(label)} …")).click()
+    else:
+        page.get_by_role("main").get_by_role("button", name=f"{label} …", exact=True).click()
+    return page.get_by_role("dialog")
+
+
+def fill(dialog: Locator, fields: Mapping[str, str | bool]) -> None:
+    """Fill in fields by their labels; those that are rare come after "More"."""
+    for label, value in fields.items():
+        field = dialog.get_by_label(re.compile(f"^{re.escape(label)}( \\(needed\\))?$"))
+        if not field.is_visible():
+            dialog.get_by_text("More", exact=True).click()
+        if isinstance(value, bool):
+            field.set_checked(value)
+        elif field.evaluate("field => field.tagName") == "SELECT":
+            field.select_option(value)
+        else:
+            field.fill(value)
+
+
+def answer(dialog: Locator, button: str) -> None:
+    """Let it be done, and wait until it is."""
+    dialog.get_by_role("button", name=button, exact=True).click()
+    expect(dialog).to_be_hidden()
+
+
+def expect_command(dialog: Locator, words: str) -> None:
+    """Expect the command that would do the same."""
+    expect(dialog.locator(".as-command code")).to_have_text(f"forewarn {words}")
