@@ -1,6 +1,7 @@
 /** Above the fleet: how much of what there is, and what of it is shown. */
 
 import { hostAppearance, MACHINE_LOOKS } from "../../elements/appearance.js";
+import { choiceTool, searchTool, selectTool, tools } from "../../elements/tools.js";
 import { count } from "../../page/formatting.js";
 import { preferences } from "../../page/preferences.js";
 import { address, router } from "../../page/router.js";
@@ -9,6 +10,8 @@ import { copy } from "../../service/connected.js";
 import { STATES } from "./fleet_filter.js";
 import { Folding } from "./folding.js";
 import { fleetLooks } from "./group_counts.js";
+
+const DENSITIES = { roomy: "Roomy", dense: "Dense" };
 
 /** @typedef {import("./fleet_filter.js").FleetFilter} FleetFilter */
 /** @typedef {import("../../types").Summary} Summary */
@@ -91,33 +94,14 @@ function part(path, noun, numbers, named = (state) => state) {
  */
 export function fleetTools(summary, filter) {
   const groups = summary.groups.filter((group) => group.name !== null).map((group) => group.name ?? "");
-  const isLarge = !copy.machines.isWhole;
-  return h(
-    "div",
-    { class: "fleet-tools", role: "search", "aria-label": "What is shown" },
-    h(
-      "label",
-      { class: "tool" },
-      h("span", null, isLarge ? "Name begins with" : "Search by name"),
-      h("input", {
-        type: "search",
-        ".value": router.query.get("q") ?? "",
-        spellcheck: "false",
-        autocomplete: "off",
-        oninput: (/** @type {any} */ input) => router.setQuery({ q: input.target.value }),
-      }),
-    ),
+  return tools(
+    searchTool(copy.machines.isWhole ? "Search by name" : "Name begins with"),
     copy.projects.size > 1 &&
-      choice("Project", "project", filter.project, options("All projects", [...copy.projects.keys()])),
-    groups.length > 1 && choice("Group", "group", filter.group, options("All groups", groups)),
-    choice("State", "state", filter.state, STATES),
-    h(
-      "label",
-      { class: "tool" },
-      h("span", null, "Density"),
-      select(preferences.density, { roomy: "Roomy", dense: "Dense" }, (value) =>
-        preferences.set("density", value),
-      ),
+      choiceTool("Project", "project", options("All projects", [...copy.projects.keys()])),
+    groups.length > 1 && choiceTool("Group", "group", options("All groups", groups)),
+    choiceTool("State", "state", STATES),
+    selectTool("Density", "density", preferences.density, DENSITIES, (value) =>
+      preferences.set("density", value),
     ),
     h(
       "div",
@@ -173,34 +157,3 @@ export function legend() {
  * @param {readonly string[]} names
  */
 const options = (all, names) => ({ "": all, ...Object.fromEntries(names.map((name) => [name, name])) });
-
-/**
- * @param {string} label
- * @param {string} name
- * @param {string} chosen
- * @param {{ [value: string]: string }} choices
- */
-function choice(label, name, chosen, choices) {
-  const known = chosen in choices ? choices : { ...choices, [chosen]: chosen };
-  return h(
-    "label",
-    { class: "tool", key: name },
-    h("span", null, label),
-    select(chosen, known, (value) => router.setQuery({ [name]: value }, { push: true })),
-  );
-}
-
-/**
- * @param {string} chosen
- * @param {{ [value: string]: string }} choices
- * @param {(value: string) => void} choose
- */
-function select(chosen, choices, choose) {
-  return h(
-    "select",
-    { onchange: (/** @type {any} */ change) => choose(change.target.value) },
-    Object.entries(choices).map(([value, text]) =>
-      h("option", { key: value, value, ".selected": value === chosen }, text),
-    ),
-  );
-}

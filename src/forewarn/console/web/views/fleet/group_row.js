@@ -76,7 +76,7 @@ class GroupRow extends LiveElement {
     queueMicrotask(() => keepOneReachable(this));
     return h(
       "section",
-      { class: "group", "aria-label": titleOf(group) },
+      { class: "group", "aria-label": titleOf(group), "data-folded": isFolded },
       this.#head(machines.length),
       isFolded ? folded(group) : this.#open(machines),
     );
@@ -181,12 +181,7 @@ function folded(group) {
       return h(
         "div",
         { key: each.update_domain, class: "domain", role: "group", "aria-label": title },
-        h(
-          "div",
-          { class: "domain-head", title },
-          `UD ${each.update_domain}`,
-          h("span", { class: "number" }, each.machines.toLocaleString("en")),
-        ),
+        h("div", { class: "domain-head", title }, `UD ${each.update_domain}`),
         counts([each]),
       );
     }),
@@ -195,10 +190,19 @@ function folded(group) {
 
 /** @param {GroupSummary["update_domains"]} domains */
 function counts(domains) {
-  const looks = countedLooks(domains).map(({ look, number }) =>
-    badge(look, `${number.toLocaleString("en")} ${look.label}`),
+  const looks = countedLooks(domains);
+  if (!looks.length) return h("span", { class: "muted small" }, "no machine");
+  return h(
+    "div",
+    { class: "row looks" },
+    // What runs undisturbed is said quietly, so that the rest is seen.
+    looks.map(({ look, number }) => {
+      const words = `${number.toLocaleString("en")} ${look.label}`;
+      return look.label === "running"
+        ? h("span", { key: "running", class: "muted small" }, words)
+        : badge(look, words);
+    }),
   );
-  return h("div", { class: "row" }, looks.length ? looks : h("span", { class: "muted small" }, "no machine"));
 }
 
 define("fw-group-row", GroupRow);

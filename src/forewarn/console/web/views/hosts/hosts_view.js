@@ -2,6 +2,7 @@ import { badge, hostAppearance, workAppearance } from "../../elements/appearance
 import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
 import { groupLink, hostLink, orderLink } from "../../elements/links.js";
+import { choiceTool, searchTool, tools } from "../../elements/tools.js";
 import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
 import { router } from "../../page/router.js";
@@ -66,38 +67,11 @@ class HostsView extends View {
   }
 
   #tools() {
-    const chosen = this.query.get("state") ?? "";
-    return h(
-      "div",
-      { class: "fleet-tools", role: "search", "aria-label": "What is shown" },
-      h(
-        "label",
-        { class: "tool" },
-        h("span", null, "Search by name"),
-        h("input", {
-          type: "search",
-          ".value": this.query.get("q") ?? "",
-          spellcheck: "false",
-          autocomplete: "off",
-          oninput: (/** @type {any} */ input) => router.setQuery({ q: input.target.value }),
-        }),
-      ),
-      h(
-        "label",
-        { class: "tool" },
-        h("span", null, "State"),
-        h(
-          "select",
-          {
-            onchange: (/** @type {any} */ change) =>
-              router.setQuery({ state: change.target.value }, { push: true }),
-          },
-          Object.entries(FILTERS).map(([value, text]) =>
-            h("option", { key: value, value, ".selected": value === chosen }, text),
-          ),
-        ),
-      ),
-      (chosen || this.query.get("q")) && this.#showAll(),
+    const isSet = this.query.get("state") || this.query.get("q");
+    return tools(
+      searchTool("Search by name"),
+      choiceTool("State", "state", FILTERS),
+      isSet && this.#showAll(),
     );
   }
 

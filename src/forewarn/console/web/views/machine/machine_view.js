@@ -172,15 +172,9 @@ class MachineView extends View {
         h("p", { class: "notice", "data-tone": "danger", role: "alert" }, loaded.trouble),
         loaded.isMissing && h("p", null, "It may have been removed or renamed."),
         this.#sameName(name),
+        h("a", { href: address("/history", {}, { machine: name }) }, "Look for it in the history"),
         h("a", { href: address("/fleet") }, "Show the fleet"),
       ),
-      loaded.isMissing &&
-        h(
-          "section",
-          { class: "card" },
-          h("h2", null, "History"),
-          recentRecords({ machine: name, ...this.#query }),
-        ),
     ];
   }
 

@@ -1,0 +1,74 @@
+/** What stands above a view and says what of it is shown: each control with its name over it. */
+
+import { router } from "../page/router.js";
+import { h } from "../page/tree.js";
+
+/** @typedef {import("../types").Child} Child */
+
+/** @param {...Child} controls */
+export const tools = (...controls) =>
+  h("div", { class: "tools", role: "search", "aria-label": "What is shown" }, controls);
+
+/**
+ * Describe a field for names; what is typed stands in the address.
+ *
+ * @param {string} label
+ */
+export function searchTool(label) {
+  return named(
+    label,
+    "q",
+    h("input", {
+      id: "tool-q",
+      type: "search",
+      ".value": router.query.get("q") ?? "",
+      spellcheck: "false",
+      autocomplete: "off",
+      oninput: (/** @type {any} */ input) => router.setQuery({ q: input.target.value }),
+    }),
+  );
+}
+
+/**
+ * Describe a choice that stands in the address; one that is no longer offered is shown all the same.
+ *
+ * @param {string} label
+ * @param {string} name
+ * @param {{ [value: string]: string }} choices
+ */
+export function choiceTool(label, name, choices) {
+  const chosen = router.query.get(name) ?? "";
+  const known = chosen in choices ? choices : { ...choices, [chosen]: chosen };
+  return selectTool(label, name, chosen, known, (value) =>
+    router.setQuery({ [name]: value }, { push: true }),
+  );
+}
+
+/**
+ * @param {string} label
+ * @param {string} name
+ * @param {string} chosen
+ * @param {{ [value: string]: string }} choices
+ * @param {(value: string) => void} choose
+ */
+export function selectTool(label, name, chosen, choices, choose) {
+  return named(
+    label,
+    name,
+    h(
+      "select",
+      { id: `tool-${name}`, onchange: (/** @type {any} */ change) => choose(change.target.value) },
+      Object.entries(choices).map(([value, text]) =>
+        h("option", { key: value, value, ".selected": value === chosen }, text),
+      ),
+    ),
+  );
+}
+
+/**
+ * @param {string} label
+ * @param {string} name
+ * @param {Child} control
+ */
+const named = (label, name, control) =>
+  h("div", { key: name, class: "tool" }, h("label", { for: `tool-${name}` }, label), control);

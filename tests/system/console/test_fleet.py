@@ -1,0 +1,167 @@
+"""The fleet as people see it: tiles that change, filters in the address, large fleets, a machine's page."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browsing import PHONE
+from tests.console_fixtures import Serve, Visit, let_in
+from tests.process import Program
+
+WEB_0 = "127.0.1.10"
+
+
+def _tile(page: Page, name: str) -> Locator:
+    return page.locator(f'.tile[data-machine$="/{name}"]')
+
+
+def _large_fleet(groups: int, machines: int) -> str:
+    """Write a fleet of more machines than a page reads at once."""
+    lines = ["[hosts.host-1]"]
+    for group in range(groups):
+        lines += [f"[groups.group-{group}]", 'kind = "scale-set"', "update-domains = 2"]
+    for number in range(machines):
+        lines += [
+            "[[machines]]",
+            f'name = "vm-{number:05}"',
+            f'group = "group-{number % groups}"',
+            f"update-domain = {number % 2}",
+            'host = "host-1"',
+        ]
+    return "\n".join(lines)
+
+
+def test_a_tile_says_what_is_announced_approved_and_done_to_its_machine_as_it_happens(
+    server: Program, visit: Visit
+) -> None:
+    server.guest(WEB_0).document()
+    page = visit(server).open("/console/fleet")
+    tile = _tile(page, "web-0")
+    expect(tile).to_have_attribute("data-look", "running")
+    event = server.post("/v1/machines/web-0/restart")["event"]
+    expect(tile).to_have_attribute("data-look", "announced")
+    expect(page.get_by_role("link", name="web-0 Reboot announced")).to_be_visible()
+    server.post(f"/v1/events/{event['id']}/approve")
+    expect(tile).to_have_attribute("data-look", "restarting")
+    expect(page.get_by_role("button", name="1 restarting")).to_be_visible()
+    server.advance(600)
+    expect(tile).to_have_attribute("data-look", "running")
+
+
+def test_groups_are_rows_and_their_update_domains_columns(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/fleet")
+    web = page.get_by_role("region", name="web", exact=True)
+    expect(web.get_by_role("group")).to_have_count(3)
+    first = web.get_by_role("group", name="Update domain 0")
+    expect(first.locator(".tile .name")).to_have_text(["web-0", "web-3"])
+    alone = page.get_by_role("region", name="Standalone machines of default")
+    expect(alone.locator(".tile .name")).to_have_text(["db"])
+
+
+def test_what_is_shown_stands_in_the_address(server: Program, visit: Visit) -> None:
+    server.guest(WEB_0).document()
+    server.post("/v1/machines/web-0/restart")
+    visitor = visit(server)
+    page = visitor.open("/console/fleet")
+    page.get_by_label("Search by name").fill("web")
+    page.get_by_label("State", exact=True).select_option("touched")
+    expect(page.locator(".tile[data-machine]")).to_have_count(1)
+    sent = visitor.open(page.url.removeprefix(server.operators))
+    expect(sent.locator(".tile[data-machine] .name")).to_have_text(["web-0"])
+    sent.get_by_role("button", name="Show all").click()
+    expect(sent.locator(".tile[data-machine]")).to_have_count(14)
+
+
+def test_a_folded_group_shows_counts_and_stays_folded_for_who_gets_the_address(
+    server: Program, visit: Visit
+) -> None:
+    visitor = visit(server)
+    page = visitor.open("/console/fleet")
+    page.get_by_role("button", name="web", exact=True).click()
+    expect(_tile(page, "web-0")).to_have_count(0)
+    sent = visitor.open(page.url.removeprefix(server.operators))
+    web = sent.get_by_role("region", name="web", exact=True)
+    expect(web.get_by_role("group", name="Update domain 0")).to_contain_text("2 running")
+    expect(_tile(sent, "db")).to_be_visible()
+
+
+def test_a_tile_that_is_pointed_at_or_focused_tells_more(server: Program, visit: Visit) -> None:
+    server.guest(WEB_0).document()
+    server.post("/v1/machines/web-0/restart")
+    page = visit(server).open("/console/fleet")
+    card = page.get_by_role("tooltip")
+    _tile(page, "web-0").hover()
+    expect(card).to_contain_text("on host-1")
+    expect(card).to_contain_text("not before in 15 m")
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+
+
+def test_the_keyboard_alone_goes_from_tile_to_tile_and_opens_a_machine(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/fleet")
+    page.get_by_role("button", name="web", exact=True).focus()
+    page.keyboard.press("Tab")
+    expect(_tile(page, "web-0")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(_tile(page, "web-3")).to_be_focused()
+    page.keyboard.press("End")
+    expect(_tile(page, "web-5")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("web-5")
+
+
+def test_dense_tiles_are_still_named_for_who_does_not_see_them(server: Program, visit: Visit) -> None:
+    page = visit(server, screen=PHONE).open("/console/fleet")
+    page.get_by_label("Density").select_option("dense")
+    box = _tile(page, "web-0").bounding_box()
+    assert box is not None
+    assert box["width"] <= 24
+    expect(page.get_by_role("link", name="web-0 running")).to_be_visible()
+
+
+def test_a_first_visit_to_an_empty_fleet_says_what_to_do_next(serve: Serve, visit: Visit) -> None:
+    empty = serve(fleet=None)
+    page = visit(empty).open("/console/fleet")
+    expect(page.get_by_text("forewarn fleet apply fleet.toml", exact=True)).to_be_visible()
+    empty.call(
+        "PUT", "/v1/fleet", json={"hosts": {"host-1": {}}, "machines": [{"name": "a", "host": "host-1"}]}
+    )
+    expect(_tile(page, "a")).to_be_visible()
+
+
+def test_a_large_fleet_opens_folded_and_is_searched_on_the_server(serve: Serve, visit: Visit) -> None:
+    page = visit(serve(fleet=_large_fleet(4, 3100))).open("/console/fleet")
+    expect(page.get_by_role("button", name="3,100 running")).to_be_visible()
+    expect(page.locator(".tile[data-machine]")).to_have_count(0)
+    page.get_by_role("button", name="group-1", exact=True).click()
+    expect(page.locator(".tile[data-machine]")).to_have_count(775)
+    page.get_by_label("Name begins with").fill("VM-0003")
+    expect(page.locator(".tile[data-machine]")).to_have_count(10)
+
+
+def test_a_machine_has_a_page_with_its_event_its_order_and_its_history(server: Program, visit: Visit) -> None:
+    server.guest(WEB_0).document()
+    page = visit(server).open("/console/machines/web-0")
+    expect(page.get_by_text("Nothing is announced to it.")).to_be_visible()
+    server.post("/v1/machines/web-0/restart", json={"reason": "a leak"})
+    event = page.get_by_role("article", name="Event Reboot")
+    expect(event).to_contain_text("Not before in 15 m")
+    expect(page.get_by_role("article", name="Order restart")).to_contain_text("a leak")
+    expect(page.locator("fw-recent-records").get_by_text("event scheduled")).to_be_visible()
+    expect(page.get_by_role("link", name="host-1")).to_be_visible()
+
+
+def test_a_machine_that_is_not_there_says_so(server: Program, visit: Visit) -> None:
+    visitor = visit(server)
+    visitor.expects("404 GET /v1/machines/nobody")
+    page = visitor.open("/console/machines/nobody")
+    expect(page.get_by_role("alert")).to_contain_text("nobody")
+    page.get_by_role("main").get_by_role("link", name="Show the fleet").click()
+    expect(_tile(page, "db")).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["/console/fleet", "/console/machines/web-0"])
+def test_tenants_are_shown_no_host(server: Program, visit: Visit, path: str) -> None:
+    let_in(server, "ada", "operator")
+    page = visit(server).sign_in(let_in(server, "tenant", "user", "default"), path)
+    expect(page.get_by_role("main").get_by_text("web-0").first).to_be_visible()
+    expect(page.get_by_role("main").get_by_text("host-")).to_have_count(0)

@@ -1,0 +1,73 @@
+"""Hosts as people see them: what each carries, what its maintenance would touch, what it waits for."""
+
+from playwright.sync_api import expect
+
+from tests.console_fixtures import Visit, let_in
+from tests.process import Program
+
+
+def test_each_host_says_what_it_carries_and_what_is_ordered_for_it(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/hosts")
+    line = page.get_by_role("row", name="host-1")
+    expect(line).to_contain_text("5 machines")
+    expect(line).to_contain_text("web UD 0 (2)")
+    expect(page.get_by_text("All hosts are simulated")).to_be_visible()
+    server.guest("127.0.1.10").document()
+    server.post("/v1/hosts/host-1/maintenance", json={"action": "reboot"})
+    expect(line).to_contain_text("announced")
+    server.post("/v1/hosts/host-2/maintenance", json={"action": "reboot"})
+    expect(page.get_by_role("row", name="host-2")).to_contain_text("waits for domain")
+
+
+def test_hosts_are_found_by_name_and_by_what_holds_them(server: Program, visit: Visit) -> None:
+    server.post("/v1/holds", json={"host": "host-2", "reason": "a power supply"})
+    visitor = visit(server)
+    page = visitor.open("/console/hosts?state=held")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_role("row", name="host-2")).to_contain_text("held")
+    page.get_by_role("button", name="Show all").click()
+    page.get_by_label("Search by name").fill("-3")
+    expect(page.locator("tbody th")).to_have_text(["host-3"])
+
+
+def test_a_host_says_what_its_maintenance_would_touch_before_anybody_orders_it(
+    server: Program, visit: Visit
+) -> None:
+    page = visit(server).open("/console/hosts/host-1")
+    plan = page.get_by_role("region", name="What its maintenance would touch")
+    expect(plan).to_contain_text("5 machines: 4 update domains of 3 groups, in 2 stages")
+    expect(plan.get_by_role("row", name="shop UD 0: FrontEnd_IN_0")).to_be_visible()
+    expect(plan.get_by_role("row", name="shop UD 1: Worker_IN_1")).to_be_visible()
+    expect(plan).to_contain_text("never polled")
+    plan.get_by_label("freeze").check()
+    expect(page.get_by_role("link", name="Plan it as a rollout")).to_have_attribute(
+        "href", "/console/rollouts/new?hosts=host-1&action=freeze"
+    )
+    assert not server.all("orders")
+
+
+def test_a_host_shows_its_open_order_its_machines_and_later_what_was_done(
+    server: Program, visit: Visit
+) -> None:
+    page = visit(server).open("/console/hosts/host-1")
+    expect(page.get_by_text("No order is open")).to_be_visible()
+    server.post("/v1/hosts/host-1/maintenance", json={"action": "freeze", "reason": "a new kernel"})
+    order = page.get_by_role("article", name="Order maintenance")
+    expect(order).to_contain_text("a new kernel")
+    server.advance(3600)
+    expect(order).to_have_count(0)
+    expect(page.get_by_text("Orders that are over")).to_be_visible()
+    expect(page.locator('.tile[data-look="running"]')).to_have_count(5)
+
+
+def test_a_viewer_sees_the_stages_of_a_host_without_a_dry_run(server: Program, visit: Visit) -> None:
+    let_in(server, "ada", "operator")
+    page = visit(server).sign_in(let_in(server, "viewer", "viewer"), "/console/hosts/host-1")
+    plan = page.get_by_role("region", name="What its maintenance would touch")
+    expect(plan.get_by_role("listitem").filter(has_text="shop UD 1: Worker_IN_1").first).to_be_visible()
+    expect(plan.get_by_role("radio")).to_have_count(0)
+
+
+def test_a_host_that_is_not_there_says_so(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/hosts/host-9")
+    expect(page.get_by_text("There is no host host-9.")).to_be_visible()
