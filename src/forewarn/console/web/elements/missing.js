@@ -9,7 +9,10 @@ import { h } from "../page/tree.js";
  */
 export function notThere(title, answer, back) {
   if (!answer.trouble) {
-    return [h("h1", null, title), h("p", { class: "muted", role: "status" }, "Reading …")];
+    return [
+      h("h1", null, title),
+      h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading …"),
+    ];
   }
   return [
     h("h1", null, answer.isMissing ? `There is no such ${title.toLowerCase()}` : title),

@@ -116,15 +116,19 @@ function stepRow(step, order) {
     cell("Begun", time(step.begun_at)),
     cell("Ended", time(step.ended_at)),
     cell("Took", took === null ? null : span(took)),
-    cell("What", [
-      step.target && [
-        "to ",
-        copy.may("survey") ? hostLink(step.target) : step.target,
-        words.length > 0 && "; ",
-      ],
-      h("span", { class: "name" }, words.join("; ")),
-    ]),
+    cell("What", step.target || words.length ? stepWords(step.target, words.join("; ")) : null),
   );
+}
+
+/**
+ * @param {string | null} target
+ * @param {string} words
+ */
+function stepWords(target, words) {
+  return [
+    target && ["to ", copy.may("survey") ? hostLink(target) : target, words && "; "],
+    h("span", { class: "name" }, words),
+  ];
 }
 
 /**

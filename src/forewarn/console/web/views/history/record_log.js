@@ -27,7 +27,11 @@ class RecordLog extends LiveElement {
       recordList(records, null),
       !records.length &&
         !trouble &&
-        h("p", { class: "muted small" }, isReading ? "Reading …" : "Nothing is recorded of it."),
+        h(
+          "p",
+          { class: "muted small", "aria-busy": isReading ? "true" : null },
+          isReading ? "Reading …" : "Nothing is recorded of it.",
+        ),
       hasOlder &&
         h(
           "button",

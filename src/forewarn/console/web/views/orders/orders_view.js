@@ -104,7 +104,8 @@ class OrdersView extends View {
     const past = this.#past;
     if (!past) return null;
     if (past.trouble) return h("p", { class: "notice", "data-tone": "danger", role: "alert" }, past.trouble);
-    if (past.isReading && !shown) return h("p", { class: "muted", role: "status" }, "Reading …");
+    if (past.isReading && !shown)
+      return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading …");
     return h(
       "div",
       { class: "row" },

@@ -44,6 +44,11 @@ export class SeenEvents extends EventTarget {
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
   }
 
+  /** Whether nothing of the past is known yet. */
+  get isFirstReading() {
+    return this.#knownFrom === Infinity && !this.trouble;
+  }
+
   /** @returns {AnyEvent[]} */
   values() {
     const events = new Map(this.#read);

@@ -14,7 +14,7 @@ export const SPANS = [
   { name: "7d", label: "7 d", length: 7 * DAY },
 ];
 
-const DEFAULT = HOUR;
+const DEFAULT = 6 * HOUR;
 const SHORTEST = 2 * MINUTE;
 const LONGEST = 92 * DAY;
 // What is coming has so much of the width; what was, the rest.

@@ -183,6 +183,7 @@ class TimelineView extends View {
       "div",
       {
         class: "timeline card",
+        "aria-busy": this.#events?.isFirstReading ? "true" : null,
         tabindex: 0,
         role: "region",
         "aria-label": `Timeline with ${count(bars.length, "event")}. Arrow keys move in time, plus and minus zoom, N is now; tab reaches the bars.`,
