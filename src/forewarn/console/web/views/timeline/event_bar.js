@@ -24,8 +24,9 @@ const OUTSIDE = 40;
  * @param {Bar} bar
  * @param {Scale} x
  * @param {number} width  of the whole plot
+ * @param {Label | null} [label]  which can be clicked too
  */
-export function barShapes(bar, x, width) {
+export function barShapes(bar, x, width, label = null) {
   const { tone } = typeAppearance(bar.event.type);
   /** @param {number} at */
   const cut = (at) => Math.min(width + OUTSIDE, Math.max(-OUTSIDE, x(at)));
@@ -39,7 +40,7 @@ export function barShapes(bar, x, width) {
       class: "bar-hit",
       x: from - 3,
       y: 0,
-      width: Math.max(to, notBefore) - from + 6,
+      width: Math.max(to, notBefore, label?.to ?? 0) - from + 6,
       height: ROW_HEIGHT,
     }),
     noticeTo > from && rect("bar-notice", from, TOP, noticeTo - from, HEIGHT, `url(#hatch-${tone})`),
@@ -82,27 +83,38 @@ function strip(bar, from, notBefore, started, x) {
   ];
 }
 
+/** @typedef {{ text: string, x: number, to: number }} Label */
+
 /**
- * Write what an event is beside its bar, or on it, as far as there is room.
+ * Find what of an event's words has room beside its bar, or on it; null where there is none.
  *
  * @param {Bar} bar
  * @param {Scale} x
  * @param {number} width
+ * @returns {Label | null}
  */
-export function barLabel(bar, x, width) {
+export function labelOf(bar, x, width) {
   const text = labelText(bar);
   const from = Math.max(2, x(bar.from));
-  const to = Math.max(x(bar.to), x(bar.notBefore));
+  const to = Math.max(x(bar.to), x(bar.notBefore), from + 5);
   const needed = text.length * LETTER + 12;
   const free = Math.min(width, bar.room === Infinity ? width : to + (x(bar.room) - x(0))) - to;
-  if (free >= needed) return label("bar-label", to + 10, text);
   const inside = Math.min(width, to) - from;
-  if (inside >= needed) return label("bar-label", from + 6, text);
-  const most = Math.max(free, inside);
-  const letters = Math.floor((most - 16) / LETTER);
+  const isBeside = free >= needed || (inside < needed && free > inside);
+  const most = Math.min(needed, isBeside ? free : inside);
+  const letters = Math.floor((most - 12) / LETTER);
   if (letters < SHORTEST_LABEL) return null;
-  return label("bar-label", most === inside ? from + 6 : to + 10, `${text.slice(0, letters - 1)}…`);
+  const shown = letters < text.length ? `${text.slice(0, letters - 1)}…` : text;
+  return { text: shown, x: isBeside ? to + 10 : from + 6, to: isBeside ? to + most : to };
 }
+
+/**
+ * Draw the words. They stand beside the link, not in it: its own name says more than there is room for.
+ *
+ * @param {Label | null} label
+ */
+export const labelShape = (label) =>
+  label && svg("text", { class: "bar-label", x: label.x, y: MIDDLE + 4, "aria-hidden": "true" }, label.text);
 
 /** @param {Bar} bar */
 function labelText(bar) {
@@ -110,13 +122,6 @@ function labelText(bar) {
   const sign = promise.tone === "danger" ? ` · ${promise.glyph} ${promise.label}` : "";
   return `${typeAppearance(bar.event.type).glyph} ${shortSubject(bar.event)}${sign}`;
 }
-
-/**
- * @param {string} name
- * @param {number} x
- * @param {string} text
- */
-const label = (name, x, text) => svg("text", { class: name, x, y: MIDDLE + 4 }, text);
 
 /**
  * An approval is a circle.

@@ -7,7 +7,7 @@ import { ticks } from "../../page/ticks.js";
 import { h, svg } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
 import { typeAppearance } from "../../elements/event_facts.js";
-import { barLabel, barShapes, hatches, ROW_HEIGHT } from "./event_bar.js";
+import { barShapes, hatches, labelOf, labelShape, ROW_HEIGHT } from "./event_bar.js";
 import { eventCard, eventWords } from "./event_card.js";
 import { LANES_SHOWN } from "./lanes.js";
 
@@ -164,21 +164,27 @@ function groupName(lane) {
 function barLink(bar, picture, x) {
   const { event } = bar;
   const isShown = picture.card?.bar.event.id === event.id;
+  const label = labelOf(bar, x, picture.width);
   return svg(
-    "a",
+    "g",
     {
       key: event.id,
       class: `bar${bar.isOpen ? "" : " past"}${event.started_at || bar.isOpen ? "" : " called-off"}`,
       "data-tone": typeAppearance(event.type).tone,
-      "data-event": event.id,
-      href: address("/events/{id}", { id: event.id }),
-      tabindex: picture.current === event.id ? 0 : -1,
       transform: `translate(0 ${bar.row * ROW_HEIGHT})`,
-      "aria-label": eventWords(event, (at) => dateTime(at)),
-      "aria-describedby": isShown ? "event-card" : null,
     },
-    barShapes(bar, x, picture.width),
-    barLabel(bar, x, picture.width),
+    svg(
+      "a",
+      {
+        "data-event": event.id,
+        href: address("/events/{id}", { id: event.id }),
+        tabindex: picture.current === event.id ? 0 : -1,
+        "aria-label": eventWords(event, (at) => dateTime(at)),
+        "aria-describedby": isShown ? "event-card" : null,
+      },
+      barShapes(bar, x, picture.width, label),
+    ),
+    labelShape(label),
   );
 }
 

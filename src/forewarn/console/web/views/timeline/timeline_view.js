@@ -268,7 +268,7 @@ class TimelineView extends View {
   /** @param {KeyboardEvent} event */
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const bar = /** @type {Element} */ (event.target).closest("a.bar");
+    const bar = /** @type {Element} */ (event.target).closest(".bar a");
     const id = bar?.getAttribute("data-event");
     if (event.key === "+" || event.key === "=") this.#zoom(1 / ZOOM);
     else if (event.key === "-") this.#zoom(ZOOM);
@@ -288,7 +288,7 @@ class TimelineView extends View {
    * @param {string} key
    */
   #between(id, key) {
-    const bars = [...this.querySelectorAll("a.bar")];
+    const bars = [...this.querySelectorAll(".bar a")];
     const inTime = this.#bars.filter((bar) =>
       bars.some((each) => each.getAttribute("data-event") === bar.event.id),
     );
@@ -312,14 +312,14 @@ class TimelineView extends View {
   #focus(id) {
     this.#current = id;
     const bar = /** @type {HTMLElement | null} */ (
-      this.querySelector(`a.bar[data-event="${CSS.escape(id)}"]`)
+      this.querySelector(`.bar a[data-event="${CSS.escape(id)}"]`)
     );
     bar?.focus();
   }
 
   /** @param {FocusEvent} event */
   #focused(event) {
-    const bar = /** @type {Element} */ (event.target).closest("a.bar");
+    const bar = /** @type {Element} */ (event.target).closest(".bar a");
     if (!bar) return;
     this.#current = bar.getAttribute("data-event");
     if (bar.matches(":focus-visible")) this.#point(bar);
@@ -328,7 +328,7 @@ class TimelineView extends View {
 
   /** Show the card of what the pointer or the focus is on. @param {EventTarget | null} target */
   #point(target) {
-    const bar = /** @type {Element | null} */ (target)?.closest?.("a.bar");
+    const bar = /** @type {Element | null} */ (target)?.closest?.(".bar a");
     if (!bar) return this.#hideCard();
     const id = bar.getAttribute("data-event") ?? "";
     if (this.#card?.id === id) return;
@@ -352,7 +352,7 @@ class TimelineView extends View {
   #click(event) {
     this.#gestures.listeners.onclick(event);
     if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.shiftKey) return;
-    const bar = /** @type {Element} */ (event.target).closest("a.bar");
+    const bar = /** @type {Element} */ (event.target).closest(".bar a");
     if (!bar) return;
     event.preventDefault();
     router.go(bar.getAttribute("href") ?? "");
