@@ -44,6 +44,9 @@ Theme = Literal["light", "dark"]
 NOBODY_YET = r"^401 GET /v1/session$"
 # How Chromium reports a failed answer, which is reported on its own too.
 _FAILED_ANSWER = "Failed to load resource"
+# The one call whose answer has no end.
+_STREAM = "/v1/stream"
+_TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # A page that is left or closed ends what it is still asking.
 _ENDED_BY_THE_PAGE = "net::ERR_ABORTED"
 
@@ -95,6 +98,8 @@ class Visitor:
         self.theme = theme
         self.troubles: list[str] = []
         self._expected = [NOBODY_YET]
+        self._unanswered: set[Request] = set()
+        self._count = 0
         self._context: BrowserContext = browser.new_context(
             **{
                 "viewport": {"width": screen.width, "height": screen.height},
@@ -112,6 +117,7 @@ class Visitor:
         self._context.on("console", self._said)
         self._context.on("weberror", lambda error: self._trouble(f"uncaught: {error.error}"))
         self._context.on("request", self._asked)
+        self._context.on("requestfinished", self._finished)
         self._context.on("requestfailed", self._failed)
         self._context.on("response", self._answered)
 
@@ -128,6 +134,10 @@ class Visitor:
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("navigation", name="Views")).to_be_visible()
         return page
+
+    def settle(self, page: Page) -> None:
+        """Wait until the page has read what it shows, and has drawn it."""
+        until(lambda: self._is_quiet(page), what="a page that asks nothing any more")
 
     def expects(self, *patterns: str) -> None:
         """Take troubles that match a pattern for what the test is about, such as `409 POST /v1/machines/`."""
@@ -150,6 +160,11 @@ class Visitor:
         troubles, self.troubles = self.troubles, []
         assert not troubles, "\n".join(["on the page:", *troubles])
 
+    def _is_quiet(self, page: Page) -> bool:
+        count = self._count
+        page.evaluate(_TWO_FRAMES)
+        return not self._unanswered and self._count == count
+
     def _trouble(self, text: str) -> None:
         if not any(re.search(pattern, text) for pattern in self._expected):
             self.troubles.append(text)
@@ -159,10 +174,17 @@ class Visitor:
             self._trouble(f"console {message.type}: {message.text}")
 
     def _asked(self, request: Request) -> None:
+        self._count += 1
+        if _path(request.url) != _STREAM:
+            self._unanswered.add(request)
         if not request.url.startswith((f"{self.program.operators}/", "blob:", "data:")):
             self._trouble(f"asked elsewhere: {request.method} {request.url}")
 
+    def _finished(self, request: Request) -> None:
+        self._unanswered.discard(request)
+
     def _failed(self, request: Request) -> None:
+        self._unanswered.discard(request)
         if request.failure != _ENDED_BY_THE_PAGE:
             self._trouble(f"{request.failure} {request.method} {_path(request.url)}")
 

@@ -31,20 +31,15 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 def test_a_view_can_be_used_by_everybody(
     story: Story, visit: Visit, pictures: Path, view: str, theme: Theme
 ) -> None:
-    page = visit(story.program, theme=theme).open(story.views[view])
+    visitor = visit(story.program, theme=theme)
+    page = visitor.open(story.views[view])
     for screen in SCREENS:
         page.set_viewport_size({"width": screen.width, "height": screen.height})
-        _settle(page)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        visitor.settle(page)
         page.screenshot(path=pictures / f"{view}-{theme}-{screen.name}.png", animations="disabled")
         _check_width(page, screen)
     accessibility.check(page)
-
-
-def _settle(page: Page) -> None:
-    """Wait until the view has what it shows."""
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    expect(page.locator("[aria-busy=true], .shell-wait")).to_have_count(0)
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def _check_width(page: Page, screen: Screen) -> None:
