@@ -4,7 +4,7 @@ Whatever goes wrong on a page, seen or not, fails the test: see `Visitor.trouble
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -142,6 +142,10 @@ class Visitor:
     def expects(self, *patterns: str) -> None:
         """Take troubles that match a pattern for what the test is about, such as `409 POST /v1/machines/`."""
         self._expected += patterns
+
+    def watch(self, heard: Callable[[Request], None]) -> None:
+        """Call a function with whatever the pages ask for."""
+        self._context.on("request", heard)
 
     @property
     def cookies(self) -> Sequence[Mapping[str, Any]]:

@@ -33,12 +33,8 @@ class LinkBanner extends LiveElement {
             "div",
             { class: "banner", "data-tone": "danger" },
             h("strong", null, "Reconnecting …"),
-            h(
-              "span",
-              null,
-              `${sentence(copy.trouble || stream.trouble || "no server answers")}. What is shown may be old`,
-            ),
-            this.#liveUntil ? [h("span", null, "(as of ", time(this.#liveUntil), ").")] : ".",
+            h("span", null, `${sentence(copy.trouble || stream.trouble || "no server answers")}.`),
+            copy.isLoaded && h("span", null, "What is shown may be old (as of ", time(this.#liveUntil), ")."),
           ),
       ),
       this.#isOutdated &&

@@ -1,0 +1,79 @@
+"""The page shows what happens as it happens, says when it cannot, and mends that by itself."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.console_fixtures import Serve, Visit
+from tests.process import Program, free_port
+
+# However a call ends that was under way when the server was killed.
+AWAY = "^net::ERR_"
+
+
+def mark(page: Page) -> None:
+    """Tell this page from one that was loaded again."""
+    page.evaluate("window.isSame = true")
+
+
+def is_same(page: Page) -> bool:
+    return bool(page.evaluate("window.isSame"))
+
+
+def test_what_is_ordered_elsewhere_is_on_the_page_at_once(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/machines/web-0")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    mark(page)
+    server.post("/v1/machines/web-0/restart")
+    expect(page.get_by_role("main")).to_contain_text("restarting")
+    server.post("/v1/holds", json={"reason": "an alarm"})
+    expect(page.locator("fw-hold-bar")).to_contain_text("an alarm")
+    server.advance(3600)
+    expect(page.get_by_role("main")).to_contain_text("running")
+    assert is_same(page)
+
+
+def test_two_people_see_what_the_other_does(server: Program, visit: Visit) -> None:
+    one, other = (visit(server).open("/console/machines/web-0") for _ in range(2))
+    expect(other.get_by_text("live", exact=True)).to_be_visible()
+    one.get_by_role("button", name="Hold …").click()
+    one.get_by_role("dialog").get_by_label(re.compile("Reason")).fill("mine")
+    one.get_by_role("dialog").get_by_role("button", name="Hold", exact=True).click()
+    expect(other.locator("fw-hold-bar")).to_contain_text("mine")
+    expect(other.get_by_role("log")).to_contain_text("hold")
+
+
+def test_a_lost_connection_is_shown_and_mended_without_a_gap(serve: Serve, visit: Visit) -> None:
+    server = serve(operator=f"127.0.0.1:{free_port()}")
+    visitor = visit(server)
+    visitor.expects(AWAY)
+    page = visitor.open("/console/machines/web-0")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("web-0")
+    mark(page)
+    server.kill()
+    banner = page.locator("fw-link-banner")
+    expect(banner).to_contain_text("Reconnecting …")
+    expect(banner).to_contain_text("What is shown may be old")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("web-0")
+    server.start()
+    server.post("/v1/holds", json={"reason": "an alarm"})
+    server.post("/v1/holds", json={"reason": "a fire", "host": "host-1"})
+    expect(page.locator("fw-hold-bar")).to_contain_text("an alarm")
+    expect(page.locator("fw-hold-bar")).to_contain_text("a fire")
+    expect(banner).not_to_contain_text("Reconnecting")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    assert is_same(page)
+
+
+def test_a_server_with_another_console_offers_it(serve: Serve, visit: Visit) -> None:
+    server = serve(operator=f"127.0.0.1:{free_port()}")
+    visitor = visit(server)
+    visitor.expects(AWAY)
+    page = visitor.open("/console/history")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    mark(page)
+    page.route("**/console/", lambda route: route.fulfill(body="<script src=/console/assets/new/app.js>"))
+    server.restart()
+    page.get_by_role("button", name="Reload").click()
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    assert not is_same(page)
