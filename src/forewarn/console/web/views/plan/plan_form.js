@@ -28,7 +28,7 @@ export function planField(field, filling) {
     id,
     name: field.name,
     "aria-describedby": described || null,
-    "aria-invalid": Boolean(filling.problem),
+    "aria-invalid": filling.problem ? "true" : null,
   };
   const notes = [
     field.hint && h("span", { class: "hint", id: `${id}-hint`, key: "hint" }, field.hint, zoneHint(field)),

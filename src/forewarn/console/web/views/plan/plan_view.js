@@ -114,7 +114,7 @@ class PlanView extends View {
     const { plan, trouble } = dryRun;
     return h(
       "section",
-      { class: "card", "aria-labelledby": "dry-run-head", "aria-busy": dryRun.isAsking },
+      { class: "card", "aria-labelledby": "dry-run-head", "aria-busy": dryRun.isAsking ? "true" : null },
       h(
         "div",
         { class: "row spread" },

@@ -1,0 +1,256 @@
+"""Rollouts on the page: planned, drawn before anything happens, started, followed, stopped."""
+
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests import accessibility
+from tests.console_fixtures import Serve, Visit, let_in
+from tests.process import Program
+
+HOSTS = ("host-1", "host-2", "host-3")
+# Two projects on one host each; one of them lets itself be disturbed in the night alone.
+WINDOWS = """
+[projects.shop]
+time-zone = "Europe/Berlin"
+blackout = ["2027-03-05"]
+[[projects.shop.windows]]
+days = ["mon", "tue", "wed"]
+start = "22:00"
+length = "4h"
+[projects.lab]
+[defaults]
+driver = "simulated"
+[hosts.host-1]
+[hosts.host-2]
+[[machines]]
+name = "till"
+project = "shop"
+host = "host-1"
+[[machines]]
+name = "probe"
+project = "lab"
+host = "host-2"
+"""
+
+
+def _enable(program: Program) -> None:
+    """Let guests of every group listen, so that rollouts give notice."""
+    for number in range(10, 26):
+        program.guest(f"127.0.1.{number}").poll()
+
+
+def _begin(program: Program, **terms: object) -> str:
+    rollout = program.post("/v1/rollouts", json={"hosts": list(HOSTS), "action": "reboot", **terms})[
+        "rollout"
+    ]
+    return str(rollout["id"])
+
+
+def _waves(page: Page) -> Locator:
+    return page.locator("table.waves tbody tr")
+
+
+def _press_until(page: Page, key: str, wanted: Locator) -> None:
+    """Go from control to control with a key, as somebody without a mouse does."""
+    for _ in range(60):
+        if wanted.evaluate("each => each === document.activeElement"):
+            return
+        page.keyboard.press(key)
+    raise AssertionError(f"{key} does not lead to {wanted}")
+
+
+def test_a_rollout_is_planned_and_started_by_keyboard_alone(server: Program, visit: Visit) -> None:
+    _enable(server)
+    page = visit(server).open("/console/rollouts")
+    _press_until(page, "Tab", page.get_by_role("link", name="Plan a rollout").first)
+    page.keyboard.press("Enter")
+    expect(_waves(page)).to_have_count(3)
+    _press_until(page, "Tab", page.get_by_label("What is done to their machines"))
+    page.keyboard.press("ArrowDown")
+    _press_until(page, "Tab", page.get_by_label("Gap between waves"))
+    page.keyboard.type("1h30m")
+    _press_until(page, "Tab", page.get_by_label("Reason", exact=True))
+    page.keyboard.type("kernel 6.12")
+    expect(page.get_by_text("3 waves, 4 h")).to_be_visible()
+    assert parse_qs(urlsplit(page.url).query) == {
+        "action": ["reboot"],
+        "gap": ["1h30m"],
+        "reason": ["kernel 6.12"],
+    }
+    assert server.all("rollouts") == []
+    _press_until(page, "Tab", page.get_by_role("button", name="Start this rollout"))
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Reboot the machines of 3 hosts?")
+    expect(dialog).to_contain_text("machines of group batch, shop, web, project default, in 3 waves")
+    _press_until(page, "Tab", dialog.get_by_role("button", name="Start on 3 hosts"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name="Rollout")).to_be_visible()
+    (rollout,) = server.all("rollouts")
+    expect(page).to_have_url(f"{server.operators}/console/rollouts/{rollout['id']}")
+    told = {key: rollout[key] for key in ("action", "gap_seconds", "reason", "hosts_at_once")}
+    assert told == {"action": "reboot", "gap_seconds": 5400, "reason": "kernel 6.12", "hosts_at_once": 1}
+
+
+def test_the_dry_run_is_drawn_with_the_windows_that_bind(serve: Serve, visit: Visit) -> None:
+    server = serve(fleet=WINDOWS)
+    page = visit(server).open("/console/rollouts/new?action=reboot")
+    windows = page.get_by_role("region", name="Windows that bind")
+    expect(windows).to_contain_text("mon–wed 22:00 for 4 h")
+    expect(windows).to_contain_text("never on 2027-03-05")
+    expect(windows).to_contain_text("Europe/Berlin")
+    expect(_waves(page)).to_have_count(2)
+    expect(_waves(page).nth(1)).to_contain_text("host-1")
+    expect(_waves(page).nth(1).locator(".wave-bar[data-kind=work]")).to_have_count(1)
+    expect(page.get_by_role("region", name="What waits")).to_contain_text(
+        "host-1: outside the window of project shop, which opens 2027-03-01 22:00 (Europe/Berlin)"
+    )
+    page.get_by_text("Only some").click()
+    page.get_by_role("checkbox", name="host-2").check()
+    expect(_waves(page)).to_have_count(1)
+    expect(windows).to_contain_text("lab: no windows")
+    assert server.all("rollouts") == []
+    accessibility.check(page)
+
+
+def test_hosts_are_chosen_by_the_address_and_by_searching(server: Program, visit: Visit) -> None:
+    server.post("/v1/hosts/host-3/cordon")
+    page = visit(server).open("/console/rollouts/new?hosts=host-2,host-1&hosts_at_once=2")
+    chosen = page.get_by_role("list", name="Chosen hosts").get_by_role("listitem")
+    expect(chosen).to_have_text(["host-2×", "host-1×"])
+    page.get_by_label("Search hosts").fill("cordoned")
+    found = page.get_by_role("list", name="Hosts found").get_by_role("listitem")
+    expect(found).to_have_count(1)
+    found.get_by_role("checkbox").check()
+    expect(chosen).to_have_text(["host-2×", "host-1×", "host-3×"])
+    assert parse_qs(urlsplit(page.url).query)["hosts"] == ["host-2,host-1,host-3"]
+    page.get_by_role("button", name="Take host-1 out").click()
+    expect(chosen).to_have_text(["host-2×", "host-3×"])
+    page.get_by_text("As a command").click()
+    expect(page.get_by_text("forewarn rollout plan host-2 host-3 --hosts-at-once 2")).to_be_visible()
+
+
+def test_what_is_refused_stands_at_its_field(server: Program, visit: Visit) -> None:
+    visitor = visit(server)
+    visitor.expects("400 POST /v1/rollouts", "404 POST /v1/rollouts")
+    page = visitor.open("/console/rollouts/new?heartbeat=5m&driver=simulated")
+    heartbeat = page.get_by_label("Heartbeat")
+    expect(heartbeat).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#plan-heartbeat-problem")).to_contain_text("heartbeat_seconds: ")
+    heartbeat.fill("5 minutes")
+    expect(page.locator("#plan-heartbeat-problem")).to_contain_text("expected a time such as 90, 15m")
+    heartbeat.fill("")
+    expect(_waves(page)).to_have_count(3)
+    page.goto(f"{server.operators}/console/rollouts/new?hosts=host-9")
+    expect(page.locator("#hosts-problem")).to_have_text('host "host-9" does not exist')
+
+
+def test_a_rollout_is_followed_to_its_end(server: Program, visit: Visit) -> None:
+    _enable(server)
+    id_ = _begin(server)
+    page = visit(server).open(f"/console/rollouts/{id_}")
+    expect(_waves(page)).to_have_count(3)
+    expect(_waves(page).nth(0)).to_contain_text("announced")
+    expect(_waves(page).nth(2)).to_contain_text("expected")
+    expect(page.get_by_role("region", name="What waits")).to_contain_text("host-2: wave 2 waits for wave 1")
+    server.advance(16 * 60)
+    expect(page.get_by_role("progressbar", name="Hosts done")).to_have_attribute("aria-valuenow", "0")
+    expect(_waves(page).nth(0)).to_contain_text("started")
+    server.advance(24 * 3600)
+    expect(page.get_by_role("progressbar", name="Hosts done")).to_have_attribute("aria-valuenow", "3")
+    expect(page.locator("main")).to_contain_text("3 of 3 hosts done · 3 of 3 waves done")
+    page.get_by_role("link", name="Rollouts").click()
+    over = page.get_by_role("table", name="Rollouts that are over")
+    expect(over.get_by_role("row").nth(1)).to_contain_text("3 of 3 hosts done")
+
+
+def test_a_rollout_is_paused_resumed_and_aborted(server: Program, visit: Visit) -> None:
+    _enable(server)
+    page = visit(server).open(f"/console/rollouts/{_begin(server)}")
+    page.get_by_role("button", name="Pause …").click()
+    page.get_by_role("dialog").get_by_label("Reason").fill("the shop has a sale")
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    expect(page.locator("main")).to_contain_text("the shop has a sale")
+    page.get_by_role("button", name="Resume …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    expect(_waves(page).nth(0)).to_contain_text("announced")
+    server.advance(16 * 60)
+    expect(_waves(page).nth(0)).to_contain_text("started")
+    page.get_by_role("button", name="Abort …").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Started, and finished first: host-1.")
+    page.get_by_role("dialog").get_by_role("button", name="Abort").click()
+    expect(page.get_by_role("region", name="Not done")).to_contain_text("host-3")
+    server.advance(3600)
+    expect(page.locator("main")).to_contain_text("1 of 3 hosts done, 2 hosts not done")
+    expect(page.get_by_role("button", name="Resume …")).to_have_count(0)
+
+
+def test_two_people_do_not_undo_each_others_work_unseen(server: Program, visit: Visit) -> None:
+    secret = let_in(server, "olga", "operator")
+    id_ = _begin(server)
+    olga = visit(server).sign_in(secret, f"/console/rollouts/{id_}")
+    ivan = visit(server)
+    ivan.expects(f"409 POST /v1/rollouts/{id_}/resume")
+    theirs = ivan.sign_in(let_in(server, "ivan", "operator"), f"/console/rollouts/{id_}")
+    olga.get_by_role("button", name="Pause …").click()
+    olga.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    theirs.get_by_role("button", name="Resume …").click()
+    server.post(f"/v1/rollouts/{id_}/resume")
+    server.post(f"/v1/rollouts/{id_}/pause", json={"reason": "not yet"})
+    theirs.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    expect(theirs.get_by_role("dialog").get_by_role("alert")).to_contain_text(
+        f"rollout {id_} has changed since version 2: it is paused (version 4), paused by olga at "
+    )
+    assert server.get(f"/v1/rollouts/{id_}")["rollout"]["state"] == "paused"
+
+
+def test_a_plan_that_the_fleet_has_overtaken_is_not_started(server: Program, visit: Visit) -> None:
+    page = visit(server).open("/console/rollouts/new")
+    page.get_by_role("button", name="Start this rollout").click()
+    dialog = page.get_by_role("dialog", name="Freeze the machines of 3 hosts?")
+    server.post("/v1/hosts/host-3/fail")
+    expect(page.locator("main")).to_contain_text("2 waves")
+    dialog.get_by_role("button", name="Start on 3 hosts").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The fleet has changed, and the plan with it")
+    assert server.all("rollouts") == []
+    dialog.get_by_role("button", name="Do nothing").click()
+    page.get_by_role("button", name="Start this rollout").click()
+    page.get_by_role("button", name="Start on 2 hosts").click()
+    expect(page.get_by_role("heading", level=1, name="Rollout")).to_be_visible()
+
+
+def test_a_rollout_over_hosts_of_another_is_refused_with_the_reason(server: Program, visit: Visit) -> None:
+    id_ = _begin(server)
+    visitor = visit(server)
+    visitor.expects("409 POST /v1/rollouts")
+    page = visitor.open("/console/rollouts/new")
+    expect(page.get_by_role("region", name="Warnings")).to_contain_text(f"are also in rollout {id_}")
+    page.get_by_role("button", name="Start this rollout").click()
+    page.get_by_role("button", name="Start on 3 hosts").click()
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text(id_)
+    page.get_by_role("button", name="Do nothing").click()
+    page.get_by_text("More", exact=True).click()
+    page.get_by_label("Overlap with another rollout").check()
+    page.get_by_role("button", name="Start this rollout").click()
+    page.get_by_role("button", name="Start on 3 hosts").click()
+    expect(page.get_by_role("heading", level=1, name="Rollout")).to_be_visible()
+    assert len(server.all("rollouts")) == 2
+
+
+def test_viewers_see_rollouts_and_start_none(server: Program, visit: Visit) -> None:
+    let_in(server, "olga", "operator")
+    id_ = _begin(server)
+    page = visit(server).sign_in(let_in(server, "vera", "viewer"), f"/console/rollouts/{id_}")
+    expect(_waves(page)).to_have_count(3)
+    expect(page.get_by_role("button", name="Abort …")).to_have_count(0)
+    page.goto(f"{server.operators}/console/rollouts/new")
+    expect(page.locator("main")).to_contain_text("Rollouts are planned and started by operators")
+
+
+def test_a_rollout_that_is_none_is_said_to_be_none(server: Program, visit: Visit) -> None:
+    visitor = visit(server)
+    visitor.expects("404 GET /v1/rollouts/")
+    page = visitor.open("/console/rollouts/00000000-0000-4000-8000-000000000000")
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such rollout")
+    page.get_by_role("link", name="Show all rollouts").click()
+    expect(page.get_by_role("heading", name="No rollout yet")).to_be_visible()
