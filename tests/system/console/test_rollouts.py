@@ -1,5 +1,6 @@
 """Rollouts on the page: planned, drawn before anything happens, started, followed, stopped."""
 
+import re
 from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
@@ -96,7 +97,7 @@ def test_the_dry_run_is_drawn_with_the_windows_that_bind(serve: Serve, visit: Vi
     server = serve(fleet=WINDOWS)
     page = visit(server).open("/console/rollouts/new?action=reboot")
     windows = page.get_by_role("region", name="Windows that bind")
-    expect(windows).to_contain_text("mon–wed 22:00 for 4 h")
+    expect(windows).to_contain_text(re.compile("mon.wed 22:00 for 4 h"))
     expect(windows).to_contain_text("never on 2027-03-05")
     expect(windows).to_contain_text("Europe/Berlin")
     expect(_waves(page)).to_have_count(2)
@@ -116,16 +117,16 @@ def test_the_dry_run_is_drawn_with_the_windows_that_bind(serve: Serve, visit: Vi
 def test_hosts_are_chosen_by_the_address_and_by_searching(server: Program, visit: Visit) -> None:
     server.post("/v1/hosts/host-3/cordon")
     page = visit(server).open("/console/rollouts/new?hosts=host-2,host-1&hosts_at_once=2")
-    chosen = page.get_by_role("list", name="Chosen hosts").get_by_role("listitem")
-    expect(chosen).to_have_text(["host-2×", "host-1×"])
+    chosen = page.get_by_role("list", name="Chosen hosts").locator(".name")
+    expect(chosen).to_have_text(["host-2", "host-1"])
     page.get_by_label("Search hosts").fill("cordoned")
     found = page.get_by_role("list", name="Hosts found").get_by_role("listitem")
     expect(found).to_have_count(1)
     found.get_by_role("checkbox").check()
-    expect(chosen).to_have_text(["host-2×", "host-1×", "host-3×"])
+    expect(chosen).to_have_text(["host-2", "host-1", "host-3"])
     assert parse_qs(urlsplit(page.url).query)["hosts"] == ["host-2,host-1,host-3"]
     page.get_by_role("button", name="Take host-1 out").click()
-    expect(chosen).to_have_text(["host-2×", "host-3×"])
+    expect(chosen).to_have_text(["host-2", "host-3"])
     page.get_by_text("As a command").click()
     expect(page.get_by_text("forewarn rollout plan host-2 host-3 --hosts-at-once 2")).to_be_visible()
 
