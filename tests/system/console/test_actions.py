@@ -170,8 +170,13 @@ def test_machines_can_be_ordered_about(serve: Serve, visit: Visit) -> None:
     assert placed(server)[-1] == ("start", "batch_0")
 
 
-def test_machines_are_declared_changed_and_deleted(server: Program, visit: Visit) -> None:
+def test_machines_are_added_changed_and_deleted(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/fleet")
+    dialog = press(page, "Add a machine")
+    fill(dialog, {"Name": "new-0", "Host": "host-1", "Address": "127.0.3.1", "Priority": "spot"})
+    expect_command(dialog, "machine put new-0 --host host-1 --priority spot --address 127.0.3.1")
+    answer(dialog, "Add")
+    assert server.get("/v1/machines/new-0")["machine"]["priority"] == "spot"
     for deed in DECLARATIONS:
         do(page, deed, "machines")
     changed = server.get("/v1/machines/web-4")["machine"]

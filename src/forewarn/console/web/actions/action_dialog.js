@@ -4,7 +4,6 @@ import { commandText } from "../elements/command_text.js";
 import { define, LiveElement } from "../page/live_element.js";
 import { router } from "../page/router.js";
 import { h } from "../page/tree.js";
-import { api } from "../service/connected.js";
 import { randomKey, Refusal } from "../service/operator_api.js";
 import { fieldRow } from "./action_fields.js";
 import { performed } from "./performed.js";
@@ -54,8 +53,6 @@ class ActionDialog extends LiveElement {
       this.#fields.map((field) => [field.name, field.value ?? Object.keys(field.choices ?? {})[0] ?? ""]),
     );
     this.#look();
-    // Nobody who has signed out is asked anything.
-    api.addEventListener("signed-out", () => this.#close(), { signal: this.ended });
   }
 
   connectedCallback() {

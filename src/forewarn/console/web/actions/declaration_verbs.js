@@ -162,6 +162,7 @@ export const ADD_MACHINE = {
   verb: "put",
   label: "Add a machine",
   right: "run",
+  isFrequent: true,
   about: "Declares a machine. A whole fleet is declared by `forewarn fleet apply FILE`.",
   question: () => "Add a machine?",
   doing: () => "Add",

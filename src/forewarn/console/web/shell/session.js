@@ -87,6 +87,8 @@ class Session extends EventTarget {
     this.hasEnded = !isAsked && (this.hasEnded || copy.caller !== null);
     api.csrf = null;
     copy.stop();
+    // Nobody who has signed out is asked anything.
+    for (const dialog of document.querySelectorAll("dialog")) dialog.close();
     this.#set("signed-out");
   }
 

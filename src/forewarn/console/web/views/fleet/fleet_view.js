@@ -1,3 +1,4 @@
+import { actionButtons } from "../../actions/action_buttons.js";
 import { asCommand } from "../../elements/as_command.js";
 import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
@@ -43,10 +44,17 @@ class FleetView extends View {
     if (!summary) return h("h1", null, "Fleet");
     const filter = new FleetFilter(this.query);
     queueMicrotask(firstViewDrawn);
-    if (!summary.machines && !summary.groups.length) return [h("h1", null, "Fleet"), emptyFleet()];
+    if (!summary.machines && !summary.groups.length)
+      return [h("h1", null, "Fleet"), emptyFleet(), actionButtons("fleet", null)];
     this.#lookAt(filter);
     return [
-      h("div", { class: "fleet-top" }, h("h1", null, "Fleet"), fleetCounts(summary, filter)),
+      h(
+        "div",
+        { class: "fleet-top" },
+        h("h1", null, "Fleet"),
+        fleetCounts(summary, filter),
+        actionButtons("fleet", null),
+      ),
       fleetTools(summary, filter),
       legend(),
       this.#rows(summary, filter),
