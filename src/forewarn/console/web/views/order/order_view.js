@@ -61,8 +61,8 @@ class OrderView extends View {
           this.#answer.trouble,
         ),
       this.#standing(order),
-      !order.ended_at && reasons(order.waiting, order.waiting_until),
       failedSteps(order).length > 0 && failure(order),
+      !order.ended_at && reasons(otherReasons(order), order.waiting_until),
       outsideWork(order),
       brokenPromises(broken),
       h(
@@ -128,6 +128,12 @@ class OrderView extends View {
       order.why && [" ", h("span", { class: "name" }, capital(order.why)), "."],
     );
   }
+}
+
+/** What an order waits for besides a person's word on its failed steps, which are shown on their own. @param {NotedOrder} order */
+function otherReasons(order) {
+  const failed = new Set(failedSteps(order).map((step) => step.machine));
+  return order.waiting.filter((each) => !(failed.has(each.what) && each.reason.startsWith("failed")));
 }
 
 /**

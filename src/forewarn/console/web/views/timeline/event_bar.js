@@ -13,7 +13,7 @@ const STRIP_TOP = TOP + HEIGHT + 2;
 const STRIP_HEIGHT = 5;
 const MIDDLE = TOP + HEIGHT / 2;
 // About what a letter of a label takes, in pixels.
-const LETTER = 6.6;
+const LETTER = 7.2;
 const SHORTEST_LABEL = 5;
 // What lies further out than this is cut off: a bar of a week in a range of an hour is 2 million pixels wide else.
 const OUTSIDE = 40;
@@ -102,7 +102,7 @@ export function labelOf(bar, x, width) {
   const inside = Math.min(width, to) - from;
   const isBeside = free >= needed || (inside < needed && free > inside);
   const most = Math.min(needed, isBeside ? free : inside);
-  const letters = Math.floor((most - 12) / LETTER);
+  const letters = most === needed ? text.length : Math.floor((most - 12) / LETTER);
   if (letters < SHORTEST_LABEL) return null;
   const shown = letters < text.length ? `${text.slice(0, letters - 1)}…` : text;
   return { text: shown, x: isBeside ? to + 10 : from + 6, to: isBeside ? to + most : to };

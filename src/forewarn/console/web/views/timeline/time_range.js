@@ -15,6 +15,7 @@ export const SPANS = [
 ];
 
 const DEFAULT = 6 * HOUR;
+const DEFAULT_OF_PHONES = HOUR;
 const SHORTEST = 2 * MINUTE;
 const LONGEST = 92 * DAY;
 // What is coming has so much of the width; what was, the rest.
@@ -99,7 +100,8 @@ function lengthOf(name) {
   const found = SPANS.find((span) => span.name === name);
   if (found) return found.length;
   const seconds = /^(\d{1,9})s$/.exec(name ?? "")?.[1];
-  return seconds ? within(Number(seconds) * 1000) : DEFAULT;
+  if (seconds) return within(Number(seconds) * 1000);
+  return matchMedia("(max-width: 48rem)").matches ? DEFAULT_OF_PHONES : DEFAULT;
 }
 
 /** @param {number} length */

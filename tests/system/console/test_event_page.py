@@ -1,0 +1,64 @@
+"""The page of an event: who was told when, who is awaited, who has approved, and what became of it."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.console_fixtures import Visit
+from tests.process import Program
+
+WEB_0 = "127.0.1.10"
+
+
+def test_an_event_is_followed_from_its_notice_to_its_end(server: Program, visit: Visit) -> None:
+    server.guest(WEB_0).document()
+    event = server.post("/v1/machines/web-0/restart")["event"]["id"]
+    page = visit(server).open(f"/console/events/{event}")
+    title = page.get_by_role("heading", level=1)
+    machines = page.get_by_role("region", name="Who was told, and when")
+    expect(title).to_have_text("Reboot: web-0 will restart")
+    expect(page.get_by_text("Starts not before 2027-03-01 09:15:00 (in 15 m).")).to_be_visible()
+    expect(page.get_by_text("Sooner with the approval of any of its machines.")).to_be_visible()
+    expect(page.get_by_text("not approved; may start at 2027-03-01T09:15:00Z")).to_be_visible()
+    expect(machines).to_contain_text("not told yet")
+
+    server.guest(WEB_0).document()
+    server.advance(300)
+    server.guest(WEB_0).approve(event)
+    expect(title).to_have_text("Reboot: web-0 restarts")
+    ledger = page.get_by_role("region", name="Approvals and deferrals")
+    expect(ledger.get_by_role("row", name=re.compile("web-0 a guest 2027-03-01 09:05:00"))).to_contain_text(
+        WEB_0
+    )
+    expect(machines.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("told in time")
+
+    server.advance(600)
+    expect(title).to_have_text("Reboot: web-0 restarted")
+    expect(page.get_by_text(re.compile("^Over since 2027-03-01 09:06:30"))).to_be_visible()
+    expect(page.locator("dt", has_text="Impact measured").locator("+ dd")).to_have_text("1 m 30 s")
+    expect(page.locator(".record")).to_have_count(
+        len(server.get("/v1/history", params={"event": event})["records"])
+    )
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+def test_whoever_was_not_told_is_named(server: Program, visit: Visit) -> None:
+    server.guest(WEB_0).document()
+    server.post("/v1/hosts/host-1/maintenance", json={"action": "freeze"})
+    server.guest(WEB_0).document()
+    server.advance(1000)
+    (event,) = [each["id"] for each in server.all("events") if "web-0" in each["resources"]]
+    page = visit(server).open(f"/console/events/{event}")
+    machines = page.get_by_role("region", name="Who was told, and when")
+    expect(machines.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("told in time")
+    expect(machines.get_by_role("row", name=re.compile("^web-3"))).to_contain_text("never told")
+    expect(page.get_by_role("banner").or_(page.locator("header")).get_by_text("1 never told")).to_be_visible()
+
+
+def test_an_event_that_never_was_is_said_to_be_none(server: Program, visit: Visit) -> None:
+    visitor = visit(server)
+    visitor.expects("404 GET /v1/events/")
+    page = visitor.open("/console/events/602D9444-D2CD-49C7-8624-8643E7171297")
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such event")
+    page.get_by_role("link", name="Show the timeline").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Timeline")

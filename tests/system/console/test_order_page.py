@@ -1,0 +1,75 @@
+"""Orders: the list of them, and the page of one with its stages, its reasons and its failures."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.console_fixtures import Visit
+from tests.process import Program
+
+WEB_0 = "127.0.1.10"
+
+
+def test_an_order_says_why_it_waits_and_how_far_its_steps_are(server: Program, visit: Visit) -> None:
+    server.guest(WEB_0).document()
+    first = server.post(
+        "/v1/hosts/host-1/maintenance", json={"action": "freeze", "reason": "new <b>fans</b>"}
+    )
+    second = server.post("/v1/hosts/host-2/maintenance", json={"action": "freeze"})["order"]
+    page = visit(server).open(f"/console/orders/{second['id']}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Maintenance freeze of host host-2")
+    for waiting in second["waiting"]:
+        expect(page.get_by_text(waiting["reason"]).first).to_be_visible()
+    page.goto(f"{server.operators}/console/orders/{first['order']['id']}")
+    expect(page.get_by_text("because: new <b>fans</b>.")).to_be_visible()
+    expect(page.locator(".notice", has_text="Waits")).to_contain_text("(in 15 m)")
+    steps = page.get_by_role("region", name="Stages and steps")
+    expect(steps.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("waiting")
+    server.advance(900)
+    expect(steps.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("running")
+    server.advance(400)
+    expect(steps.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("done")
+    expect(page.get_by_role("region", name="Its events")).to_contain_text("never told")
+
+
+def test_work_outside_is_said_to_be_so_and_its_failure_waits_for_a_person(
+    server: Program, visit: Visit
+) -> None:
+    asked = {"action": "reboot", "driver": "external", "emergency": "it burns"}
+    order = server.post("/v1/hosts/host-3/maintenance", json=asked)["order"]["id"]
+    page = visit(server).open(f"/console/orders/{order}")
+    outside = page.get_by_role("region", name="Done outside")
+    expect(outside.get_by_text(f"forewarn order complete {order}")).to_be_visible()
+    expect(page.locator(".notice", has_text="broken")).to_contain_text("it burns")
+    server.advance(3600)
+    expect(outside).to_contain_text("The work may be done now")
+    server.post(f"/v1/orders/{order}/fail", json={"reason": "no <i>spare</i> part"})
+    failure = page.locator(".notice", has_text="failed")
+    expect(failure.first).to_contain_text("no <i>spare</i> part")
+    expect(failure.first).to_contain_text(f"forewarn order retry {order}")
+    expect(page.get_by_role("button", name="Retry")).to_be_visible()
+    server.post(f"/v1/orders/{order}/abandon")
+    expect(page.get_by_text(re.compile("^Over since"))).to_be_visible()
+    expect(outside).to_have_count(0)
+
+
+def test_open_orders_are_listed_with_their_reasons_and_past_ones_below(server: Program, visit: Visit) -> None:
+    server.guest(WEB_0).document()
+    server.post("/v1/machines/web-0/restart", json={"reason": "a leak"})
+    page = visit(server).open("/console/orders")
+    opened = page.get_by_role("region", name="Open")
+    over = page.get_by_role("region", name="Over")
+    expect(opened.get_by_role("row", name=re.compile("restart of web-0"))).to_contain_text("not approved")
+    server.advance(3600)
+    expect(over.get_by_role("row", name=re.compile("restart of web-0"))).to_contain_text("done")
+    expect(opened).to_contain_text("Nothing is to be done.")
+    server.post("/v1/machines/web-1/restart")
+    page.get_by_label("Only orders with").fill("a leak")
+    expect(opened).to_contain_text("No open order is like that.")
+    expect(page).to_have_url(re.compile(r"\?q=a\+leak$"))
+    expect(over.get_by_role("row", name=re.compile("restart of web-0"))).to_be_visible()
+    page.get_by_role("button", name="cancelled").click()
+    expect(over.get_by_role("row")).to_have_count(0)
+    page.get_by_role("button", name="all", exact=True).click()
+    over.get_by_role("link", name=re.compile("^[0-9A-F]{8}$")).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Restart of web-0")

@@ -1,0 +1,142 @@
+"""The timeline: events as bars, moved and zoomed by hand and by keys, and the same as a table."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browsing import PHONE
+from tests.console_fixtures import Visit, begin_in_the_morning
+from tests.process import Program, sample_fleet
+
+WEB_0 = "127.0.1.10"
+WEB_1 = "127.0.1.11"
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """A server with an event that was approved, one of which nobody was told, and one that is coming."""
+    folder = tmp_path_factory.mktemp("busy")
+    begin_in_the_morning(folder)
+    with Program(folder, "--fleet", sample_fleet(folder)) as program:
+        program.guest(WEB_0).document()
+        event = program.post("/v1/machines/web-0/restart")["event"]
+        program.guest(WEB_0).document()
+        program.advance(300)
+        program.guest(WEB_0).approve(event["id"])
+        program.advance(600)
+        program.post("/v1/machines/web-1/freeze")
+        program.advance(1800)
+        program.post("/v1/machines/web-2/restart")
+        yield program
+
+
+def _bars(page: Page) -> Locator:
+    return page.locator(".timeline .bar a")
+
+
+def _names(page: Page) -> list[str]:
+    return [re.sub(r"[:;].*", "", bar.get_attribute("aria-label") or "") for bar in _bars(page).all()]
+
+
+def _query(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def _range(page: Page) -> str:
+    return page.locator(".timeline-range").inner_text()
+
+
+def test_past_and_coming_events_are_bars_with_the_notice_that_was_kept_or_not(
+    busy: Program, visit: Visit
+) -> None:
+    page = visit(busy).open("/console/timeline?span=6h")
+    expect(_bars(page)).to_have_count(3)
+    assert _names(page) == ["Reboot, finished", "Freeze, finished", "Reboot, scheduled"]
+    approved = page.locator(".bar", has=page.get_by_role("link", name=re.compile("web-0 restarted")))
+    expect(approved.locator(".mark-approval")).to_have_count(1)
+    expect(approved.locator('.bar-delivered[data-tone="calm"]')).to_have_count(1)
+    untold = page.get_by_role("link", name=re.compile("web-1 paused"))
+    expect(untold).to_have_accessible_name(re.compile("15 m promised, 1 never told"))
+    expect(page.locator(".bar-label", has_text="✕ 1 never told")).to_be_visible()
+    untold.hover()
+    expect(page.get_by_role("tooltip")).to_contain_text("1 never told")
+    untold.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Freeze: web-1 paused")
+
+
+def test_what_the_command_orders_and_the_clock_does_is_seen_at_once(server: Program, visit: Visit) -> None:
+    server.guest(WEB_1).document()
+    page = visit(server).open("/console/timeline")
+    expect(page.get_by_text("Nothing is announced in this range")).to_be_visible()
+    server.post("/v1/machines/web-1/restart")
+    bar = page.get_by_role("link", name=re.compile("^Reboot, scheduled: web-1 will restart"))
+    expect(bar).to_be_visible()
+    expect(page.locator(".line.now")).to_have_text("now 09:00:00")
+    server.advance(900)
+    expect(page.locator(".line.now")).to_have_text("now 09:15:00")
+    expect(page.get_by_role("link", name=re.compile("^Reboot, started: web-1 restarts"))).to_be_visible()
+    server.advance(900)
+    gone = page.get_by_role("link", name=re.compile("^Reboot, finished: web-1 restarted"))
+    expect(gone).to_have_accessible_name(re.compile("left 2027-03-01 09:16:30"))
+
+
+def test_keys_alone_move_zoom_and_open_an_event(busy: Program, visit: Visit) -> None:
+    page = visit(busy).open("/console/timeline?span=6h")
+    expect(_bars(page)).to_have_count(3)
+    timeline = page.get_by_role("region", name=re.compile("^Timeline with 3 events"))
+    timeline.focus()
+    before = _range(page)
+    page.keyboard.press("ArrowLeft")
+    expect(page).to_have_url(re.compile(r"from=2027-03-01T.*&to=2027-03-01T"))
+    assert _range(page) != before
+    page.keyboard.press("n")
+    expect(page).to_have_url(re.compile(r"timeline\?span=6h$"))
+    page.keyboard.press("+")
+    expect(page).to_have_url(re.compile(r"timeline\?span=14400s$"))
+    page.keyboard.press("-")
+    expect(page).to_have_url(re.compile(r"timeline\?span=6h$"))
+    page.get_by_role("link", name=re.compile("^Reboot, scheduled")).focus()
+    expect(page.get_by_role("tooltip")).to_contain_text("web-2 will restart")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("link", name=re.compile("^Freeze, finished"))).to_be_focused()
+    page.keyboard.press("Home")
+    expect(page.get_by_role("link", name=re.compile("^Reboot, finished"))).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tooltip")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Reboot: web-0 restarted")
+
+
+def test_a_range_can_be_sent_and_dragged(busy: Program, visit: Visit) -> None:
+    page = visit(busy).open("/console/timeline?from=2027-03-01T08:50:00Z&to=2027-03-01T09:10:00Z")
+    expect(_bars(page)).to_have_count(1)
+    assert re.findall(r"\d\d:\d\d:\d\d", _range(page)) == ["08:50:00", "09:10:00"]
+    page.get_by_role("button", name="24 h").click()
+    expect(_bars(page)).to_have_count(3)
+    expect(page.get_by_role("button", name="24 h")).to_have_attribute("aria-pressed", "true")
+    box = page.locator(".timeline").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 900, box["y"] + box["height"] - 4)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 400, box["y"] + box["height"] - 4, steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("from="))
+    assert urlsplit(page.url).path == "/console/timeline"
+    expect(page.get_by_role("button", name="Now")).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_table_says_the_same_in_words(busy: Program, visit: Visit) -> None:
+    page = visit(busy, screen=PHONE).open("/console/timeline?span=6h")
+    expect(_bars(page)).to_have_count(3)
+    page.get_by_role("button", name="Show as a table").click()
+    assert _query(page)["as"] == ["table"]
+    rows = page.get_by_role("table").locator("tbody tr")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(0)).to_contain_text("awaits any of its machines")
+    expect(rows.nth(2)).to_contain_text("told in time")
+    page.get_by_label("Only events that name").fill("web-1")
+    expect(rows).to_have_count(1)
+    assert _query(page)["q"] == ["web-1"]
