@@ -49,7 +49,7 @@ def test_work_outside_is_said_to_be_so_and_its_failure_waits_for_a_person(
     expect(failure.first).to_contain_text(f"forewarn order retry {order}")
     expect(page.get_by_role("button", name="Retry")).to_be_visible()
     server.post(f"/v1/orders/{order}/abandon")
-    expect(page.get_by_text(re.compile("^Over since"))).to_be_visible()
+    expect(page.get_by_text(re.compile("^Over since 2027-03-01"))).to_be_visible()
     expect(outside).to_have_count(0)
 
 
