@@ -30,13 +30,20 @@ class MachineView extends View {
     this.#machine = new Loaded(
       () =>
         api.get("/v1/machines/{name}", { path: { name }, query: this.#query }).then(({ machine }) => machine),
-      (record) =>
-        record.machine?.toLowerCase() === name.toLowerCase() ||
-        /^(order|host|group|fleet)-/.test(record.kind),
+      (record) => this.#isAbout(record),
     );
     this.watch(this.#machine, "changed");
     this.watch(copy, "events", "orders", "groups", "holds");
     this.#machine.follow(this.ended);
+  }
+
+  /** @param {import("../../types").Record} record */
+  #isAbout(record) {
+    const machine = this.#machine?.value;
+    if (record.machine?.toLowerCase() === this.names.name?.toLowerCase() || record.kind === "fleet-applied")
+      return true;
+    // What fails on a host, or is abandoned, need not have a record for each machine.
+    return Boolean(machine && (record.host ? record.host === machine.host : record.group === machine.group));
   }
 
   get #query() {
