@@ -64,6 +64,15 @@ def server(serve: Serve) -> Program:
     return serve()
 
 
+@pytest.fixture(scope="package")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """A server with the sample fleet for tests that only look: started once, and nothing happens on it."""
+    folder = tmp_path_factory.mktemp("calm")
+    begin_in_the_morning(folder)
+    with Program(folder, *_fleet(folder, "")) as program:
+        yield program
+
+
 @pytest.fixture
 def visit(browser: Browser, serve: Serve) -> Iterator[Visit]:
     """Let people come: `visit(server).open("/console/fleet")` is a page, on which nothing may go wrong.

@@ -47,8 +47,8 @@ def test_a_tile_says_what_is_announced_approved_and_done_to_its_machine_as_it_ha
     expect(tile).to_have_attribute("data-look", "running")
 
 
-def test_groups_are_rows_and_their_update_domains_columns(server: Program, visit: Visit) -> None:
-    page = visit(server).open("/console/fleet")
+def test_groups_are_rows_and_their_update_domains_columns(calm: Program, visit: Visit) -> None:
+    page = visit(calm).open("/console/fleet")
     web = page.get_by_role("region", name="web", exact=True)
     expect(web.get_by_role("group")).to_have_count(3)
     first = web.get_by_role("group", name="Update domain 0")
@@ -72,13 +72,13 @@ def test_what_is_shown_stands_in_the_address(server: Program, visit: Visit) -> N
 
 
 def test_a_folded_group_shows_counts_and_stays_folded_for_who_gets_the_address(
-    server: Program, visit: Visit
+    calm: Program, visit: Visit
 ) -> None:
-    visitor = visit(server)
+    visitor = visit(calm)
     page = visitor.open("/console/fleet")
     page.get_by_role("button", name="web", exact=True).click()
     expect(_tile(page, "web-0")).to_have_count(0)
-    sent = visitor.open(page.url.removeprefix(server.operators))
+    sent = visitor.open(page.url.removeprefix(calm.operators))
     web = sent.get_by_role("region", name="web", exact=True)
     expect(web.get_by_role("group", name="Update domain 0")).to_contain_text("2 running")
     expect(_tile(sent, "db")).to_be_visible()
@@ -96,8 +96,8 @@ def test_a_tile_that_is_pointed_at_or_focused_tells_more(server: Program, visit:
     expect(card).to_be_hidden()
 
 
-def test_the_keyboard_alone_goes_from_tile_to_tile_and_opens_a_machine(server: Program, visit: Visit) -> None:
-    page = visit(server).open("/console/fleet")
+def test_the_keyboard_alone_goes_from_tile_to_tile_and_opens_a_machine(calm: Program, visit: Visit) -> None:
+    page = visit(calm).open("/console/fleet")
     page.get_by_role("button", name="web", exact=True).focus()
     page.keyboard.press("Tab")
     expect(_tile(page, "web-0")).to_be_focused()
@@ -109,8 +109,8 @@ def test_the_keyboard_alone_goes_from_tile_to_tile_and_opens_a_machine(server: P
     expect(page.get_by_role("heading", level=1)).to_have_text("web-5")
 
 
-def test_dense_tiles_are_still_named_for_who_does_not_see_them(server: Program, visit: Visit) -> None:
-    page = visit(server, screen=PHONE).open("/console/fleet")
+def test_dense_tiles_are_still_named_for_who_does_not_see_them(calm: Program, visit: Visit) -> None:
+    page = visit(calm, screen=PHONE).open("/console/fleet")
     page.get_by_label("Density").select_option("dense")
     box = _tile(page, "web-0").bounding_box()
     assert box is not None
@@ -150,8 +150,8 @@ def test_a_machine_has_a_page_with_its_event_its_order_and_its_history(server: P
     expect(page.get_by_role("link", name="host-1")).to_be_visible()
 
 
-def test_a_machine_that_is_not_there_says_so(server: Program, visit: Visit) -> None:
-    visitor = visit(server)
+def test_a_machine_that_is_not_there_says_so(calm: Program, visit: Visit) -> None:
+    visitor = visit(calm)
     visitor.expects("404 GET /v1/machines/nobody")
     page = visitor.open("/console/machines/nobody")
     expect(page.get_by_role("alert")).to_contain_text("nobody")

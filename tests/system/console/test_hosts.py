@@ -31,9 +31,9 @@ def test_hosts_are_found_by_name_and_by_what_holds_them(server: Program, visit: 
 
 
 def test_a_host_says_what_its_maintenance_would_touch_before_anybody_orders_it(
-    server: Program, visit: Visit
+    calm: Program, visit: Visit
 ) -> None:
-    page = visit(server).open("/console/hosts/host-1")
+    page = visit(calm).open("/console/hosts/host-1")
     plan = page.get_by_role("region", name="What its maintenance would touch")
     expect(plan).to_contain_text("5 machines: 4 update domains of 3 groups, in 2 stages")
     expect(plan.get_by_role("row", name="shop UD 0: FrontEnd_IN_0")).to_be_visible()
@@ -43,7 +43,7 @@ def test_a_host_says_what_its_maintenance_would_touch_before_anybody_orders_it(
     expect(page.get_by_role("link", name="Plan it as a rollout")).to_have_attribute(
         "href", "/console/rollouts/new?hosts=host-1&action=freeze"
     )
-    assert not server.all("orders")
+    assert not calm.all("orders")
 
 
 def test_a_host_shows_its_open_order_its_machines_and_later_what_was_done(
@@ -68,6 +68,6 @@ def test_a_viewer_sees_the_stages_of_a_host_without_a_dry_run(server: Program, v
     expect(plan.get_by_role("radio")).to_have_count(0)
 
 
-def test_a_host_that_is_not_there_says_so(server: Program, visit: Visit) -> None:
-    page = visit(server).open("/console/hosts/host-9")
+def test_a_host_that_is_not_there_says_so(calm: Program, visit: Visit) -> None:
+    page = visit(calm).open("/console/hosts/host-9")
     expect(page.get_by_text("There is no host host-9.")).to_be_visible()

@@ -72,7 +72,7 @@ export function emptyFleet() {
     h(
       "p",
       { class: "muted small" },
-      "All that a fleet file may say stands in docs/reference/fleet-file.md; docs/tutorials has a first maintenance from end to end.",
+      "All that a fleet file may say stands in docs/reference/fleet-file.md; docs/tutorial.md leads through a first maintenance.",
     ),
   );
 }

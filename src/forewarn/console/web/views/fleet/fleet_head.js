@@ -64,9 +64,12 @@ function others(summary) {
     part("/timeline", "event", summary.events, (state) => state.toLowerCase()),
     part("/orders", "open order", summary.orders),
     hosts && part("/hosts", "host", hosts, (state) => (hostAppearance(state).tone === "calm" ? "" : state)),
-    summary.rollouts && part("/rollouts", "open rollout", summary.rollouts),
+    summary.rollouts && isAny(summary.rollouts) && part("/rollouts", "open rollout", summary.rollouts),
   ];
 }
+
+/** @param {{ [state: string]: number }} numbers */
+const isAny = (numbers) => Object.values(numbers).some((number) => number);
 
 /**
  * @param {string} path

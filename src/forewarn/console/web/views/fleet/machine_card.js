@@ -60,6 +60,7 @@ class MachineCard extends LiveElement {
           h("span", { class: "row" }, h("strong", null, event.type), badge(eventAppearance(event))),
           event.status === "Scheduled" &&
             h("span", { class: "small" }, "not before ", countdown(event.not_before)),
+          event.started_at && h("span", { class: "small" }, "started ", countdown(event.started_at)),
           event.description && h("span", { class: "small" }, event.description),
           event.awaits && h("span", { class: "small" }, event.awaits),
         ),
