@@ -2,9 +2,10 @@
 
 import re
 
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Page, expect
 
 from tests import accessibility
+from tests.browsing import Visitor
 from tests.console_fixtures import Serve, Visit, let_in
 from tests.process import Program, free_port
 from tests.system.console.acting import answer, go, press
@@ -160,16 +161,17 @@ def test_a_tab_begins_anew_when_somebody_else_signs_in(serve: Serve, visit: Visi
     assert page.evaluate("window.isOld") is None
 
 
+def streams_of(visitor: Visitor) -> list[str]:
+    """Note the streams that all tabs of a visitor open."""
+    streams: list[str] = []
+    visitor.watch(lambda request: streams.append(request.url) if "/v1/stream" in request.url else None)
+    return streams
+
+
 def test_tabs_share_one_stream_and_the_next_takes_over(server: Program, visit: Visit) -> None:
     visitor = visit(server)
-    streams: list[str] = []
-
-    def count(request: Request) -> None:
-        if "/v1/stream" in request.url:
-            streams.append(request.url)
-
-    visitor.watch(count)
-    tabs = [visitor.open("/console/machines/web-0") for _ in range(3)]
+    streams = streams_of(visitor)
+    tabs = [visitor.open("/console/history") for _ in range(3)]
     for tab in tabs:
         expect(tab.get_by_text("live", exact=True)).to_be_visible()
     assert len(streams) == 1
@@ -180,3 +182,19 @@ def test_tabs_share_one_stream_and_the_next_takes_over(server: Program, visit: V
     # It goes on after the last record that it has heard of.
     assert len(streams) == 2
     assert "since=" in streams[1]
+
+
+def test_a_tab_takes_the_stream_from_one_that_has_fallen_silent(server: Program, visit: Visit) -> None:
+    visitor = visit(server)
+    streams = streams_of(visitor)
+    first, second = (visitor.open("/console/history") for _ in range(2))
+    expect(second.get_by_text("live", exact=True)).to_be_visible()
+    second.clock.install()
+    second.reload()
+    expect(second.get_by_text("live", exact=True)).to_be_visible()
+    assert len(streams) == 1
+    second.clock.fast_forward("01:00")
+    server.post("/v1/holds", json={"reason": "an alarm"})
+    for tab in (first, second):
+        expect(tab.locator("fw-hold-bar")).to_contain_text("an alarm")
+    assert len(streams) == 2

@@ -391,6 +391,7 @@ def test_shortcuts_lead_through_the_views_and_can_be_turned_off(server: Program,
     expect(page.get_by_role("dialog", name="Hold everything?")).to_be_visible()
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Menu").click()
+    accessibility.check(page)
     page.get_by_role("group", name="Single-key shortcuts").get_by_label("Off").check()
     page.keyboard.press("Escape")
     page.keyboard.press("!")
