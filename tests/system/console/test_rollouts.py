@@ -83,7 +83,9 @@ def test_a_rollout_is_planned_and_started_by_keyboard_alone(server: Program, vis
     _press_until(page, "Tab", page.get_by_role("button", name="Start this rollout"))
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Reboot the machines of 3 hosts?")
-    expect(dialog).to_contain_text("machines of group batch, shop, web, project default, in 3 waves")
+    expect(dialog).to_contain_text(
+        "machines of groups batch, shop, web, project default.3 waves, until about"
+    )
     _press_until(page, "Tab", dialog.get_by_role("button", name="Start on 3 hosts"))
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1, name="Rollout")).to_be_visible()

@@ -149,20 +149,25 @@ export const START_ROLLOUT = {
  * @param {Plan["reach"]} reach
  */
 function touchedBy(plan, { machines, groups, projects }) {
-  const of = groups ? ` of ${groups.length ? `group ${listed(groups)}` : "no group"}` : "";
+  const of = groups?.length ? ` of ${groups.length === 1 ? "group" : "groups"} ${listed(groups)}` : "";
+  const whose = `${projects.length === 1 ? "project" : "projects"} ${listed(projects) || "none"}`;
   return [
-    `${machines === null ? "All machines" : count(machines, "machine")}${of}, project ${listed(projects) || "none"}, `,
-    `in ${count(plan.waves.length, "wave")}`,
-    plan.ends_at ? [" until about ", time(plan.ends_at)] : "",
-    ". ",
-    plan.together
-      ? h("strong", null, `Update domains are disturbed together, a broken promise: ${plan.together}. `)
-      : "",
-    plan.simulated_hosts.length === plan.hosts.length ? "Simulated: nothing is really done. " : "",
-    plan.warnings.length ? `${count(plan.warnings.length, "warning")}: ${plan.warnings.join("; ")}. ` : "",
-    "Hosts:",
+    line(`${machines === null ? "All machines on them" : count(machines, "machine")}${of}, ${whose}.`),
+    line(
+      `${capital(count(plan.waves.length, "wave"))}`,
+      plan.ends_at ? [", until about ", time(plan.ends_at)] : ", of which nobody can say when they end",
+      ".",
+    ),
+    plan.together &&
+      line(h("strong", null, `Update domains are disturbed together, a broken promise: ${plan.together}`)),
+    plan.simulated_hosts.length === plan.hosts.length && line("Simulated: nothing is really done."),
+    plan.warnings.map((warning) => line(`Warning: ${warning}`)),
+    line("Hosts:"),
   ];
 }
+
+/** @param {...import("../types").Child} words */
+const line = (...words) => h("span", { class: "touched-line" }, words);
 
 /** @param {string} word */
 const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);

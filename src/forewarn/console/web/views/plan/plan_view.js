@@ -76,22 +76,23 @@ class PlanView extends View {
             router.setQuery({ hosts: writtenHosts(choose.detail) }),
         }),
         FIELDS.filter((field) => !field.isFurther).map((field) => this.#field(field, problems)),
+      ),
+      h("div", { key: "windows" }, bindingWindows(reachOf(hosts).projects)),
+      h(
+        "details",
+        {
+          class: "more card",
+          key: "more",
+          open: this.#isMoreOpen || more.some((field) => problems.has(field.name)),
+          ontoggle: (/** @type {any} */ toggle) => (this.#isMoreOpen = toggle.target.open),
+        },
+        h("summary", null, "More"),
         h(
-          "details",
-          {
-            class: "more",
-            open: this.#isMoreOpen || more.some((field) => problems.has(field.name)),
-            ontoggle: (/** @type {any} */ toggle) => (this.#isMoreOpen = toggle.target.open),
-          },
-          h("summary", null, "More"),
-          h(
-            "div",
-            { class: "stack" },
-            more.map((field) => this.#field(field, problems)),
-          ),
+          "div",
+          { class: "stack" },
+          more.map((field) => this.#field(field, problems)),
         ),
       ),
-      bindingWindows(reachOf(hosts).projects),
     ];
   }
 

@@ -60,6 +60,11 @@ export function noticeGiven({ notice }) {
       h("dt", null, "Never read"),
       h("dd", null, never ? count(never, "machine") : "by none"),
     ),
-    isBroken && h("p", { class: "small muted" }, "Whoever reads late or never polls seldom, or not at all."),
+    isBroken &&
+      h(
+        "p",
+        { class: "small muted" },
+        "A machine that reads late, or never, polls too seldom or not at all.",
+      ),
   );
 }
