@@ -3,7 +3,8 @@
 It is the same each time, to the second and the id, so that pictures of it change only with the page.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,11 @@ GROUPS = (
     ("streaming", "media", "cloud-service", 2, 8, "regular"),
 )
 ALONE = ("build", "backup")
+# The machines, by the last number of their addresses.
+EVERYBODY = frozenset(range(1, sum(group[4] for group in GROUPS) + len(ALONE) + 1))
+
+MINUTE = 60
+DAY = 24 * 60 * MINUTE
 
 
 def fleet_file() -> str:
@@ -64,34 +70,78 @@ class Story:
 
 
 @contextmanager
-def told(folder: Path) -> Iterator[Story]:
-    """Serve the fleet, and let the morning pass."""
+def told(folder: Path, *, renamed: Mapping[str, str] | None = None, reason: str = "") -> Iterator[Story]:
+    """Serve the fleet, and let the morning pass; machines, groups and hosts may have other names.
+
+    A `reason` is given for everything that is ordered, instead of one for each.
+    """
     begin_in_the_morning(folder)
     fleet = folder / "fleet.toml"
-    fleet.write_text(fleet_file(), encoding="utf-8")
+    fleet.write_text(_with_names(fleet_file(), renamed or {}), encoding="utf-8")
     with Program(folder, "--fleet", fleet, environment={"PYTHONPATH": str(SAME_IDS)}) as program:
-        yield Story(program=program, views=_morning(program))
+        morning = _Morning(program=program, renamed=renamed or {}, reason=reason)
+        morning.months_before()
+        yield Story(program=program, views=morning.views())
 
 
-def _morning(program: Program) -> dict[str, str]:
-    for number in (1, 16, 22, 25, 45, 53):
-        program.guest(f"127.0.1.{number}").document()
-    reason = {"reason": "kernel with the fix for the network card"}
-    program.post("/v1/hosts/kvm09/maintenance", json={"action": "freeze", **reason})
-    program.post("/v1/machines/encoders-3/evict")
-    program.advance(20 * 60)
-    program.post("/v1/machines/build/redeploy", json={"reason": "noisy neighbour"})
-    program.post("/v1/hosts/kvm10/cordon")
-    program.post("/v1/holds", json={"host": "kvm08", "reason": "waiting for a power supply"})
-    rollout = program.post(
-        "/v1/rollouts", json={"hosts": "all", "action": "reboot", "hosts_at_once": 2, **reason}
-    )["rollout"]
-    program.advance(16 * 60)
-    restart = program.post("/v1/machines/checkout-2/restart", json={"reason": "a leak"})
-    program.advance(60)
-    program.post("/v1/machines/encoders-8/freeze")
-    (event,) = [restart["event"]] if restart["event"] else program.all("events")[:1]
-    return _views(event=event, order=restart["order"], rollout=rollout)
+def _with_names(text: str, renamed: Mapping[str, str]) -> str:
+    for name, other in renamed.items():
+        text = re.sub(rf"\b{re.escape(name)}(?=[\"\]/?]|$)", other, text)
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Morning:
+    program: Program
+    renamed: Mapping[str, str]
+    reason: str
+
+    def months_before(self) -> None:
+        """Let nine weeks pass, so that there are promises to look back on: most were kept."""
+        for host, late, never in (("kvm01", {1}, {16}), ("kvm04", {17}, set()), ("kvm07", {4}, set())):
+            self._poll(EVERYBODY)
+            self.program.advance(10 * MINUTE)
+            order = self._order(f"hosts/{host}/maintenance", action="freeze", driver="external")["order"]
+            self._poll(EVERYBODY - late - never)
+            self.program.advance(14 * MINUTE)
+            self._poll(late)
+            self.program.advance(20 * MINUTE)
+            self.program.post(f"/v1/orders/{order['id']}/complete")
+            self.program.advance(21 * DAY - 44 * MINUTE)
+        self._order("hosts/kvm06/maintenance", action="freeze", emergency=self.reason or "smoke in the row")
+        self.program.advance(10 * MINUTE)
+
+    def views(self) -> dict[str, str]:
+        """Let the morning pass, and return where to look."""
+        self._poll(EVERYBODY)
+        kernel = "kernel with the fix for the network card"
+        self._order("hosts/kvm09/maintenance", kernel, action="freeze")
+        self._order("machines/encoders-3/evict")
+        self._poll(EVERYBODY)
+        self.program.advance(20 * MINUTE)
+        self._order("machines/build/redeploy", "noisy neighbour")
+        self._order("hosts/kvm10/cordon")
+        self._order("holds", "waiting for a power supply", host="kvm08")
+        rollout = self._order("rollouts", kernel, hosts="all", action="reboot", hosts_at_once=2)["rollout"]
+        self._poll(EVERYBODY - {1, 2})
+        self.program.advance(16 * MINUTE)
+        restart = self._order("machines/checkout-2/restart", "a leak")
+        self._poll(EVERYBODY)
+        self.program.advance(MINUTE)
+        self._order("machines/encoders-8/freeze")
+        event = restart["event"] or self.program.all("events")[0]
+        found = _views(event=event, order=restart["order"], rollout=rollout)
+        return {view: _with_names(address, self.renamed) for view, address in found.items()}
+
+    def _order(self, path: str, reason: str = "", **body: Any) -> Any:
+        reason = self.reason or reason
+        given = {**body, "reason": reason} if reason and "emergency" not in body else body
+        return self.program.post(_with_names(f"/v1/{path}", self.renamed), json=given)
+
+    def _poll(self, machines: Iterable[int]) -> None:
+        """Let machines ask for their events."""
+        for number in sorted(machines):
+            self.program.guest(f"127.0.1.{number}").document()
 
 
 def _views(

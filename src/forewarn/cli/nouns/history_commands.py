@@ -20,6 +20,14 @@ from forewarn.wire.answers.record_answers import RecordsAnswer
 
 app = CommandGroup(invoke_without_command=True)
 
+OfEvent = Annotated[
+    str | None,
+    typer.Option("--event", metavar="ID", help="Only of this event.", autocompletion=ids("events")),
+]
+OfOrder = Annotated[
+    str | None,
+    typer.Option("--order", metavar="ID", help="Only of this order.", autocompletion=ids("orders")),
+]
 Kinds = Annotated[
     list[str] | None,
     typer.Option("--kind", metavar="KIND", help="Only records of this kind, as event-started; repeat it."),
@@ -62,12 +70,8 @@ def history(
     session: Session,
     ctx: typer.Context,
     machine: OfMachine = None,
-    event: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only of this event.", autocompletion=ids("events"))
-    ] = None,
-    order: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only of this order.", autocompletion=ids("orders"))
-    ] = None,
+    event: OfEvent = None,
+    order: OfOrder = None,
     group: OfGroup = None,
     host: OfHost = None,
     by: By = None,
@@ -112,6 +116,8 @@ def export(
     output: Output = None,
     format_: Format = None,
     machine: OfMachine = None,
+    event: OfEvent = None,
+    order: OfOrder = None,
     group: OfGroup = None,
     host: OfHost = None,
     by: By = None,
@@ -132,6 +138,8 @@ def export(
     wanted = {
         **session.scope,
         "machine": machine,
+        "event": full_id(session.client, EventAnswer, event) if event else None,
+        "order": full_id(session.client, OrderAnswer, order) if order else None,
         "group": group,
         "host": host,
         "by": by,

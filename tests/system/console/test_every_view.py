@@ -1,0 +1,82 @@
+"""What must hold on every view: a title, one heading, a keyboard, and names that mean nothing to a browser."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests import console_story
+from tests.console_fixtures import Visit
+from tests.console_story import Story
+
+VIEWS = (
+    *("fleet", "machine", "hosts", "host", "timeline", "event", "orders", "order"),
+    *("rollouts", "plan", "rollout", "history", "promises"),
+)
+ROUTES = Path(__file__).parents[3] / "src/forewarn/console/web/shell/routes.js"
+WIDTHS = (360, 768, 1440)
+# Names have letters, digits, dots, underscores and hyphens; reasons, labels and people's names have anything.
+RENAMED = {"checkout-2": "machine-" + "x" * 56, "kvm01": "host-" + "y" * 59, "web": "group_" + "Z" * 58}
+MARKUP = "<img src=x onerror=\"document.title='taken over'\"><b>bold</b>"
+HOSTILE = f"{MARKUP} {'long-' * 30}"
+# A page of the history has as many links as a keyboard has patience for.
+ADDRESSES = {"history": "/console/history?kind=promises"}
+# More would be a keyboard that never reaches the end.
+MOST_STOPS = 400
+
+# A field for a time has several stops of its own.
+GOES_ON = """() => {
+    const at = document.activeElement;
+    if (!at || at === document.body || (at !== last && reached.has(at))) return false;
+    reached.add(at);
+    last = at;
+    return true;
+}"""
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    with console_story.told(tmp_path_factory.mktemp("story"), renamed=RENAMED, reason=HOSTILE) as story:
+        yield story
+
+
+def test_every_route_is_looked_at(story: Story) -> None:
+    routes = re.findall(r'path: "([^"]+)"', ROUTES.read_text())
+    looked_at = {address.partition("?")[0].removeprefix("/console") for address in story.views.values()}
+    for route in routes:
+        pattern = re.sub(r"\{\w+\}", "[^/]+", route)
+        assert route == "/" or any(re.fullmatch(pattern, each) for each in looked_at), route
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_names_are_only_text_and_a_keyboard_is_enough(story: Story, visit: Visit, view: str) -> None:
+    page = visit(story.program).open(ADDRESSES.get(view) or story.views[view])
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    expect(page).to_have_title(re.compile(r"^[A-Z].+ · forewarn$"))
+    expect(page.locator("[aria-busy=true], .shell-wait")).to_have_count(0)
+    expect(page.locator("img").or_(page.locator("b", has_text="bold"))).to_have_count(0)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{view} at {width}"
+    _walk(page)
+
+
+def _walk(page: Page) -> None:
+    """Go from control to control as a keyboard does, and fail if one that is seen was not reached."""
+    page.evaluate("document.activeElement?.blur()")
+    page.evaluate("() => { window.reached = new Set(); window.last = null; }")
+    for _ in range(MOST_STOPS):
+        page.keyboard.press("Tab")
+        if not page.evaluate(GOES_ON):
+            break
+    missed = page.evaluate(
+        "() => [...document.querySelectorAll('a[href], button, input, select, textarea, summary')]"
+        ".filter(each => each.checkVisibility({visibilityProperty: true}) && !each.disabled"
+        " && each.closest('[tabindex=\"-1\"]') !== each && !reached.has(each)"
+        # One of a row of radio buttons is enough, and the arrows go on from there.
+        " && each.type !== 'radio' && !each.closest('[role=grid], [role=toolbar], [role=tree]'))"
+        ".map(each => each.outerHTML.slice(0, 200))"
+    )
+    assert not missed, "\n".join(missed)
