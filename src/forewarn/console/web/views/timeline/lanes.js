@@ -32,6 +32,31 @@ export const ROWS_OF_FOLDED = 8;
 // So many lanes are shown before somebody asks for all.
 export const LANES_SHOWN = 40;
 
+const names = new Intl.Collator("en", { numeric: true });
+
+/** @typedef {{ from: number, notBefore: number, started: number | null, ended: number | null }} Times */
+
+/** Times are parsed once for each event that was read. @type {WeakMap<AnyEvent, Times>} */
+const parsed = new WeakMap();
+
+/**
+ * @param {AnyEvent} event
+ * @returns {Times}
+ */
+function timesOf(event) {
+  let times = parsed.get(event);
+  if (!times) {
+    times = {
+      from: Date.parse(event.announced_at),
+      notBefore: Date.parse(event.not_before),
+      started: event.started_at ? Date.parse(event.started_at) : null,
+      ended: event.ended_at ? Date.parse(event.ended_at) : null,
+    };
+    parsed.set(event, times);
+  }
+  return times;
+}
+
 /**
  * Say what is drawn of an event.
  *
@@ -40,10 +65,7 @@ export const LANES_SHOWN = 40;
  * @returns {Bar}
  */
 export function barOf(event, now) {
-  const from = Date.parse(event.announced_at);
-  const notBefore = Date.parse(event.not_before);
-  const started = event.started_at ? Date.parse(event.started_at) : null;
-  const ended = event.ended_at ? Date.parse(event.ended_at) : null;
+  const { from, notBefore, started, ended } = timesOf(event);
   const to = ended ?? (started === null ? Math.max(now, notBefore) : Math.max(now, started));
   return { event, from, notBefore, started, to, isOpen: ended === null, row: 0, room: Infinity };
 }
@@ -67,7 +89,7 @@ export function lanesOf(bars, range, gap, opened) {
     if (lane) lane.push(bar);
     else found.set(key, [bar]);
   }
-  const keys = [...found.keys()].sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
+  const keys = [...found.keys()].sort(names.compare);
   let group = "";
   return keys.map((key) => {
     const lane = packed(key, /** @type {Bar[]} */ (found.get(key)), gap, opened.has(key));
@@ -88,7 +110,7 @@ export function lanesOf(bars, range, gap, opened) {
  * @returns {Lane}
  */
 function packed(key, bars, gap, isOpened) {
-  bars.sort((one, other) => one.from - other.from || one.event.id.localeCompare(other.event.id));
+  bars.sort((one, other) => one.from - other.from || (one.event.id < other.event.id ? -1 : 1));
   /** @type {(Bar | undefined)[]} the last bar of each row */
   const last = [];
   const most = isOpened ? Infinity : ROWS_OF_FOLDED;

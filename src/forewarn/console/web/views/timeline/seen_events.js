@@ -27,6 +27,8 @@ export class SeenEvents extends EventTarget {
   #read = new Map();
   /** From when on the past is known. */
   #knownFrom = Infinity;
+  /** Events of the copy with what was read of their notice. @type {WeakMap<AnyEvent, AnyEvent>} */
+  #noted = new WeakMap();
   #wantedFrom = Infinity;
   /** When it was last read what is new. */
   #readAt = Infinity;
@@ -56,10 +58,20 @@ export class SeenEvents extends EventTarget {
       const read = this.#read.get(id);
       // What was read may be newer than the copy; what has ended does not come back.
       if (read?.ended_at) continue;
-      events.set(id, read?.notice ? { ...event, notice: read.notice } : event);
+      events.set(id, read?.notice ? this.#withNotice(event, read.notice) : event);
     }
     for (const [id, event] of this.#read) if (!event.ended_at && !copy.events.has(id)) events.delete(id);
     return [...events.values()];
+  }
+
+  /**
+   * @param {AnyEvent} event
+   * @param {import("../../elements/event_facts.js").Notice} notice
+   */
+  #withNotice(event, notice) {
+    let noted = this.#noted.get(event);
+    if (!noted) this.#noted.set(event, (noted = { ...event, notice }));
+    return noted;
   }
 
   /**

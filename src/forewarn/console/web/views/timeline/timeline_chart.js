@@ -2,6 +2,7 @@
 
 import { groupLink } from "../../elements/links.js";
 import { count, dateTime, timeOfDay } from "../../page/formatting.js";
+import { preferences } from "../../page/preferences.js";
 import { address } from "../../page/router.js";
 import { ticks } from "../../page/ticks.js";
 import { h, svg } from "../../page/tree.js";
@@ -14,6 +15,7 @@ import { LANES_SHOWN } from "./lanes.js";
 /** @typedef {import("./lanes.js").Lane} Lane */
 /** @typedef {import("./lanes.js").Bar} Bar */
 /** @typedef {import("./time_range.js").TimeRange} TimeRange */
+/** @typedef {import("../../page/tree.js").Described} Described */
 
 /**
  * @typedef {object} Picture
@@ -135,7 +137,7 @@ function laneOf(lane, picture, x, deeds) {
       svg(
         "svg",
         { width: picture.width, height: lane.rows * ROW_HEIGHT, class: "lane-bars" },
-        lane.bars.map((bar) => barLink(bar, picture, x)),
+        lane.bars.map((bar) => keptBar(bar, picture, x)),
       ),
       lane.hidden > 0 &&
         h(
@@ -154,6 +156,40 @@ function groupName(lane) {
       ? h("span", { class: "small muted name" }, ` ${lane.project}`)
       : null;
   return [lane.group === null ? "standalone" : groupLink(lane.group), of];
+}
+
+/** How each event's bar was drawn last: most are the same when only the line of now has moved. @type {WeakMap<Bar["event"], { key: string, described: Described }>} */
+const drawnBars = new WeakMap();
+
+/**
+ * @param {Bar} bar
+ * @param {Picture} picture
+ * @param {(at: number) => number} x
+ */
+function keptBar(bar, picture, x) {
+  const { range, width, current, card } = picture;
+  const { id } = bar.event;
+  const key = [
+    ...[range.from, range.to, width, bar.to, bar.row, bar.room],
+    ...[current === id, card?.bar.event.id === id, preferences.zone],
+  ].join(" ");
+  const kept = drawnBars.get(bar.event);
+  if (kept?.key === key) return kept.described;
+  const described = barLink(bar, picture, x);
+  drawnBars.set(bar.event, { key, described });
+  return described;
+}
+
+/** @type {WeakMap<Bar["event"], { zone: string, words: string }>} */
+const spoken = new WeakMap();
+
+/** @param {Bar["event"]} event */
+function wordsOf(event) {
+  const known = spoken.get(event);
+  if (known?.zone === preferences.zone) return known.words;
+  const words = eventWords(event, (at) => dateTime(at));
+  spoken.set(event, { zone: preferences.zone, words });
+  return words;
 }
 
 /**
@@ -179,7 +215,7 @@ function barLink(bar, picture, x) {
         "data-event": event.id,
         href: address("/events/{id}", { id: event.id }),
         tabindex: picture.current === event.id ? 0 : -1,
-        "aria-label": eventWords(event, (at) => dateTime(at)),
+        "aria-label": wordsOf(event),
         "aria-describedby": isShown ? "event-card" : null,
       },
       barShapes(bar, x, picture.width, label),

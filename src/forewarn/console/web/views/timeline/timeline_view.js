@@ -216,7 +216,7 @@ class TimelineView extends View {
       .filter((event) => !wanted || matches(event, wanted))
       .map((event) => barOf(event, now))
       .filter((bar) => bar.from <= range.to && drawnTo(bar) >= range.from)
-      .sort((one, other) => one.from - other.from || one.event.id.localeCompare(other.event.id));
+      .sort((one, other) => one.from - other.from || (one.event.id < other.event.id ? -1 : 1));
     return this.#bars;
   }
 
