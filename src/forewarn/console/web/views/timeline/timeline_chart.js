@@ -24,6 +24,7 @@ import { LANES_SHOWN } from "./lanes.js";
  * @property {number} width  of the plot, in pixels
  * @property {Lane[]} lanes
  * @property {boolean} showsAllLanes
+ * @property {(key: string) => boolean} isSeen  whether a lane is on the screen or near it
  * @property {string | null} current  the event whose bar the tab key reaches
  * @property {{ bar: Bar, left: number, top: number } | null} card
  */
@@ -124,7 +125,7 @@ function grid({ range, now, width }, x) {
 function laneOf(lane, picture, x, deeds) {
   return h(
     "div",
-    { key: lane.key, class: lane.isFirst ? "lane first" : "lane" },
+    { key: lane.key, class: lane.isFirst ? "lane first" : "lane", "data-lane": lane.key },
     h(
       "div",
       { class: "lane-name" },
@@ -137,7 +138,7 @@ function laneOf(lane, picture, x, deeds) {
       svg(
         "svg",
         { width: picture.width, height: lane.rows * ROW_HEIGHT, class: "lane-bars" },
-        lane.bars.map((bar) => keptBar(bar, picture, x)),
+        isDrawn(lane, picture) && lane.bars.map((bar) => keptBar(bar, picture, x)),
       ),
       lane.hidden > 0 &&
         h(
@@ -148,6 +149,13 @@ function laneOf(lane, picture, x, deeds) {
     ),
   );
 }
+
+/**
+ * @param {Lane} lane
+ * @param {Picture} picture
+ */
+const isDrawn = (lane, picture) =>
+  picture.isSeen(lane.key) || lane.bars.some((bar) => bar.event.id === picture.current);
 
 /** @param {Lane} lane */
 function groupName(lane) {

@@ -11,7 +11,8 @@ import { clock } from "../../service/connected.js";
 import { chart, scale } from "./timeline_chart.js";
 import { eventTable } from "./event_table.js";
 import { Gestures } from "./gestures.js";
-import { barOf, drawnTo, lanesOf } from "./lanes.js";
+import { barOf, drawnTo, LANES_SHOWN, lanesOf } from "./lanes.js";
+import { LanesInSight } from "./lanes_in_sight.js";
 import { legend } from "./legend.js";
 import { SeenEvents } from "./seen_events.js";
 import { following, moved, queryOf, rangeOf, SPANS, zoomed } from "./time_range.js";
@@ -43,6 +44,9 @@ class TimelineView extends View {
   #card = null;
   #timer = 0;
   #drawnIn = 0;
+  #inSight = new LanesInSight();
+  /** Those that are in a lane, row by row. @type {Bar[]} */
+  #laid = [];
   /** In the order of time. @type {Bar[]} */
   #bars = [];
   #gestures = new Gestures({
@@ -61,7 +65,9 @@ class TimelineView extends View {
     this.ended.addEventListener("abort", () => {
       clearInterval(frames);
       clearTimeout(this.#timer);
+      this.#inSight.end();
     });
+    this.watch(this.#inSight, "changed");
     this.#gestures.listenToWheel(this, this.ended);
     requestAnimationFrame(() => this.#measureAlways());
   }
@@ -169,6 +175,8 @@ class TimelineView extends View {
   #chart(bars, range) {
     const gap = (GAP * (range.to - range.from)) / this.#width;
     const lanes = lanesOf(bars, range, gap, this.#opened);
+    this.#laid = (this.#showsAllLanes ? lanes : lanes.slice(0, LANES_SHOWN)).flatMap((lane) => lane.bars);
+    requestAnimationFrame(() => this.#inSight.watch(this.querySelectorAll(".lane")));
     const card = this.#card && bars.find((bar) => bar.event.id === this.#card?.id);
     const picture = {
       range,
@@ -176,6 +184,7 @@ class TimelineView extends View {
       width: this.#width,
       lanes,
       showsAllLanes: this.#showsAllLanes,
+      isSeen: (/** @type {string} */ key) => this.#inSight.has(key),
       current: this.#reachable(bars),
       card: card && this.#card ? { bar: card, left: this.#card.left, top: this.#card.top } : null,
     };
@@ -288,19 +297,16 @@ class TimelineView extends View {
    * @param {string} key
    */
   #between(id, key) {
-    const bars = [...this.querySelectorAll(".bar a")];
-    const inTime = this.#bars.filter((bar) =>
-      bars.some((each) => each.getAttribute("data-event") === bar.event.id),
-    );
-    const place = inTime.findIndex((bar) => bar.event.id === id);
-    const onPage = bars.findIndex((each) => each.getAttribute("data-event") === id);
+    const laid = this.#laid.map((bar) => bar.event.id);
+    const known = new Set(laid);
+    const inTime = this.#bars.map((bar) => bar.event.id).filter((each) => known.has(each));
     const wanted = {
-      ArrowLeft: () => inTime[place - 1]?.event.id,
-      ArrowRight: () => inTime[place + 1]?.event.id,
-      Home: () => inTime[0]?.event.id,
-      End: () => inTime.at(-1)?.event.id,
-      ArrowUp: () => bars[onPage - 1]?.getAttribute("data-event"),
-      ArrowDown: () => bars[onPage + 1]?.getAttribute("data-event"),
+      ArrowLeft: () => inTime[inTime.indexOf(id) - 1],
+      ArrowRight: () => inTime[inTime.indexOf(id) + 1],
+      Home: () => inTime[0],
+      End: () => inTime.at(-1),
+      ArrowUp: () => laid[laid.indexOf(id) - 1],
+      ArrowDown: () => laid[laid.indexOf(id) + 1],
     }[key];
     if (!wanted) return false;
     const next = wanted();
@@ -311,10 +317,12 @@ class TimelineView extends View {
   /** @param {string} id */
   #focus(id) {
     this.#current = id;
-    const bar = /** @type {HTMLElement | null} */ (
-      this.querySelector(`.bar a[data-event="${CSS.escape(id)}"]`)
-    );
-    bar?.focus();
+    this.redraw();
+    // A bar that was out of sight is drawn first.
+    requestAnimationFrame(() => {
+      const bar = this.querySelector(`.bar a[data-event="${CSS.escape(id)}"]`);
+      /** @type {HTMLElement | null} */ (bar)?.focus();
+    });
   }
 
   /** @param {FocusEvent} event */
