@@ -90,10 +90,15 @@ class Visitor:
         *,
         screen: Screen = WIDE,
         theme: Theme = "light",
+        through: str | None = None,
         **more: Any,
     ) -> None:
-        """Take options of Playwright's contexts besides: `locale`, `timezone_id`, `reduced_motion`, …"""
+        """Take options of Playwright's contexts besides: `locale`, `timezone_id`, `reduced_motion`, …
+
+        Who comes `through` a proxy finds the server at its address.
+        """
         self.program = program
+        self._through = through
         self.screen = screen
         self.theme = theme
         self.troubles: list[str] = []
@@ -121,10 +126,15 @@ class Visitor:
         self._context.on("requestfailed", self._failed)
         self._context.on("response", self._answered)
 
+    @property
+    def address(self) -> str:
+        """Where the visitor finds the server, which has another port after a restart."""
+        return self._through or self.program.operators
+
     def open(self, path: str = "/console/") -> Page:
         """Open a tab at an address of the console."""
         page = self._context.new_page()
-        page.goto(f"{self.program.operators}{path}")
+        page.goto(f"{self.address}{path}")
         return page
 
     def sign_in(self, secret: str, path: str = "/console/") -> Page:
@@ -181,7 +191,7 @@ class Visitor:
         self._count += 1
         if _path(request.url) != _STREAM:
             self._unanswered.add(request)
-        if not request.url.startswith((f"{self.program.operators}/", "blob:", "data:")):
+        if not request.url.startswith((f"{self.address}/", "blob:", "data:")):
             self._trouble(f"asked elsewhere: {request.method} {request.url}")
 
     def _finished(self, request: Request) -> None:

@@ -64,6 +64,7 @@ class OperatorSettings:
 
     listen: tuple[str, ...] = ("127.0.0.1:8170",)
     names: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()  # where browsers reach it through a proxy that ends TLS: https://NAME
     certificate: str | None = None  # files, in PEM; both or neither
     key: str | None = None
     connections: int = 512  # of all callers together

@@ -1,6 +1,5 @@
 """The recipe for a web server, with a real nginx and requests in flight."""
 
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,38 +10,21 @@ import pytest
 from forewarn.agent.handling import Side
 from forewarn.agent.journal.entries import Approved, Begun, Ended, Over
 from tests.agent_program import serving
+from tests.nginx import Nginx
 from tests.process import free_port, until
 from tests.recipe_agents import agent_with, rehearsed
 from tests.web import Web
 
-CONFIG = """
-pid {folder}/nginx.pid;
-error_log {folder}/error.log;
-events {{ }}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    server {{
-        listen 127.0.0.1:{port};
-        location / {{ proxy_pass http://{behind}; }}
-    }}
-}}
-"""
 
-
-class Nginx:
-    """nginx in front of an application, in a folder of its own."""
+class WebServer(Nginx):
+    """nginx in front of an application."""
 
     def __init__(self, folder: Path, behind: Web) -> None:
         self.port = free_port()
-        self.pid_file = folder / "nginx.pid"
-        config = folder / "nginx.conf"
-        config.write_text(CONFIG.format(folder=folder, port=self.port, behind=behind.place))
-        self.command = ["nginx", "-e", str(folder / "error.log"), "-c", str(config)]
+        super().__init__(
+            folder,
+            f"server {{ listen 127.0.0.1:{self.port}; location / {{ proxy_pass http://{behind.place}; }} }}",
+        )
 
     @property
     def places(self) -> dict[str, str]:
@@ -50,13 +32,6 @@ class Nginx:
             "/run/nginx.pid": str(self.pid_file),
             '"systemctl", "start", "nginx.service"': ", ".join(f'"{word}"' for word in self.command),
         }
-
-    def start(self) -> None:
-        subprocess.run(self.command, check=True, capture_output=True)
-
-    def stop(self) -> None:
-        subprocess.run([*self.command, "-s", "stop"], check=False, capture_output=True)
-        until(lambda: not self.pid_file.exists(), what="nginx to end")
 
     def ask(self, path: str) -> tuple[int, str]:
         answer = httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=60, trust_env=False)
@@ -80,15 +55,15 @@ def behind() -> Iterator[Web]:
 
 
 @pytest.fixture
-def nginx(tmp_path: Path, behind: Web) -> Iterator[Nginx]:
-    made = Nginx(tmp_path, behind)
+def nginx(tmp_path: Path, behind: Web) -> Iterator[WebServer]:
+    made = WebServer(tmp_path, behind)
     made.start()
     yield made
     made.stop()
 
 
 def test_requests_in_flight_are_answered_new_ones_refused_and_the_server_returns(
-    tmp_path: Path, behind: Web, nginx: Nginx
+    tmp_path: Path, behind: Web, nginx: WebServer
 ) -> None:
     probes = f"127.0.0.1:{free_port()}"
     places = {**nginx.places, "127.0.0.1:8171": probes}
@@ -120,7 +95,7 @@ def test_requests_in_flight_are_answered_new_ones_refused_and_the_server_returns
         assert httpx.get(f"http://{probes}/readyz").status_code == 200
 
 
-def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, nginx: Nginx) -> None:
+def test_it_is_rehearsed_as_its_readme_says(tmp_path: Path, nginx: WebServer) -> None:
     before = nginx.pid_file.read_text()
     told = rehearsed("web-server", tmp_path, nginx.places)
     assert told.count(" has ended") == 2

@@ -4,7 +4,7 @@ import pytest
 
 from forewarn.core.errors import Invalid
 from forewarn.guest.http.listeners import Listen
-from forewarn.server.addresses import guest_address, operator_address, shown
+from forewarn.server.addresses import guest_address, operator_address, public_origin, shown
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,36 @@ def test_operators_are_answered_on_loopback(text: str) -> None:
 def test_an_operator_address_that_others_can_reach_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match="expected a loopback address"):
         operator_address(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("https://forewarn.example", "https://forewarn.example"),
+        ("HTTPS://Forewarn.Example:443", "https://forewarn.example"),
+        ("https://forewarn.example:8443", "https://forewarn.example:8443"),
+        ("https://xn--bcher-kva.example", "https://xn--bcher-kva.example"),
+        ("https://192.0.2.1", "https://192.0.2.1"),
+        ("https://[2001:db8::1]:8443", "https://[2001:db8::1]:8443"),
+    ],
+)
+def test_where_browsers_come_through_a_proxy_is_read_as_they_send_it(text: str, origin: str) -> None:
+    assert public_origin(text) == origin
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "https://", "forewarn.example", "http://forewarn.example", "https://forewarn.example/",
+     "https://forewarn.example/console/", "https://forewarn.example:", "https://forewarn.example:0",
+     "https://forewarn.example:65536", "https://*.example", "https://.example", "https://a@forewarn.example",
+     "https://::1", "https://[::1", "https://bücher.example", "https://forewarn example", "null", "*"],
+)  # fmt: skip
+def test_what_browsers_cannot_send_is_refused_with_what_they_do(text: str) -> None:
+    with pytest.raises(Invalid, match="expected https://NAME or https://NAME:PORT, without a path"):
+        public_origin(text)
+
+
+def test_a_proxy_that_others_can_reach_needs_tokens_behind_it() -> None:
+    with pytest.raises(Invalid, match="while there is no token, whoever reaches it can do everything"):
+        public_origin("https://forewarn.example", guarded=lambda: False)
+    assert public_origin("https://localhost:8443", guarded=lambda: False) == "https://localhost:8443"

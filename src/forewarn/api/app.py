@@ -55,6 +55,7 @@ def create_app(services: Services, settings: ApiSettings | None = None) -> Starl
         routes=(*ENDPOINTS, DOCUMENT),
         middleware=guards.guards(
             names=settings.names,
+            origins=settings.origins,
             authenticator=authenticator,
             callers=CallerTable(settings.limits, refusals),
             bodies=Bodies(settings.bodies, refusals),

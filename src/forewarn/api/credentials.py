@@ -18,7 +18,6 @@ SECURE_PREFIX = "__Host-"
 _OWN_REQUESTS = frozenset({"same-origin", "none"})
 # How often the cookie's name is looked for: browsers send it once, and others may end with it.
 _MOST_MENTIONS = 8
-_DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 def credentials_of(scope: Scope) -> Credentials:
@@ -41,13 +40,13 @@ def session_secret(scope: Scope) -> str | None:
 
 def cookie_name(scope: Scope) -> str:
     """Return the name of the session's cookie: browsers do not tell servers apart by their ports."""
-    _, port = authority.split(Headers(scope=scope).get("host", ""))
-    name = f"{COOKIE}-{port or _DEFAULT_PORTS[scope['scheme']]}"
+    _, port = authority.with_port(Headers(scope=scope).get("host", ""), scope["scheme"])
+    name = f"{COOKIE}-{port}"
     return SECURE_PREFIX + name if is_secure(scope) else name
 
 
 def is_secure(scope: Scope) -> bool:
-    """Return whether a request came under TLS."""
+    """Return whether the browser has made a request under TLS, which a proxy may have ended."""
     return bool(scope["scheme"] == "https")
 
 

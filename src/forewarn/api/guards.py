@@ -29,7 +29,11 @@ OPEN_TO_ALL = frozenset({"/healthz", "/readyz"})
 # The one call whose answer has no end, and the one whose body may be large.
 STREAM = "/v1/stream"
 LARGE = ("PUT", "/v1/fleet")
-_DEFAULT_PORTS = {"http": "80", "https": "443"}
+# What whoever serves the console behind a proxy has forgotten, if a page of its own is refused.
+_BEHIND_A_PROXY = (
+    "; if that is this service behind a proxy, set it in [operator] origins, and let the proxy pass on the "
+    "Host header that browsers send"
+)
 
 
 class OnlyKnownHosts:
@@ -42,7 +46,7 @@ class OnlyKnownHosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through if its Host is an address, localhost or a configured name."""
         if scope["type"] == "http" and not self._is_known(scope):
-            message = "the Host header must be an IP address, localhost or a name set in [operator] names"
+            message = "the Host header must be an IP address, localhost or set in [operator] names or origins"
             await errors.answer(400, "BadHost", message)(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -54,6 +58,26 @@ class OnlyKnownHosts:
         if len(hosts) != 1:
             return False
         return authority.is_expected(hosts[0], self._names)
+
+
+class AsBrowsersReachIt:
+    """Takes requests that a proxy has ended TLS for as what they were.
+
+    Which requests these are is known by the address that browsers use, as it is configured. What a proxy says
+    of itself (`X-Forwarded-Proto`) everybody else can say too, and counts for nothing.
+    """
+
+    def __init__(self, app: ASGIApp, origins: Collection[str]) -> None:
+        self._app = app
+        self._under_tls = frozenset(authority.with_port(_place(each), "https") for each in origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, as one under TLS if that is how browsers reach what it is addressed to."""
+        if scope["type"] == "http":
+            host = Headers(scope=scope).get("host", "")
+            if authority.with_port(host, "https") in self._under_tls:
+                scope = {**scope, "scheme": "https"}
+        await self._app(scope, receive, send)
 
 
 class OnlySameOrigin:
@@ -69,7 +93,8 @@ class OnlySameOrigin:
             own = scope["scheme"], headers.get("host", "")
             foreign = [each for each in headers.getlist("origin") if not _is_same(each, *own)]
             if foreign:
-                message = f"requests from web pages of {foreign[0][:100]!r} are not accepted"
+                hint = _BEHIND_A_PROXY if own[0] == "http" and foreign[0].startswith("https:") else ""
+                message = f"requests from web pages of {foreign[0][:100]!r} are not accepted{hint}"
                 await errors.answer(403, "Forbidden", message)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -201,17 +226,31 @@ class UnexpectedErrors:
             await errors.answer(500, "Internal", message)(scope, receive, send)
 
 
-def at_this_address(names: Collection[str]) -> list[Middleware]:
-    """List the guards of everything that is served at the operator address, the outermost first."""
-    return [Middleware(UnexpectedErrors), Middleware(OnlyKnownHosts, names=names), Middleware(OnlySameOrigin)]
+def at_this_address(*, names: Collection[str], origins: Collection[str]) -> list[Middleware]:
+    """List the guards of everything that is served at the operator address, the outermost first.
+
+    Origins are where browsers reach it through a proxy that ends TLS: `https://forewarn.example`.
+    """
+    known = {*names, *(authority.split(_place(each))[0] for each in origins)}
+    return [
+        Middleware(UnexpectedErrors),
+        Middleware(OnlyKnownHosts, names=known),
+        Middleware(AsBrowsersReachIt, origins=origins),
+        Middleware(OnlySameOrigin),
+    ]
 
 
 def guards(
-    *, names: Collection[str], authenticator: Authenticator, callers: CallerTable, bodies: Bodies
+    *,
+    names: Collection[str],
+    origins: Collection[str],
+    authenticator: Authenticator,
+    callers: CallerTable,
+    bodies: Bodies,
 ) -> list[Middleware]:
     """List all guards of the API, the outermost first."""
     return [
-        *at_this_address(names),
+        *at_this_address(names=names, origins=origins),
         Middleware(OnlyKnownCallers, authenticator=authenticator, callers=callers),
         Middleware(OnlyWithinLimits, callers=callers),
         Middleware(AuditedChanges),
@@ -233,9 +272,11 @@ def _who(scope: Scope) -> Who:
 
 def _is_same(origin: str, scheme: str, host: str) -> bool:
     named, _, rest = origin.lower().partition("://")
-    if named != scheme or named not in _DEFAULT_PORTS:
+    if named != scheme or named not in authority.DEFAULT_PORTS:
         return False
-    default = _DEFAULT_PORTS[named]
-    name, port = authority.split(rest)
-    addressed, addressed_port = authority.split(host)
-    return bool(name) and (name, port or default) == (addressed, addressed_port or default)
+    name, port = authority.with_port(rest, scheme)
+    return bool(name) and (name, port) == authority.with_port(host, scheme)
+
+
+def _place(origin: str) -> str:
+    return origin.partition("://")[2]

@@ -102,6 +102,7 @@ class ApiSettings:
     """How the API behaves."""
 
     names: tuple[str, ...] = ()  # that a Host header may give besides an address and localhost
+    origins: tuple[str, ...] = ()  # where browsers reach it through a proxy that ends TLS
     limits: CallerLimits = field(default_factory=CallerLimits)
     bodies: BodyLimits = field(default_factory=BodyLimits)
     # Of the stream, in real seconds. Sooner than proxies close a silent connection.

@@ -1,14 +1,22 @@
-"""Addresses as people write them: `127.0.0.1:8169`, `[::1]:8169`, `blue@10.0.0.1:80`."""
+"""Addresses as people write them: `[::1]:8169`, `blue@10.0.0.1:80`, `https://forewarn.example`."""
 
 import ipaddress
+import re
 import socket
 from collections.abc import Callable
 
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.guest.http.binding import not_opened
 from forewarn.guest.http.listeners import Listen
+from forewarn.wire import authority
 
 PORTS = 65536
+OPEN_TO_ALL = (
+    "expected a loopback address: while there is no token, whoever reaches it can do everything\n"
+    "Make one first: forewarn token create --role operator --name NAME --database URL"
+)
+# With the name as browsers send it; those in other alphabets begin with `xn--`.
+_ORIGIN = re.compile(r"https://(?:[a-z0-9][a-z0-9._-]{0,252}|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 CHANGE_OPERATOR = "choose another with --operator, FOREWARN_OPERATOR_LISTEN or [operator] listen"
 
 
@@ -23,12 +31,22 @@ def operator_address(text: str, *, guarded: Callable[[], bool] = lambda: False) 
     """Read where to listen for operators: this machine alone, unless every call needs a token."""
     host, port = _split(text, text)
     if not is_loopback(host) and not guarded():
-        raise Invalid(
-            f"operator address {text}: expected a loopback address: while there is no token, whoever "
-            "reaches it can do everything\n"
-            "Make one first: forewarn token create --role operator --name NAME --database URL"
-        )
+        raise Invalid(f"operator address {text}: {OPEN_TO_ALL}")
     return host, port
+
+
+def public_origin(text: str, *, guarded: Callable[[], bool] = lambda: True) -> str:
+    """Read where browsers reach the service, through a proxy that ends TLS; from elsewhere with tokens."""
+    origin = text.lower()
+    name, port = authority.with_port(origin.removeprefix("https://"), "https")
+    if not _ORIGIN.fullmatch(origin) or not 0 < int(port) < PORTS:
+        raise Invalid(
+            f"[operator] origins {text!r}: expected https://NAME or https://NAME:PORT, without a path, as "
+            "browsers show it; for plain http it is enough to set [operator] names"
+        )
+    if not is_loopback(name) and not guarded():
+        raise Invalid(f"[operator] origins {text!r}: {OPEN_TO_ALL}")
+    return f"https://{shown(name, int(port))}".removesuffix(f":{authority.DEFAULT_PORTS['https']}")
 
 
 def bound(host: str, port: int) -> socket.socket:

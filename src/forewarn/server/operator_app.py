@@ -9,10 +9,10 @@ from forewarn.console.console_app import ConsoleApp, WithSecurityHeaders
 from forewarn.console.console_paths import is_console
 
 
-def operator_app(api: ASGIApp, *, names: Collection[str]) -> ASGIApp:
+def operator_app(api: ASGIApp, *, names: Collection[str], origins: Collection[str] = ()) -> ASGIApp:
     """Put the console beside the API, behind the guards of Host and Origin that the API has of its own."""
     console: ASGIApp = ConsoleApp()
-    for guard, given, options in reversed(at_this_address(names)):
+    for guard, given, options in reversed(at_this_address(names=names, origins=origins)):
         console = guard(console, *given, **options)
     console = WithSecurityHeaders(console)
 

@@ -122,6 +122,7 @@ class _Places:
     guests: Sequence[Listen]
     operators: Sequence[tuple[str, int]]
     tls: ssl.SSLContext | None
+    origins: Sequence[str]
 
     def url(self, host: str, port: int) -> str:
         """Return where operators reach one of the listeners."""
@@ -129,13 +130,14 @@ class _Places:
 
 
 def _places(settings: Settings) -> _Places:
+    def guarded() -> bool:
+        return any_token(settings.database)
+
     return _Places(
         guests=[addresses.guest_address(text) for text in settings.guest.listen],
-        operators=[
-            addresses.operator_address(text, guarded=lambda: any_token(settings.database))
-            for text in settings.operator.listen
-        ],
+        operators=[addresses.operator_address(text, guarded=guarded) for text in settings.operator.listen],
         tls=tls.context() if (tls := tls_of(settings.operator)) else None,
+        origins=[addresses.public_origin(text, guarded=guarded) for text in settings.operator.origins],
     )
 
 
@@ -165,7 +167,7 @@ async def _serve(
     )
     await asyncio.to_thread(operator.start)
     urls = [places.url(*each.getsockname()[:2]) for each in bound]
-    _greet(opened, parts, shares, operators=urls, drivers=drivers)
+    _greet(opened, parts, shares, operators=urls, origins=places.origins, drivers=drivers)
     if places.tls is None and not all(addresses.is_loopback(host) for host, _ in places.operators):
         say(IN_THE_CLEAR)
     _look_for_garbage()
@@ -208,6 +210,7 @@ def _greet(
     shares: Shares,
     *,
     operators: Sequence[str],
+    origins: Sequence[str],
     drivers: Mapping[str, int],
 ) -> None:
     # From the board: a query for the whole fleet would keep guests waiting.
@@ -215,7 +218,9 @@ def _greet(
     guests = [addresses.shown(host, port) for host, port in parts.guest.addresses]
     database = without_password(opened.settings.database)
     about = f"{counted(len(parts.board), 'machine')} (database {database}, clock {opened.clock.kind})"
-    for line in welcome.addresses(guests=guests, operators=operators, players=players, about=about):
+    for line in welcome.addresses(
+        guests=guests, operators=operators, origins=origins, players=players, about=about
+    ):
         say(line)
     for line in welcome.work(drivers):
         say(line)

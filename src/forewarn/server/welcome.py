@@ -22,9 +22,17 @@ PATH = f"/metadata/scheduledevents?api-version={offered(preview=False)[-1].name}
 
 
 def addresses(
-    *, guests: Sequence[str], operators: Sequence[str], players: Sequence[Machine], about: str
+    *,
+    guests: Sequence[str],
+    operators: Sequence[str],
+    origins: Sequence[str] = (),
+    players: Sequence[Machine],
+    about: str,
 ) -> list[str]:
-    """Write where everything is; players are the machines with a port of their own."""
+    """Write where everything is; players are the machines with a port of their own.
+
+    Origins are where browsers reach the console through a proxy; they come first.
+    """
     own = [player.port for player in players]
     more = f"; {len(own)} machines have ports of their own, {own[0]} to {own[-1]}" if own else ""
     more = f"; a machine has a port of its own, {own[0]}" if len(own) == 1 else more
@@ -32,7 +40,7 @@ def addresses(
         f"forewarn {version('forewarn')} serves {about}",
         f"  guests     {', '.join(f'http://{place}' for place in guests)}, known by their addresses{more}",
         f"  operators  {', '.join(operators)}",
-        f"  console    {operators[0]}{HOME}",
+        f"  console    {', '.join(f'{place}{HOME}' for place in (*origins, operators[0]))}",
     ]
 
 

@@ -40,6 +40,7 @@ from forewarn.guest.rehearsal.registry import RehearsalRegistry
 from forewarn.guest.server import GuestServer
 from forewarn.guest.settings import EndpointSettings, Limits
 from forewarn.server import store_time
+from forewarn.server.addresses import public_origin
 from forewarn.server.health import Health
 from forewarn.server.operator_app import operator_app
 from forewarn.server.push.lookup import PublicOnly
@@ -92,7 +93,8 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
 def api_settings(settings: OperatorSettings) -> ApiSettings:
     """Take over what is set about the operator API."""
     limits = CallerLimits(rate=settings.rate, calls=settings.calls, streams=settings.streams)
-    return ApiSettings(names=settings.names, limits=limits)
+    origins = tuple(public_origin(text) for text in settings.origins)
+    return ApiSettings(names=settings.names, origins=origins, limits=limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +220,7 @@ def wire(opened: OpenedService) -> Parts:
         sessions=sessions,
     )
     operator_refusals = Refusals("operator")
+    api = api_settings(settings.operator)
     fleet = FleetUseCases.made(shared, new_secret=new_secret)
     health = Health(worker)
     pusher = _pusher(shared, jobs, lineage=lineage)
@@ -247,9 +250,7 @@ def wire(opened: OpenedService) -> Parts:
         guest=guest,
         worker=worker,
         services=services,
-        app=operator_app(
-            create_app(services, api_settings(settings.operator)), names=settings.operator.names
-        ),
+        app=operator_app(create_app(services, api), names=api.names, origins=api.origins),
         health=health,
         recent=recent,
         pusher=pusher,

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 Names: TypeAlias = frozenset[str] | tuple[str, ...]
 
+DEFAULT_PORTS = {"http": "80", "https": "443"}
 # The longest name there can be (RFC 1035), and a port; what is longer is not worth remembering.
 LONGEST = 253 + len(":65535")
 # The name of a network interface, which stands behind a link-local address; in a URL after "%25" (RFC 6874).
@@ -48,6 +49,12 @@ def split(authority: str) -> tuple[str, str]:
         port = colon + digits
         good = _is_port(port)
     return (name, port[1:]) if good else ("", "")
+
+
+def with_port(authority: str, scheme: str) -> tuple[str, str]:
+    """Take a host and its port apart as `split` does; the port is the scheme's where none is given."""
+    name, port = split(authority)
+    return name, port or DEFAULT_PORTS[scheme]
 
 
 def _is_port(text: str) -> bool:

@@ -35,8 +35,10 @@ class HoldingApp:
     def __init__(self) -> None:
         self.held = 0
         self.let_go = threading.Event()
+        self.asked: list[tuple[str, str]] = []  # by which scheme, and from where
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.asked.append((scope["scheme"], scope["client"][0]))
         if scope["path"] == "/held":
             self.held += 1
             await asyncio.to_thread(self.let_go.wait)
@@ -271,6 +273,14 @@ def test_what_is_not_http_is_refused_and_closed(data: bytes) -> None:
         assert (answer.status, answer.headers["connection"]) == (400, "close")
         assert b'"BadRequest"' in answer.body
         assert client.is_closed()
+
+
+def test_what_a_request_says_of_where_it_came_from_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    said = ("X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: https", "Forwarded: for=192.0.2.7;proto=https")
+    with serving() as port, port.connect(OTHER) as client:
+        assert client.request("GET", "/", *said).status == 200
+        assert port.app.asked == [("http", OTHER)]
 
 
 # TLS.

@@ -118,6 +118,16 @@ def test_a_fleet_file_is_applied_when_it_differs_from_the_last_and_only_then(tmp
         ("", {"FOREWARN_CLOCK": "backwards"}, "clock 'backwards': expected system, manual or xN"),
         ("", {"FOREWARN_DATABASE": "mysql://x/y"}, "expected sqlite:///FILE or postgresql://"),
         ("", {"FOREWARN_GUEST_LISTEN": "127.0.0.1"}, "address '127.0.0.1': expected HOST:PORT"),
+        (
+            "[operator]\norigins = ['https://a.example/']\n",
+            {},
+            "[operator] origins 'https://a.example/': expected https://NAME or https://NAME:PORT",
+        ),
+        (
+            "[operator]\norigins = ['https://a.example']\n",
+            {},
+            "[operator] origins 'https://a.example': expected a loopback address: while there is no token",
+        ),
     ],
 )
 def test_a_bad_setting_is_named(

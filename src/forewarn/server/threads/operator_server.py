@@ -33,6 +33,8 @@ class OperatorServer:
             access_log=False,
             log_config=None,
             server_header=False,
+            # Else whoever calls from this machine could say where from and how: `X-Forwarded-For`, `-Proto`.
+            proxy_headers=False,
             # Held connections must not keep the program from ending.
             timeout_graceful_shutdown=3,
         )
