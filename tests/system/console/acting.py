@@ -27,10 +27,11 @@ def press(page: Page, label: str, *, in_menu: bool = False) -> Locator:
 
 def fill(dialog: Locator, fields: Mapping[str, str | bool]) -> None:
     """Fill in fields by their labels; those that are rare come after "More"."""
+    folded = dialog.locator("details.more-fields:not([open]) > summary")
     for label, value in fields.items():
         field = dialog.get_by_label(re.compile(f"^{re.escape(label)}( \\(needed\\))?$"))
-        if not field.is_visible():
-            dialog.get_by_text("More", exact=True).click()
+        if not field.is_visible() and folded.count():
+            folded.click()
         if isinstance(value, bool):
             field.set_checked(value)
         elif field.evaluate("field => field.tagName") == "SELECT":
