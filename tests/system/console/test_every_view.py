@@ -1,4 +1,4 @@
-"""What must hold on every view: a title, one heading, a keyboard, and names that mean nothing to a browser."""
+"""What must hold on every view: a title, one heading, a keyboard, and names that are only text."""
 
 import re
 from collections.abc import Iterator
