@@ -9,6 +9,15 @@ export class WantedMachines {
   /** @type {Wanted | null} */
   #wanted = null;
 
+  /**
+   * Whether it is these machines that are looked at.
+   *
+   * @param {Wanted | null} wanted
+   */
+  isOf(wanted) {
+    return JSON.stringify(wanted) === JSON.stringify(this.#wanted);
+  }
+
   /** Whether all that is wanted has been read. */
   get isRead() {
     return !this.#wanted || copy.machines.has(this.#wanted);
@@ -19,14 +28,16 @@ export class WantedMachines {
    *
    * @param {Wanted | null} wanted
    * @param {() => void} [changed]  called when they are read, or could not be
+   * @returns {boolean}  whether these are others than before
    */
   look(wanted, changed = () => {}) {
-    if (JSON.stringify(wanted) === JSON.stringify(this.#wanted)) return;
+    if (this.isOf(wanted)) return false;
     const before = this.#wanted;
     this.#wanted = wanted;
     this.trouble = "";
     if (wanted) this.#read(wanted, changed);
     if (before) copy.machines.release(before);
+    return true;
   }
 
   /**

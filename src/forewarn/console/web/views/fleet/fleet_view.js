@@ -46,7 +46,8 @@ class FleetView extends View {
     queueMicrotask(firstViewDrawn);
     if (!summary.machines && !summary.groups.length)
       return [h("h1", null, "Fleet"), emptyFleet(), actionButtons("fleet", null)];
-    this.#lookAt(filter);
+    const wanted = this.#wantedBy(filter);
+    if (!this.#wanted.isOf(wanted)) this.#lookAt(wanted);
     return [
       h(
         "div",
@@ -77,7 +78,7 @@ class FleetView extends View {
         `The machines could not be read: ${this.#wanted.trouble}`,
       );
     }
-    if (!this.#wanted.isRead)
+    if (!this.#wanted.isRead || !this.#wanted.isOf(this.#wantedBy(filter)))
       return h("p", { class: "muted", role: "status", "aria-busy": "true" }, "Reading machines …");
     const shown = summary.groups.filter((group) => filter.takesGroup(group));
     if (!shown.length) return nothing(filter);
@@ -92,18 +93,25 @@ class FleetView extends View {
     );
   }
 
-  /** @param {FleetFilter} filter */
-  #lookAt(filter) {
-    const begins = filter.asksServer ? filter.text : "";
-    const wanted = begins ? { begins } : !copy.machines.isWhole && this.#isAllOpen ? {} : null;
+  /**
+   * Say which machines of a large fleet the view itself asks for; rows ask for those of their groups.
+   *
+   * @param {FleetFilter} filter
+   * @returns {import("../../service/machine_shelf.js").Wanted | null}
+   */
+  #wantedBy(filter) {
+    if (filter.asksServer) return { begins: filter.text };
+    return !copy.machines.isWhole && this.#isAllOpen ? {} : null;
+  }
+
+  /** @param {import("../../service/machine_shelf.js").Wanted | null} wanted */
+  #lookAt(wanted) {
     clearTimeout(this.#typing);
-    this.#typing = setTimeout(
-      () => {
-        this.#wanted.look(wanted, () => this.redraw());
-        this.redraw();
-      },
-      begins ? TYPING : 0,
-    );
+    const look = () => {
+      this.#wanted.look(wanted, () => this.redraw());
+      this.redraw();
+    };
+    this.#typing = setTimeout(look, wanted?.begins ? TYPING : 0);
   }
 
   get #isAllOpen() {
