@@ -21,6 +21,7 @@ const MOST_RULED = 80;
  * @property {(wave: Wave) => Child} hosts  what to show of the hosts of a wave
  * @property {(wave: Wave) => string | null} [notBefore]
  * @property {string} caption
+ * @property {number} [first]  how many waves before these are not shown
  * @property {string} [noun]  what each line is: a wave, if nothing is said
  * @property {string} [subject]  the title of what it is done to: hosts, if nothing is said
  */
@@ -48,7 +49,7 @@ export function waveTable(shown) {
     h(
       "tbody",
       null,
-      shown.waves.map((wave, index) => row(shown, wave, index + 1, heads)),
+      shown.waves.map((wave, index) => row(shown, wave, (shown.first ?? 0) + index + 1, heads)),
     ),
   );
 }

@@ -1,7 +1,7 @@
 /** A dry run as it is drawn: how long it all takes, wave by wave, what it waits for and what it warns of. */
 
 import { groupedReasons, warningList } from "../../elements/grouped_reasons.js";
-import { hostLink } from "../../elements/links.js";
+import { hostLine } from "../../elements/host_list.js";
 import { simulatedPart } from "../../elements/rollout_words.js";
 import { time } from "../../elements/times.js";
 import { waveAxis } from "../../elements/wave_parts.js";
@@ -11,8 +11,6 @@ import { h } from "../../page/tree.js";
 import { clock } from "../../service/connected.js";
 
 /** @typedef {import("../../types").Rollout} Rollout */
-
-const MOST_NAMED = 8;
 
 /** @param {Rollout} plan */
 export function planDrawing(plan) {
@@ -29,7 +27,7 @@ export function planDrawing(plan) {
         axis,
         now,
         isPlan: true,
-        hosts: (wave) => namedHosts(wave.hosts),
+        hosts: (wave) => hostLine(wave.hosts),
         caption: "Waves of the plan, with the times of each if nobody approves early",
       }),
     ),
@@ -62,23 +60,3 @@ function summed(plan, begins) {
     simulatedPart(plan) && h("span", { class: "badge wraps", "data-tone": "info" }, simulatedPart(plan)),
   ];
 }
-
-/** @param {readonly string[]} hosts */
-function namedHosts(hosts) {
-  if (hosts.length <= MOST_NAMED) return links(hosts);
-  return [
-    ...links(hosts.slice(0, MOST_NAMED)),
-    h(
-      "details",
-      { class: "small" },
-      h("summary", null, `and ${count(hosts.length - MOST_NAMED, "more", "more")}`),
-      links(hosts.slice(MOST_NAMED)),
-    ),
-  ];
-}
-
-/** @param {readonly string[]} hosts */
-const links = (hosts) =>
-  hosts.map((name, place) =>
-    h("span", { class: "wave-host", key: name }, hostLink(name), place < hosts.length - 1 && ",\u00a0"),
-  );

@@ -1,10 +1,8 @@
 /** One rollout, live: how far it is, wave by wave, what it waits for, what it has not done; pause, resume, abort. */
 
 import { actionButtons } from "../../actions/action_buttons.js";
-import { badge, workAppearance } from "../../elements/appearance.js";
 import { commandText } from "../../elements/command_text.js";
-import { groupedReasons, warningList } from "../../elements/grouped_reasons.js";
-import { eventLink, hostLink, orderLink } from "../../elements/links.js";
+import { warningList } from "../../elements/grouped_reasons.js";
 import { progressWords, rolloutProgress } from "../../elements/rollout_progress.js";
 import {
   isOver,
@@ -26,18 +24,19 @@ import { Refusal } from "../../service/operator_api.js";
 import { api, clock, copy } from "../../service/connected.js";
 import { FollowedRollout } from "./followed_rollout.js";
 import { notDone, orderOf } from "./not_done.js";
+import { hiddenWaves, hostsOfWave, notBefore } from "./wave_details.js";
+import { whatWaits } from "./what_waits.js";
 import { noticeGiven, rolloutFacts } from "./rollout_facts.js";
 
 /** @typedef {import("../../types").Rollout} Rollout */
-/** @typedef {import("../../types").Wave} Wave */
 
 // Why more orders ended as they did is on their own pages.
 const MOST_WHYS = 20;
-const MOST_UNDER_WAY = 12;
 
 class RolloutView extends View {
   /** @type {FollowedRollout | null} */
   #followed = null;
+  #showsAllWaves = false;
   /** Why orders ended as they did, by their ids. @type {Map<string, string>} */
   #whys = new Map();
 
@@ -62,7 +61,7 @@ class RolloutView extends View {
       rollout.why && this.#why(rollout),
       this.#progress(rollout),
       this.#waves(rollout),
-      !isOver(rollout) && this.#waiting(rollout),
+      !isOver(rollout) && whatWaits(rollout),
       notDone(rollout, this.#whys),
       rollout.warnings.length > 0 && h("div", { key: "warnings" }, warningList(rollout.warnings)),
       h("div", { class: "columns", key: "facts" }, rolloutFacts(rollout), noticeGiven(rollout)),
@@ -139,22 +138,34 @@ class RolloutView extends View {
   #waves(rollout) {
     const waves = this.#followed?.waves ?? [];
     const now = clock.now();
+    const first = this.#showsAllWaves || isOver(rollout) ? 0 : hiddenWaves(waves);
     const axis = waveAxis(waves, now, { isWithNow: !isOver(rollout) });
     return h(
       "section",
       { class: "card", "aria-labelledby": "waves-head", key: "waves" },
       h("h2", { id: "waves-head" }, "Waves"),
+      first > 0 &&
+        h(
+          "div",
+          { key: "earlier" },
+          h(
+            "button",
+            { type: "button", onclick: () => this.#showAllWaves() },
+            `Show ${count(first, "wave")} before`,
+          ),
+        ),
       waves.length === 0 && h("p", { class: "muted" }, "None has begun."),
       waves.length > 0 &&
         h(
           "div",
           { class: "table-scroll" },
           waveTable({
-            waves,
+            waves: waves.slice(first),
+            first,
             axis,
             now,
             isPlan: false,
-            hosts: (wave) => this.#hosts(wave),
+            hosts: (wave) => hostsOfWave(rollout, wave),
             notBefore,
             caption: "Waves of the rollout, with the times that were and those that are expected",
           }),
@@ -163,75 +174,9 @@ class RolloutView extends View {
     );
   }
 
-  /** @param {Wave} wave */
-  #hosts(wave) {
-    return h(
-      "ul",
-      { class: "wave-orders" },
-      wave.hosts.map((host, place) => {
-        const id = wave.orders[place];
-        const order = id ? copy.orders.get(id) : undefined;
-        const state = order?.state ?? (this.#followed?.rollout?.hosts_done.includes(host) ? "done" : null);
-        return h(
-          "li",
-          { key: host },
-          hostLink(host),
-          id && [" ", orderLink(id)],
-          // What the wave says already is not said of each host again.
-          id && state && state !== wave.state && [" ", badge(workAppearance(state))],
-        );
-      }),
-    );
-  }
-
-  /** @param {Rollout} rollout */
-  #waiting(rollout) {
-    const until = rollout.waiting_until;
-    const orders = rollout.waves.flatMap((wave) => wave.orders).flatMap((id) => copy.orders.get(id) ?? []);
-    const underWay = orders.flatMap((order) =>
-      order.waiting.map(({ what, reason }) => ({ order, what, reason })),
-    );
-    if (!underWay.length && !rollout.waiting.length) return null;
-    return h(
-      "section",
-      { class: "card", "aria-labelledby": "waiting-head", key: "waiting" },
-      h("h2", { id: "waiting-head" }, "What waits, and why"),
-      underWay.length > 0 &&
-        h(
-          "ul",
-          { class: "reasons", key: "under-way" },
-          underWay
-            .slice(0, MOST_UNDER_WAY)
-            .map(({ order, what, reason }) =>
-              h(
-                "li",
-                { key: `${order.id} ${what}` },
-                h("strong", { class: "name" }, order.host ?? ""),
-                ", ",
-                copy.events.has(what) ? ["event ", eventLink(what)] : h("span", { class: "name" }, what),
-                ": ",
-                reason,
-              ),
-            ),
-        ),
-      underWay.length > MOST_UNDER_WAY &&
-        h(
-          "p",
-          { class: "small muted", key: "more" },
-          `and ${count(underWay.length - MOST_UNDER_WAY, "more", "more")}: see the orders.`,
-        ),
-      rollout.waiting.length > 0 && h("div", { key: "not-begun" }, groupedReasons(rollout.waiting)),
-      until &&
-        h(
-          "p",
-          { class: "small muted", key: "until" },
-          "The first of these ends by itself ",
-          time(until),
-          " (",
-          countdown(until),
-          ").",
-        ),
-    );
+  #showAllWaves() {
+    this.#showsAllWaves = true;
+    this.redraw();
   }
 
   /** @param {FollowedRollout} followed */
@@ -259,20 +204,6 @@ class RolloutView extends View {
     }
     this.redraw();
   }
-}
-
-/**
- * Return when the guests of an announced wave expect it to start at the latest.
- *
- * @param {Wave} wave
- */
-function notBefore(wave) {
-  let last = null;
-  if (wave.started_at) return null;
-  for (const event of copy.events.values()) {
-    if (wave.orders.includes(event.order) && (!last || event.not_before > last)) last = event.not_before;
-  }
-  return last;
 }
 
 /** @param {string} word */
