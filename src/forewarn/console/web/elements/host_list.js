@@ -4,8 +4,8 @@ import { count } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { hostLink } from "./links.js";
 
-const MOST_NAMED = 4;
-const FIRST_NAMED = 3;
+const MOST_NAMED = 3;
+const FIRST_NAMED = 2;
 
 /** @param {readonly string[]} hosts */
 export function hostLine(hosts) {

@@ -139,7 +139,7 @@ class RolloutView extends View {
     const waves = this.#followed?.waves ?? [];
     const now = clock.now();
     const first = this.#showsAllWaves || isOver(rollout) ? 0 : hiddenWaves(waves);
-    const axis = waveAxis(waves, now, { isWithNow: !isOver(rollout) });
+    const axis = waveAxis(waves.slice(first), now, { isWithNow: !isOver(rollout) });
     return h(
       "section",
       { class: "card", "aria-labelledby": "waves-head", key: "waves" },
