@@ -60,7 +60,7 @@ def test_past_and_coming_events_are_bars_with_the_notice_that_was_kept_or_not(
     expect(approved.locator('.bar-delivered[data-tone="calm"]')).to_have_count(1)
     untold = page.get_by_role("link", name=re.compile("web-1 paused"))
     expect(untold).to_have_accessible_name(re.compile("15 m promised, 1 never told"))
-    expect(page.locator(".bar-label", has_text="✕ 1 never told")).to_be_visible()
+    expect(page.locator(".bar-label", has_text="✕ Freeze web-1 · 1 never told")).to_be_visible()
     untold.hover()
     expect(page.get_by_role("tooltip")).to_contain_text("1 never told")
     untold.click()

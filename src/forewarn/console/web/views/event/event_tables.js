@@ -83,10 +83,14 @@ export function approvalLedger(event) {
     !event.ended_at &&
       !event.started_at &&
       event.awaited.length > 0 &&
-      h("p", null, "Awaited: ", h("span", { class: "name" }, event.awaited.join(", "))),
+      h("p", null, "Awaited: ", awaited(event)),
     deferral(event),
   ];
 }
+
+/** @param {NotedEvent} event */
+const awaited = (event) =>
+  h("span", { class: "name" }, event.awaited.join(event.approval === "any" ? " or " : ", "));
 
 /** @type {{ [kind: string]: string }} */
 const AS = { guest: "a guest", person: "a person", policy: "a policy" };

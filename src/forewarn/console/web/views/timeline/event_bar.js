@@ -116,11 +116,12 @@ export function labelOf(bar, x, width) {
 export const labelShape = (label) =>
   label && svg("text", { class: "bar-label", x: label.x, y: MIDDLE + 4, "aria-hidden": "true" }, label.text);
 
-/** @param {Bar} bar */
+/** A promise that was not kept has its sign first, where it is seen also if the rest has no room. @param {Bar} bar */
 function labelText(bar) {
   const promise = promiseAppearance(bar.event);
-  const sign = promise.tone === "danger" ? ` · ${promise.glyph} ${promise.label}` : "";
-  return `${typeAppearance(bar.event.type).glyph} ${shortSubject(bar.event)}${sign}`;
+  const subject = shortSubject(bar.event);
+  if (promise.tone === "danger") return `${promise.glyph} ${subject} · ${promise.label}`;
+  return `${typeAppearance(bar.event.type).glyph} ${subject}`;
 }
 
 /**

@@ -108,4 +108,4 @@ function lengthOf(name) {
 const within = (length) => Math.min(LONGEST, Math.max(SHORTEST, length));
 
 /** @param {number} at */
-const instant = (at) => new Date(Math.round(at / 1000) * 1000).toISOString().replace(".000Z", "Z");
+export const instant = (at) => new Date(Math.round(at / 1000) * 1000).toISOString().replace(".000Z", "Z");

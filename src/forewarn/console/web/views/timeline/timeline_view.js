@@ -15,7 +15,7 @@ import { barOf, drawnTo, LANES_SHOWN, lanesOf } from "./lanes.js";
 import { LanesInSight } from "./lanes_in_sight.js";
 import { legend } from "./legend.js";
 import { SeenEvents } from "./seen_events.js";
-import { following, moved, queryOf, rangeOf, SPANS, zoomed } from "./time_range.js";
+import { following, moved, queryOf, instant, rangeOf, SPANS, zoomed } from "./time_range.js";
 
 /** @typedef {import("./lanes.js").Bar} Bar */
 /** @typedef {import("./time_range.js").TimeRange} TimeRange */
@@ -85,7 +85,16 @@ class TimelineView extends View {
       isTable ? eventTable(bars.toReversed().map((bar) => bar.event)) : this.#chart(bars, range),
       !bars.length && this.#empty(),
       !isTable && legend(),
-      commandText(["event", "list", "--all"]),
+      commandText([
+        "event",
+        "list",
+        "--all",
+        "--notices",
+        "--since",
+        instant(range.from),
+        "--until",
+        instant(range.to),
+      ]),
     ];
     this.#drawnIn = performance.now() - began;
     return described;
