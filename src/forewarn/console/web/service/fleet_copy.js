@@ -16,8 +16,13 @@ import { Refusal } from "./operator_api.js";
 
 // Records that come so close together are one update, in milliseconds.
 const TOGETHER = 100;
-// Reading goes on at most a fourth of the time, so that a busy fleet costs neither page nor server too much.
+// Reading goes on at most a fourth of the time, so that a busy fleet costs neither page nor server too much; less where it
+// takes long, as for many events at once: several people may be looking.
 const REST_FACTOR = 3;
+const LONG_READING = 200;
+const LONG_REST_FACTOR = 10;
+// To count a large fleet takes the server a while, and nobody reads counts so often.
+const COUNT_REST_FACTOR = 30;
 // A server may take a moment to look at what has come due.
 const ENDED_REASONS_EVERY = 2000;
 // What views show of the newest records.
@@ -80,6 +85,9 @@ export class FleetCopy extends EventTarget {
   #timer = 0;
   #isReading = false;
   #readReasonsAt = 0;
+  #countedAt = 0;
+  #countTook = 0;
+  #countTimer = 0;
   /** @type {Map<string, ListedEvent[]> | null} */
   #eventsByMachine = null;
 
@@ -128,6 +136,8 @@ export class FleetCopy extends EventTarget {
   stop() {
     this.#stream.stop();
     clearTimeout(this.#timer);
+    clearTimeout(this.#countTimer);
+    this.#timer = this.#countTimer = 0;
     this.caller = null;
     this.isLoaded = false;
     this.#waiting = [];
@@ -207,7 +217,8 @@ export class FleetCopy extends EventTarget {
       this.#changed("link");
     }
     this.#isReading = false;
-    const rest = Math.max(TOGETHER, (performance.now() - began) * REST_FACTOR);
+    const took = performance.now() - began;
+    const rest = Math.max(TOGETHER, took * (took < LONG_READING ? REST_FACTOR : LONG_REST_FACTOR));
     if (this.#waiting.length || this.#isStale) this.#plan(this.trouble ? 1000 : rest);
   }
 
@@ -236,8 +247,8 @@ export class FleetCopy extends EventTarget {
     /** @param {keyof typeof CONCERNS} list */
     const concerns = (list) => CONCERNS[list].some((family) => families.has(family));
     const survey = this.may("survey");
-    const counted = this.#readSummary();
     await Promise.all([
+      this.#recount(),
       families.has("clock") || !this.#clock.speed ? this.#clock.read() : null,
       concerns("groups") ? this.#readGroups() : null,
       concerns("projects") ? this.#readProjects() : null,
@@ -246,15 +257,33 @@ export class FleetCopy extends EventTarget {
       survey && concerns("hosts") ? this.#readHosts() : null,
       survey && concerns("rollouts") ? this.#readRollouts() : null,
       survey && concerns("holds") ? this.#readHolds() : null,
-      this.machines.take(records, families, counted),
+      this.machines.take(records, families, () => this.#readSummary()),
     ]);
   }
 
   /** @returns {Promise<number>}  how many machines the fleet has */
   async #readSummary() {
+    const began = performance.now();
     this.summary = (await this.#api.get("/v1/summary")).summary;
+    this.#countedAt = performance.now();
+    this.#countTook = this.#countedAt - began;
     this.#changed("summary");
     return this.summary.machines;
+  }
+
+  /** Count again, now or when counting has rested. */
+  async #recount() {
+    if (this.#countTimer) return;
+    const rest = this.#countedAt + this.#countTook * COUNT_REST_FACTOR - performance.now();
+    if (rest <= TOGETHER) {
+      await this.#readSummary();
+      return;
+    }
+    this.#countTimer = setTimeout(() => {
+      this.#countTimer = 0;
+      // What is refused or lost here is found by the next reading too.
+      if (this.caller) this.#readSummary().catch(() => {});
+    }, rest);
   }
 
   async #readGroups() {

@@ -183,11 +183,11 @@ export class MachineShelf extends EventTarget {
    *
    * @param {Record[]} records
    * @param {Set<string>} families
-   * @param {Promise<number>} size  how many machines the fleet has
+   * @param {() => Promise<number>} count  how many machines the fleet has
    */
-  async take(records, families, size) {
+  async take(records, families, count) {
     if (families.has("fleet")) {
-      await this.load(await size);
+      await this.load(await count());
       return;
     }
     const named = new Map();
