@@ -86,7 +86,7 @@ class Menu extends LiveElement {
           { class: "small" },
           "It has no tokens yet: everybody on its machine is its operator. The first token closes it:",
         ),
-        commandText(["token", "create", "NAME", "--role", "operator"]),
+        commandText(["token", "create", "--name", "NAME", "--role", "operator"]),
       );
     }
     const of = caller.project ? ` of project ${caller.project}` : "";

@@ -36,7 +36,7 @@ class SignIn extends LiveElement {
             "aria-describedby": "token-hint",
           }),
           h("span", { class: "hint", id: "token-hint" }, "It begins with fw_. An operator makes one:"),
-          h("code", { class: "small" }, "forewarn token create NAME --role viewer"),
+          h("code", { class: "small" }, "forewarn token create --name NAME --role viewer"),
         ),
         this.#trouble && h("p", { class: "notice", "data-tone": "danger", role: "alert" }, this.#trouble),
         h("button", { class: "primary", disabled: this.#isBusy }, this.#isBusy ? "Signing in …" : "Sign in"),
