@@ -310,10 +310,23 @@ def test_a_handshake_that_is_not_made_in_time_is_ended_and_its_place_free(tls: T
             with port.connect() as silent:
                 assert silent.is_closed()
         with port.connect() as rubbish:
-            rubbish.send(GET)
+            rubbish.send(b"\x16" + GET)
             with pytest.raises((EOFError, OSError)):
                 rubbish.read()
         assert port.refusals.counts[Limit.WHOLE] == 0
+        assert answered_over_tls(port)
+
+
+def test_whoever_speaks_plain_http_to_a_port_with_tls_is_told_so(tls: Tls) -> None:
+    with serving(Caps(whole=1, per_address=1), tls=tls) as port:
+        for _ in range(3):
+            with port.connect() as client:
+                client.send(GET)
+                answer = client.read()
+                assert (answer.status, answer.headers["connection"]) == (400, "close")
+                assert b"begins with https://" in answer.body
+                assert client.is_closed()
+        assert port.app.asked == []
         assert answered_over_tls(port)
 
 

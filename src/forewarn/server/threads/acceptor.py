@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from forewarn.guest.canonical import canonical
 from forewarn.guest.http.refusals import Limit, Refusals
-from forewarn.server.threads.operator_connection import OperatorConnection
+from forewarn.server.threads.operator_connection import HEAD_BYTES, NOT_TLS, OperatorConnection, refusal
 
 # How many are accepted before others on the loop get their turn.
 AT_ONCE = 64
@@ -34,10 +34,11 @@ class Caps:
 class _Place:
     """The place that a connection takes, from before its handshake until it has ended."""
 
-    __slots__ = ("_socket", "address", "connection", "starting")
+    __slots__ = ("_socket", "_waits", "address", "connection", "starting")
 
     def __init__(self, accepted: socket.socket, address: str) -> None:
         self._socket = accepted
+        self._waits = False
         self.address = address
         self.connection: OperatorConnection | None = None
         self.starting: asyncio.Task[None] | None = None
@@ -49,9 +50,29 @@ class _Place:
     def abort(self) -> None:
         if self.starting is not None:
             self.starting.cancel()
+            self._stop_waiting()
             self._socket.close()  # the task may not even have begun
         elif self.connection is not None:
             self.connection.abort()
+
+    async def check_tls(self) -> None:
+        """Wait for the first byte; whoever speaks plain HTTP is told, where OpenSSL would only hang up."""
+        arrived = asyncio.Event()
+        asyncio.get_running_loop().add_reader(self._socket, arrived.set)
+        self._waits = True
+        try:
+            await arrived.wait()
+        finally:
+            self._stop_waiting()
+        if self._socket.recv(1, socket.MSG_PEEK).isalpha():
+            self._socket.recv(HEAD_BYTES)  # what is not read when it is closed would take the answer back
+            self._socket.send(refusal(*NOT_TLS))
+            raise ConnectionAbortedError
+
+    def _stop_waiting(self) -> None:
+        if self._waits:
+            self._waits = False
+            asyncio.get_running_loop().remove_reader(self._socket)
 
 
 class Acceptor:
@@ -160,6 +181,9 @@ class Acceptor:
         connection = place.connection = self._connect(lambda: self._release(place))
         tls = self._tls()
         try:
+            if tls is not None:
+                async with asyncio.timeout(self._handshake):
+                    await place.check_tls()
             await self._loop.connect_accepted_socket(
                 lambda: connection,
                 accepted,

@@ -17,6 +17,7 @@ READABLE = ("1.0", "1.1")
 CHUNK_OVERHEAD = 6
 
 NOT_HTTP = (400, "BadRequest", "the request is not HTTP/1.1")
+NOT_TLS = (400, "BadRequest", "this port speaks TLS: the address begins with https://")
 TOO_LARGE = (431, "TooLarge", "the request line and headers are too large")
 
 
@@ -28,6 +29,14 @@ class Patience:
     head: float = 10.0  # request line and headers, from the first moment of a connection or byte of a request
     body: float = 60.0  # a fleet of 64 MiB needs a megabyte a second
     reading: float = 60.0  # for a client to read on, when it is sent more than the system takes
+
+
+def refusal(status: int, code: str, message: str) -> bytes:
+    """Write the last answer of a connection, in the form of every error of the API."""
+    answer = JSONResponse({"error": {"code": code, "message": message}}, status)
+    head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
+    head += [name + b": " + value for name, value in (*answer.raw_headers, (b"connection", b"close"))]
+    return b"\r\n".join((*head, b"", answer.body))
 
 
 class OperatorConnection(HttpToolsProtocol):
@@ -140,12 +149,8 @@ class OperatorConnection(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what cannot be read, in the form of every error of the API, and close."""
-        status, code, message = self._refusal
-        answer = JSONResponse({"error": {"code": code, "message": message}}, status)
-        head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
-        head += [name + b": " + value for name, value in (*answer.raw_headers, (b"connection", b"close"))]
-        self.transport.write(b"\r\n".join((*head, b"", answer.body)))
+        """Answer what cannot be read, and close."""
+        self.transport.write(refusal(*self._refusal))
         self.transport.close()
 
     def _count(self, size: int) -> None:
