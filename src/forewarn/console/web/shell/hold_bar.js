@@ -2,9 +2,15 @@
 
 import { actionButtons } from "../actions/action_buttons.js";
 import { countdown } from "../elements/times.js";
+import { count } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
 import { h } from "../page/tree.js";
 import { copy } from "../service/connected.js";
+
+/** @typedef {import("../types").Hold} Hold */
+
+// More holds of hosts and projects than this would fill the page: they are folded.
+const IN_SIGHT = 2;
 
 class HoldBar extends LiveElement {
   opened() {
@@ -12,16 +18,45 @@ class HoldBar extends LiveElement {
   }
 
   drawn() {
-    return (copy.holds ?? []).map((hold) =>
-      h(
-        "div",
-        { class: "hold", key: hold.id, role: "status" },
-        h("strong", null, h("span", { "aria-hidden": "true" }, "■ "), "Held"),
-        h("span", { class: "name" }, `${hold.reach}: ${hold.reason} (${hold.by}, `, countdown(hold.at), ")"),
-        actionButtons("hold", hold),
-      ),
-    );
+    const holds = copy.holds ?? [];
+    const partial = holds.filter((hold) => !isEverywhere(hold));
+    return [
+      holds.filter(isEverywhere).map(line),
+      partial.length <= IN_SIGHT
+        ? partial.map(line)
+        : h(
+            "details",
+            { class: "held", "data-tone": "warn", key: "partial" },
+            h("summary", null, "■ Held: ", count(partial.length, "hold"), " of hosts and projects"),
+            partial.map(line),
+          ),
+    ];
   }
+}
+
+/** @param {Hold} hold */
+const isEverywhere = (hold) => hold.host === null && hold.project === null;
+
+/** @param {Hold} hold */
+function line(hold) {
+  return h(
+    "div",
+    {
+      class: isEverywhere(hold) ? "held everywhere" : "held",
+      "data-tone": isEverywhere(hold) ? null : "warn",
+      key: hold.id,
+      role: "status",
+    },
+    h(
+      "p",
+      { class: "name" },
+      h("strong", null, h("span", { "aria-hidden": "true" }, "■ "), "Held"),
+      ` ${hold.reach}: ${hold.reason} (${hold.by}, `,
+      countdown(hold.at),
+      ")",
+    ),
+    actionButtons("hold", hold),
+  );
 }
 
 define("fw-hold-bar", HoldBar);
