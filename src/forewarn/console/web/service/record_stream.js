@@ -31,7 +31,7 @@ export class RecordStream extends EventTarget {
   /** @type {Link} */
   link = "connecting";
   trouble = "";
-  /** The number of the last record that this tab has heard of. @type {number | null} */
+  /** @type {number | null} */
   #number = null;
   #api;
   #channel = new BroadcastChannel(NAME);
@@ -47,6 +47,11 @@ export class RecordStream extends EventTarget {
     super();
     this.#api = api;
     this.#channel.onmessage = (message) => this.#hear(message.data);
+  }
+
+  /** The number of the newest record that this page has heard of, or that there was when it began to listen. */
+  get number() {
+    return this.#number ?? 0;
   }
 
   /**

@@ -145,9 +145,15 @@ class HistoryView extends View {
         h(
           "button",
           { type: "button", disabled: isReading, onclick: () => this.#window.older() },
-          "Older records",
+          records.length ? "Older records" : "Look further back",
         ),
-        h("span", { class: "small muted" }, `${count(records.length, "record")} shown`),
+        h(
+          "span",
+          { class: "small muted", role: "status" },
+          records.length
+            ? `${count(records.length, "record")} shown`
+            : "None of the newer records is like that.",
+        ),
       );
     if (trouble) return null;
     if (records.length)

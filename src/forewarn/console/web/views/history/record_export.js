@@ -36,9 +36,9 @@ export async function exported(query, form, { signal, onPage }) {
     signal.throwIfAborted();
     parts.push(page.records.map(write).join(""));
     read += page.records.length;
-    above = page.records.at(-1)?.number ?? above;
-    onPage(read, above);
+    onPage(read, Number(page.next ?? page.records.at(-1)?.number ?? above));
     if (page.next === null) break;
+    above = Number(page.next); // which may be beyond the last one: a search leaves some out
   }
   return new Blob(parts, { type: form === "csv" ? "text/csv;charset=utf-8" : "application/jsonl" });
 }

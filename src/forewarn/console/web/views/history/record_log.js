@@ -15,9 +15,18 @@ class RecordLog extends LiveElement {
     const { ended: signal } = this;
     this.watch(preferences, "changed");
     this.#window.addEventListener("changed", () => this.#changed(), { signal });
-    for (const type of ["records", "loaded"])
-      copy.addEventListener(type, () => this.#window.look(), { signal });
+    copy.addEventListener("loaded", () => this.#window.look(), { signal });
+    copy.addEventListener("records", (event) => this.#heard(/** @type {CustomEvent} */ (event).detail), {
+      signal,
+    });
     this.#window.open(this.query, null);
+  }
+
+  /** @param {import("../../types").Record[]} records */
+  #heard(records) {
+    const wanted = Object.entries(this.query);
+    const isOfIt = (/** @type {any} */ record) => wanted.every(([name, value]) => record[name] === value);
+    if (records.some(isOfIt)) this.#window.look();
   }
 
   drawn() {

@@ -1,6 +1,7 @@
 /** The part of the history that is shown: older records on demand, newer ones as they come. */
 
-import { api } from "../../service/connected.js";
+import { api, stream } from "../../service/connected.js";
+import { pause } from "../../service/operator_api.js";
 
 /** @typedef {import("../../types").Record} Record */
 /** @typedef {{ [name: string]: string | string[] }} Query */
@@ -10,6 +11,10 @@ const PAGE = 100;
 const AROUND = 20;
 // As long as somebody only watches, no more than this many are kept.
 const MOST_WATCHED = 300;
+// Records that come so close together are one reading, in milliseconds.
+const TOGETHER = 100;
+// Reading goes on at most a fourth of the time: to search takes the server a while.
+const REST_FACTOR = 3;
 
 /** Announces `changed`. */
 export class RecordWindow extends EventTarget {
@@ -19,7 +24,6 @@ export class RecordWindow extends EventTarget {
   fresh = [];
   /** Whether there are more newer ones than `fresh` has. */
   hasMoreFresh = false;
-  hasOlder = false;
   isReading = false;
   trouble = "";
   /** The record that it was opened around. @type {number | null} */
@@ -27,10 +31,18 @@ export class RecordWindow extends EventTarget {
 
   /** @type {Query} */
   #query = {};
+  /** Where older ones go on, which may be below the last one that is shown: a search leaves some out. @type {string | null} */
+  #next = null;
+  /** Up to which number it was looked for newer ones, though none of them may be shown. */
+  #lookedUpTo = 0;
   /** Tells answers of what was wanted before from those of what is wanted now. */
   #turn = 0;
   #isLooking = false;
   #looksAgain = false;
+
+  get hasOlder() {
+    return this.#next !== null;
+  }
 
   /**
    * Show what a query finds: the newest, or what is around a number.
@@ -42,6 +54,7 @@ export class RecordWindow extends EventTarget {
     this.#query = query;
     const turn = ++this.#turn;
     this.isReading = true;
+    this.#lookedUpTo = at ?? stream.number;
     this.#changed();
     try {
       const [newer, older] = await Promise.all([
@@ -50,12 +63,12 @@ export class RecordWindow extends EventTarget {
       ]);
       if (turn !== this.#turn) return;
       this.records = [...(newer?.records.toReversed() ?? []), ...older.records];
-      this.hasOlder = older.next !== null;
+      this.#next = older.next;
       this.trouble = "";
     } catch (error) {
       if (turn !== this.#turn) return;
       this.records = [];
-      this.hasOlder = false;
+      this.#next = null;
       this.trouble = messageOf(error);
     }
     this.fresh = [];
@@ -63,21 +76,20 @@ export class RecordWindow extends EventTarget {
     this.at = at;
     this.isReading = false;
     this.#changed();
-    if (at !== null && !this.trouble) this.look();
+    if (!this.trouble) this.#catchUp();
   }
 
   /** Read on where the list ends. */
   async older() {
-    const last = this.records.at(-1);
-    if (!last || this.isReading) return;
+    if (this.#next === null || this.isReading) return;
     const turn = this.#turn;
     this.isReading = true;
     this.#changed();
     try {
-      const page = await this.#read({ after: String(last.number), limit: PAGE });
+      const page = await this.#read({ after: this.#next, limit: PAGE });
       if (turn !== this.#turn) return;
       this.records = [...this.records, ...page.records];
-      this.hasOlder = page.next !== null;
+      this.#next = page.next;
       this.trouble = "";
     } catch (error) {
       if (turn !== this.#turn) return;
@@ -85,6 +97,12 @@ export class RecordWindow extends EventTarget {
     }
     this.isReading = false;
     this.#changed();
+    this.#catchUp();
+  }
+
+  /** Look for what has come while something else was read. */
+  #catchUp() {
+    if (this.at !== null || stream.number > this.#lookedUpTo) this.look();
   }
 
   /** Look for newer ones; they wait in `fresh` until they are shown. */
@@ -95,8 +113,11 @@ export class RecordWindow extends EventTarget {
     this.#isLooking = true;
     try {
       while (this.#looksAgain && !this.hasMoreFresh) {
+        await pause(TOGETHER);
         this.#looksAgain = false;
+        const began = performance.now();
         await this.#lookOnce();
+        if (this.#looksAgain) await pause((performance.now() - began) * REST_FACTOR);
       }
     } catch {
       // The link to the server is shown above; what is missing is found when it is back.
@@ -106,14 +127,21 @@ export class RecordWindow extends EventTarget {
 
   async #lookOnce() {
     const turn = this.#turn;
-    const top = this.fresh[0] ?? this.records[0];
-    const page = await this.#read({ above: top?.number ?? 0, limit: PAGE });
-    if (turn !== this.#turn || !page.records.length) return;
+    const heard = stream.number;
+    const above = Math.max(this.#newest, this.#lookedUpTo);
+    const page = await this.#read({ above, limit: PAGE });
+    if (turn !== this.#turn) return;
     // Somebody may have taken up the fresh ones meanwhile.
-    const known = (this.fresh[0] ?? this.records[0])?.number ?? 0;
+    const known = this.#newest;
     this.fresh = [...page.records.filter((record) => record.number > known).toReversed(), ...this.fresh];
-    this.hasMoreFresh = page.next !== null;
-    this.#changed();
+    this.hasMoreFresh = page.next !== null && page.records.length > 0;
+    this.#lookedUpTo = page.next === null ? Math.max(heard, above) : Number(page.next);
+    this.#looksAgain ||= page.next !== null;
+    if (page.records.length) this.#changed();
+  }
+
+  get #newest() {
+    return (this.fresh[0] ?? this.records[0])?.number ?? 0;
   }
 
   /** Show the newer ones, above the others. */
@@ -135,7 +163,7 @@ export class RecordWindow extends EventTarget {
   trim() {
     if (this.records.length <= MOST_WATCHED) return;
     this.records = this.records.slice(0, MOST_WATCHED);
-    this.hasOlder = true;
+    this.#next = String(this.records.at(-1)?.number);
   }
 
   /**
