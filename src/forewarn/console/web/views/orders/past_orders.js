@@ -6,7 +6,8 @@ import { api, copy } from "../../service/connected.js";
 /** @typedef {import("../../types").Record} Record */
 
 const PAGE = 100;
-const TOGETHER = 250;
+// Orders that end so close together are one reading, in milliseconds.
+const TOGETHER = 1000;
 const ENDS = ["order-done", "order-cancelled", "order-abandoned", "order-failed"];
 
 /** Announces `changed`. */
@@ -55,8 +56,10 @@ export class PastOrders extends EventTarget {
   }
 
   #again() {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#read(null), TOGETHER);
+    this.#timer ||= setTimeout(() => {
+      this.#timer = 0;
+      this.#read(null);
+    }, TOGETHER);
   }
 
   /** @param {string | null} after */
