@@ -2,7 +2,7 @@ import { define, LiveElement } from "../page/live_element.js";
 import { address } from "../page/router.js";
 import { h } from "../page/tree.js";
 import { api, copy } from "../service/connected.js";
-import { Loaded } from "../service/loaded.js";
+import { LiveAnswer } from "../service/live_answer.js";
 import { badge } from "./appearance.js";
 import { eventLink, machineLink, orderLink } from "./links.js";
 import { kindAppearance } from "./record_kinds.js";
@@ -17,16 +17,16 @@ const MOST = 15;
 class RecentRecords extends LiveElement {
   /** @type {About} */
   about = {};
-  /** @type {Loaded<Record[]> | null} */
+  /** @type {LiveAnswer<Record[]> | null} */
   #records = null;
 
   opened() {
-    this.#records = new Loaded(
+    this.#records = new LiveAnswer(
       async () => (await api.get("/v1/history", { query: { ...this.about, limit: MOST } })).records,
       (record) => isAbout(record, this.about),
+      this.ended,
     );
     this.watch(this.#records, "changed");
-    this.#records.follow(this.ended);
   }
 
   drawn() {

@@ -6,7 +6,7 @@
  */
 
 import { groupKey, machineKey, MachineShelf } from "./machine_shelf.js";
-import { Refusal } from "./operator_api.js";
+import { PacedReading } from "./paced_reading.js";
 
 /** @typedef {import("../types").Topic} Topic */
 /** @typedef {import("../types").Record} Record */
@@ -14,19 +14,14 @@ import { Refusal } from "./operator_api.js";
 /** @typedef {import("../types").Order} Order */
 /** @typedef {import("../types").Machine} Machine */
 
-// Records that come so close together are one update, in milliseconds.
-const TOGETHER = 100;
-// Reading goes on at most a fourth of the time, so that a busy fleet costs neither page nor server too much; less where it
-// takes long, as for many events at once: several people may be looking.
-const REST_FACTOR = 3;
-const LONG_READING = 200;
-const LONG_REST_FACTOR = 10;
 // To count a large fleet takes the server a while, and nobody reads counts so often.
 const COUNT_REST_FACTOR = 30;
 // A server may take a moment to look at what has come due.
 const ENDED_REASONS_EVERY = 2000;
 // What views show of the newest records.
 const RECENT = 200;
+// After more records than that everything is read anew.
+const MOST_WAITING = 2000;
 
 /** Which records make which lists be read again, by the first word of their kinds. */
 const CONCERNS = /** @type {const} */ ({
@@ -82,8 +77,8 @@ export class FleetCopy extends EventTarget {
   /** @type {Record[]} */
   #waiting = [];
   #isStale = false;
-  #timer = 0;
   #isReading = false;
+  #reading = new PacedReading(() => this.#read());
   #readReasonsAt = 0;
   #countedAt = 0;
   #countTook = 0;
@@ -135,9 +130,9 @@ export class FleetCopy extends EventTarget {
   /** Forget everything, as when somebody signs out. */
   stop() {
     this.#stream.stop();
-    clearTimeout(this.#timer);
+    this.#reading.stop();
     clearTimeout(this.#countTimer);
-    this.#timer = this.#countTimer = 0;
+    this.#countTimer = 0;
     this.caller = null;
     this.isLoaded = false;
     this.#waiting = [];
@@ -159,11 +154,6 @@ export class FleetCopy extends EventTarget {
     return this.#eventsByMachine.get(machineKey(machine.project, machine.name)) ?? [];
   }
 
-  /** Read everything again, now. */
-  refresh() {
-    this.#outdated();
-  }
-
   #index() {
     /** @type {Map<string, ListedEvent[]>} */
     const found = new Map();
@@ -181,45 +171,39 @@ export class FleetCopy extends EventTarget {
 
   #outdated() {
     this.#isStale = true;
-    this.#plan(0);
+    this.#reading.now();
   }
 
   /** @param {Record[]} records */
   #heard(records) {
     this.#waiting.push(...records);
     this.records = [...records.toReversed(), ...this.records].slice(0, RECENT);
+    if (this.#waiting.length > MOST_WAITING) {
+      this.#waiting = [];
+      this.#isStale = true;
+    }
     this.dispatchEvent(new CustomEvent("records", { detail: records }));
-    this.#plan(TOGETHER);
+    this.#reading.soon();
   }
 
-  /** @param {number} milliseconds */
-  #plan(milliseconds) {
-    if (this.#isReading || !this.caller) return;
-    if (this.#timer && milliseconds) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#read(), milliseconds);
-  }
-
+  /** @returns {Promise<boolean>}  whether it could be read */
   async #read() {
-    this.#timer = 0;
+    if (!this.caller) return true;
     this.#isReading = true;
-    const began = performance.now();
     const records = this.#waiting;
-    const isStale = this.#isStale;
     this.#waiting = [];
     try {
-      if (isStale) await this.#load();
+      if (this.#isStale) await this.#load();
       else await this.#take(records);
       this.trouble = "";
     } catch (error) {
       this.#isStale = true;
       this.trouble = error instanceof Error ? error.message : String(error);
       this.#changed("link");
+      if (this.caller) this.#reading.soon();
     }
     this.#isReading = false;
-    const took = performance.now() - began;
-    const rest = Math.max(TOGETHER, took * (took < LONG_READING ? REST_FACTOR : LONG_REST_FACTOR));
-    if (this.#waiting.length || this.#isStale) this.#plan(this.trouble ? 1000 : rest);
+    return !this.trouble;
   }
 
   async #load() {
@@ -275,7 +259,7 @@ export class FleetCopy extends EventTarget {
   async #recount() {
     if (this.#countTimer) return;
     const rest = this.#countedAt + this.#countTook * COUNT_REST_FACTOR - performance.now();
-    if (rest <= TOGETHER) {
+    if (rest <= 0) {
       await this.#readSummary();
       return;
     }
@@ -343,7 +327,7 @@ export class FleetCopy extends EventTarget {
     this.#readReasonsAt = performance.now();
     const reads = [this.#readOrders(), this.may("survey") ? this.#readRollouts() : null];
     // What is refused or lost here is found by the next reading too.
-    Promise.all(reads).catch((error) => error instanceof Refusal);
+    Promise.all(reads).catch(() => {});
   }
 
   /** @param {...Topic} topics */

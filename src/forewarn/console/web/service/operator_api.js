@@ -117,22 +117,6 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
-   * Read something that the caller may not be allowed to see: null then.
-   *
-   * @template T
-   * @param {Promise<T>} call
-   * @returns {Promise<T | null>}
-   */
-  async ifAllowed(call) {
-    try {
-      return await call;
-    } catch (error) {
-      if (error instanceof Refusal && error.status === 403) return null;
-      throw error;
-    }
-  }
-
-  /**
    * Open an answer that is read as it comes, such as the stream.
    *
    * @param {string} address

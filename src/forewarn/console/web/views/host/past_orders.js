@@ -4,39 +4,32 @@ import { countdown } from "../../elements/times.js";
 import { define, LiveElement } from "../../page/live_element.js";
 import { h } from "../../page/tree.js";
 import { api } from "../../service/connected.js";
-import { Loaded } from "../../service/loaded.js";
+import { LiveAnswer } from "../../service/live_answer.js";
 
 /** @typedef {import("../../types").Order} Order */
 
 const MOST = 5;
-// Old orders are found by what the history has of the host.
-const RECORDS = 100;
+// Among so many of the newest: some are open, or on machines that the host carries.
+const LOOKED_AT = 50;
 
 /** The last orders on a host that are over. */
 class PastOrders extends LiveElement {
   host = "";
-  /** @type {Loaded<Order[]> | null} */
+  /** @type {LiveAnswer<Order[]> | null} */
   #orders = null;
 
   opened() {
-    this.#orders = new Loaded(
+    this.#orders = new LiveAnswer(
       () => this.#read(),
       (record) => record.host === this.host && record.kind.startsWith("order-"),
+      this.ended,
     );
     this.watch(this.#orders, "changed");
-    this.#orders.follow(this.ended);
   }
 
   async #read() {
-    const query = /** @type {any} */ ({
-      host: this.host,
-      kind: ["order-done", "order-failed", "order-cancelled", "order-abandoned"],
-      limit: RECORDS,
-    });
-    const { records } = await api.get("/v1/history", { query });
-    const ids = [...new Set(records.map((record) => record.order ?? ""))].filter(Boolean).slice(0, MOST);
-    const read = await Promise.all(ids.map((id) => api.get("/v1/orders/{id}", { path: { id } })));
-    return read.map(({ order }) => order).filter((order) => order.host === this.host && order.ended_at);
+    const { orders } = await api.get("/v1/orders", { query: { host: this.host, limit: LOOKED_AT } });
+    return orders.filter((order) => order.host === this.host && order.ended_at).slice(0, MOST);
   }
 
   drawn() {

@@ -7,11 +7,11 @@ import { orderCard } from "../../elements/order_card.js";
 import { recentRecords } from "../../elements/recent_records.js";
 import { countdown, time } from "../../elements/times.js";
 import { define } from "../../page/live_element.js";
-import { address } from "../../page/router.js";
+import { address, router } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
 import { api, copy } from "../../service/connected.js";
-import { Loaded } from "../../service/loaded.js";
+import { LiveAnswer } from "../../service/live_answer.js";
 import { groupCard } from "./machine_group.js";
 
 /** @typedef {import("../../types").Machine} Machine */
@@ -19,22 +19,36 @@ import { groupCard } from "./machine_group.js";
 
 /** One machine: what it is, what is announced to it, what is going to be done and what was. */
 class MachineView extends View {
-  /** @type {Loaded<Machine> | null} */
+  /** @type {LiveAnswer<Machine> | null} */
   #machine = null;
   #project = "";
+  #looking = new AbortController();
 
   opened() {
     super.opened();
-    this.#project = this.query.get("project") ?? "";
+    this.watch(copy, "events", "orders", "groups", "holds");
+    // The same name may be another machine's in another project.
+    router.addEventListener("query", () => this.#look(), { signal: this.ended });
+    this.ended.addEventListener("abort", () => this.#looking.abort());
+    this.#machine = null;
+    this.#look();
+  }
+
+  #look() {
+    const project = this.query.get("project") ?? "";
+    if (this.#machine && project === this.#project) return;
+    this.#project = project;
+    this.#looking.abort();
+    this.#looking = new AbortController();
+    const { signal } = this.#looking;
     const name = this.names.name ?? "";
-    this.#machine = new Loaded(
+    this.#machine = new LiveAnswer(
       () =>
         api.get("/v1/machines/{name}", { path: { name }, query: this.#query }).then(({ machine }) => machine),
       (record) => this.#isAbout(record),
+      signal,
     );
-    this.watch(this.#machine, "changed");
-    this.watch(copy, "events", "orders", "groups", "holds");
-    this.#machine.follow(this.ended);
+    this.#machine.addEventListener("changed", () => this.redraw(), { signal });
   }
 
   /** @param {import("../../types").Record} record */
@@ -52,9 +66,9 @@ class MachineView extends View {
 
   drawn() {
     const name = this.names.name ?? "";
-    const loaded = /** @type {Loaded<Machine>} */ (this.#machine);
-    const machine = loaded.value;
-    if (loaded.isMissing || (loaded.trouble && !machine)) return this.#missing(name, loaded);
+    const answer = /** @type {LiveAnswer<Machine>} */ (this.#machine);
+    const machine = answer.value;
+    if (answer.isMissing || (answer.trouble && !machine)) return this.#missing(name, answer);
     if (!machine)
       return [
         h("h1", { class: "name" }, name),
@@ -168,16 +182,16 @@ class MachineView extends View {
 
   /**
    * @param {string} name
-   * @param {Loaded<Machine>} loaded
+   * @param {LiveAnswer<Machine>} answer
    */
-  #missing(name, loaded) {
+  #missing(name, answer) {
     return [
       h("h1", { class: "name" }, name),
       h(
         "div",
         { class: "empty" },
-        h("p", { class: "notice", "data-tone": "danger", role: "alert" }, loaded.trouble),
-        loaded.isMissing && h("p", null, "It may have been removed or renamed."),
+        h("p", { class: "notice", "data-tone": "danger", role: "alert" }, answer.trouble),
+        answer.isMissing && h("p", null, "It may have been removed or renamed."),
         this.#sameName(name),
         h("a", { href: address("/history", {}, { machine: name }) }, "Look for it in the history"),
         h("a", { href: address("/fleet") }, "Show the fleet"),

@@ -9,7 +9,7 @@ import { router } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
 import { api, copy } from "../../service/connected.js";
-import { Loaded } from "../../service/loaded.js";
+import { LiveAnswer } from "../../service/live_answer.js";
 import { promiseChart } from "./promise_chart.js";
 import { isWanted, readWanted, share, total } from "./promise_counts.js";
 import { promiseTable } from "./promise_table.js";
@@ -25,18 +25,18 @@ const MOSTLY = 0.95;
 const WORKS = { "": "All work", real: "Real work", simulated: "Simulated work" };
 
 class PromisesView extends View {
-  /** @type {Loaded<PromiseCount[]> | null} */
-  #loaded = null;
+  /** @type {LiveAnswer<PromiseCount[]> | null} */
+  #promises = null;
 
   opened() {
     super.opened();
     this.watch(copy, "projects");
-    this.#loaded = new Loaded(
+    this.#promises = new LiveAnswer(
       () => api.all("/v1/promises", "promises"),
       ({ kind }) => kind === "event-started" || kind === "promise-broken" || kind.startsWith("notice"),
+      this.ended,
     );
-    this.watch(this.#loaded, "changed");
-    this.#loaded.follow(this.ended);
+    this.watch(this.#promises, "changed");
   }
 
   drawn() {
@@ -44,7 +44,7 @@ class PromisesView extends View {
   }
 
   #content() {
-    const { value: all = null, trouble = "" } = this.#loaded ?? {};
+    const { value: all = null, trouble = "" } = this.#promises ?? {};
     if (trouble) return h("p", { class: "notice", "data-tone": "danger", role: "alert" }, trouble);
     if (!all) return h("p", { class: "muted", role: "status" }, "Reading …");
     if (!all.length) return [nothingYet(), promiseWords(), asCommand(["promises"])];
