@@ -7,6 +7,7 @@ import pytest
 
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
+from forewarn.control.ports.work import OrderFilter
 from forewarn.core.access import Role, Token
 from forewarn.core.errors import NotFound
 from forewarn.core.model.project import Project
@@ -139,7 +140,7 @@ def test_a_projects_lists_have_its_own_page_by_page(shared: SqlStore) -> None:
         machines = listed(shared, "machines", A, limit=limit)
         assert [each.id for each in machines] == ["a0", "a1"]
         assert [each.name for each in listed(shared, "groups", A, limit=limit)] == ["a-web"]
-        orders = listed(shared, "orders", A, limit=limit, state=None)
+        orders = listed(shared, "orders", A, limit=limit)
         assert [each.number for each in orders] == [5, 4, 1]
         assert [each.number for each in listed(shared, "events", A, limit=limit)] == [1, 5]
     assert len(listed(shared, "machines", None)) == 3
@@ -147,7 +148,7 @@ def test_a_projects_lists_have_its_own_page_by_page(shared: SqlStore) -> None:
 
 
 def test_a_projects_orders_can_be_asked_for_by_state(shared: SqlStore) -> None:
-    done = listed(shared, "orders", A, state=OrderState.DONE)
+    done = listed(shared, "orders", A, wanted=OrderFilter(state=OrderState.DONE))
     assert [each.number for each in done] == [4]
 
 

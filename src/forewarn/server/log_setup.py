@@ -28,6 +28,7 @@ def set_up_log(settings: Settings) -> None:
     _replace(AUDIT, audit)
     # Whatever else is left out, changes are told of.
     AUDIT.setLevel(logging.INFO)
+    AUDIT.propagate = True
     for chatty in CHATTY:
         logging.getLogger(chatty).setLevel(logging.WARNING)
     # It warns of each request that cannot be read, and strangers could fill the log with them.
