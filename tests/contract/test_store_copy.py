@@ -187,7 +187,8 @@ def test_what_arrives_otherwise_is_no_copy_and_leaves_nothing(way: tuple[str, st
 def _copied(way: tuple[str, str]) -> bool:
     try:
         copy(*way, new_lineage="COPY")
-    except Conflict as taken:
-        assert "another forewarn serves" in str(taken)
+    except Conflict as refusal:
+        if "another forewarn serves" not in str(refusal):
+            raise
         return False
     return True

@@ -27,7 +27,7 @@ def promises(
         str | None, typer.Option(metavar="MONTH", help="Only of this month, in UTC, as 2026-11.")
     ] = None,
 ) -> None:
-    """Count by project and month whose notice was kept, late or never got, and which promises were broken."""
+    """Count by project and month whose notice was kept, late or never got, and what was broken."""
     wanted = {"month": month, **session.scope}
     none = "No promises: nothing that was announced has started yet."
     table = terminal.ItemTable[PromiseAnswer](
