@@ -7,6 +7,7 @@ import { eventSentence, progressAppearance, promiseBadge, typeBadge } from "../.
 import { groupLink, hostLink, machineLink, orderLink } from "../../elements/links.js";
 import { notThere } from "../../elements/missing.js";
 import { orderWords } from "../../elements/order_facts.js";
+import { pageHead } from "../../elements/page_head.js";
 import { reasons } from "../../elements/reasons.js";
 import { countdown, time } from "../../elements/times.js";
 import { workProgress } from "../../elements/work_progress.js";
@@ -102,25 +103,17 @@ class EventView extends View {
 
   /** @param {NotedEvent} event */
   #head(event) {
-    return h(
-      "header",
-      { class: "stack", key: "head" },
-      h("p", { class: "small" }, h("a", { href: address("/timeline") }, "Timeline"), " / event"),
-      h(
-        "div",
-        { class: "page-head" },
-        h("h1", { class: "name" }, `${event.type}: ${eventSentence(event)}`),
-        h("div", { class: "row page-actions" }, !event.ended_at && actionButtons("event", event)),
-      ),
-      h(
-        "p",
-        { class: "row" },
+    return pageHead({
+      path: h("a", { href: address("/timeline") }, "Timeline"),
+      heading: h("h1", { class: "name" }, `${event.type}: ${eventSentence(event)}`),
+      signs: [
         typeBadge(event),
         badge(progressAppearance(event)),
         promiseBadge(event),
         event.simulated && badge({ tone: "info", glyph: "◌", label: "simulated: nothing is really done" }),
-      ),
-    );
+      ],
+      actions: !event.ended_at && actionButtons("event", event),
+    });
   }
 
   /** @param {NotedEvent} event */

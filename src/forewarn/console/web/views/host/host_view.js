@@ -4,6 +4,7 @@ import { asCommand } from "../../elements/as_command.js";
 import { groupLink } from "../../elements/links.js";
 import { keepOneReachable, machineTile, moveBetweenTiles } from "../../elements/machine_tile.js";
 import { orderCard } from "../../elements/order_card.js";
+import { pageHead } from "../../elements/page_head.js";
 import { recentRecords } from "../../elements/recent_records.js";
 import { countdown } from "../../elements/times.js";
 import { count } from "../../page/formatting.js";
@@ -121,23 +122,12 @@ class HostView extends View {
 
 /** @param {Host} host */
 function head(host) {
-  return h(
-    "header",
-    { class: "page-head" },
-    h(
-      "nav",
-      { class: "path small", "aria-label": "Where this is" },
-      h("a", { href: address("/hosts") }, "Hosts"),
-    ),
-    h(
-      "div",
-      { class: "row" },
-      h("h1", { class: "name" }, host.name),
-      badge(hostAppearance(host.state)),
-      h("span", { class: "muted" }, `driver ${host.driver}`),
-    ),
-    h("div", { class: "row" }, actionButtons("host", host)),
-  );
+  return pageHead({
+    path: h("a", { href: address("/hosts") }, "Hosts"),
+    heading: h("h1", { class: "name" }, host.name),
+    signs: [badge(hostAppearance(host.state)), h("span", { class: "muted" }, `driver ${host.driver}`)],
+    actions: actionButtons("host", host),
+  });
 }
 
 /** @param {Host} host */

@@ -4,6 +4,7 @@ import { asCommand } from "../../elements/as_command.js";
 import { eventCard } from "../../elements/event_card.js";
 import { groupLink, hostLink } from "../../elements/links.js";
 import { orderCard } from "../../elements/order_card.js";
+import { pageHead } from "../../elements/page_head.js";
 import { recentRecords } from "../../elements/recent_records.js";
 import { countdown, time } from "../../elements/times.js";
 import { define } from "../../page/live_element.js";
@@ -114,23 +115,15 @@ class MachineView extends View {
 
   /** @param {Machine} machine */
   #head(machine) {
-    return h(
-      "header",
-      { class: "page-head" },
-      h(
-        "nav",
-        { class: "path small", "aria-label": "Where this is" },
+    return pageHead({
+      path: [
         h("a", { href: address("/fleet") }, "Fleet"),
         machine.group && [" / ", groupLink(machine.group)],
-      ),
-      h(
-        "div",
-        { class: "row" },
-        h("h1", { class: "name" }, machine.name),
-        badge(machineAppearance(machine, copy.eventsOf(machine))),
-      ),
-      h("div", { class: "row" }, actionButtons("machine", machine)),
-    );
+      ],
+      heading: h("h1", { class: "name" }, machine.name),
+      signs: badge(machineAppearance(machine, copy.eventsOf(machine))),
+      actions: actionButtons("machine", machine),
+    });
   }
 
   /** @param {Machine} machine */

@@ -5,6 +5,7 @@ import { badge, workAppearance } from "../../elements/appearance.js";
 import { commandText } from "../../elements/command_text.js";
 import { notThere } from "../../elements/missing.js";
 import { driverBadge, failedSteps, orderSubject, orderWords } from "../../elements/order_facts.js";
+import { pageHead } from "../../elements/page_head.js";
 import { reasons } from "../../elements/reasons.js";
 import { countdown, time } from "../../elements/times.js";
 import { workProgress } from "../../elements/work_progress.js";
@@ -85,30 +86,22 @@ class OrderView extends View {
 
   /** @param {NotedOrder} order */
   #head(order) {
-    return h(
-      "header",
-      { class: "stack", key: "head" },
-      h("p", { class: "small" }, h("a", { href: address("/orders") }, "Orders"), " / order"),
-      h(
-        "div",
-        { class: "page-head" },
-        h(
-          "h1",
-          null,
-          `${capital(orderWords(order))} of ${order.machine ? "" : "host "}`,
-          orderSubject(order),
-        ),
-        h("div", { class: "row page-actions" }, !order.ended_at && actionButtons("order", order)),
+    return pageHead({
+      path: h("a", { href: address("/orders") }, "Orders"),
+      heading: h(
+        "h1",
+        null,
+        `${capital(orderWords(order))} of ${order.machine ? "" : "host "}`,
+        orderSubject(order),
       ),
-      h(
-        "p",
-        { class: "row" },
+      signs: [
         badge(workAppearance(order.state)),
         driverBadge(order),
         order.emergency && badge({ tone: "danger", glyph: "!", label: "emergency" }),
         order.together && badge({ tone: "danger", glyph: "!", label: "together" }),
-      ),
-    );
+      ],
+      actions: !order.ended_at && actionButtons("order", order),
+    });
   }
 
   /** @param {NotedOrder} order */

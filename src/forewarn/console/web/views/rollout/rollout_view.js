@@ -3,6 +3,7 @@
 import { actionButtons } from "../../actions/action_buttons.js";
 import { commandText } from "../../elements/command_text.js";
 import { warningList } from "../../elements/grouped_reasons.js";
+import { pageHead } from "../../elements/page_head.js";
 import { progressWords, rolloutProgress } from "../../elements/rollout_progress.js";
 import {
   isOver,
@@ -22,7 +23,7 @@ import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
 import { Refusal } from "../../service/operator_api.js";
 import { api, clock, copy } from "../../service/connected.js";
-import { FollowedRollout } from "./followed_rollout.js";
+import { FollowedRollout } from "../../service/followed_rollout.js";
 import { notDone, orderOf } from "./not_done.js";
 import { hiddenWaves, hostsOfWave, notBefore } from "./wave_details.js";
 import { whatWaits } from "./what_waits.js";
@@ -88,20 +89,22 @@ class RolloutView extends View {
 
   /** @param {Rollout} rollout */
   #head(rollout) {
-    return h(
-      "div",
-      { class: "row spread", key: "head" },
-      h(
-        "div",
-        { class: "row" },
-        h("h1", null, "Rollout ", h("span", { class: "mono", title: rollout.id }, shortId(rollout.id ?? ""))),
+    return pageHead({
+      path: h("a", { href: address("/rollouts") }, "Rollouts"),
+      heading: h(
+        "h1",
+        null,
+        "Rollout ",
+        h("span", { class: "mono", title: rollout.id }, shortId(rollout.id ?? "")),
+      ),
+      signs: [
         rolloutBadge(rollout),
         h("span", { class: "muted" }, `${rollout.action} over ${count(rollout.hosts.length, "host")}`),
         simulatedPart(rollout) &&
           h("span", { class: "badge wraps", "data-tone": "info" }, simulatedPart(rollout)),
-      ),
-      h("div", { class: "row" }, actionButtons("rollout", rollout)),
-    );
+      ],
+      actions: actionButtons("rollout", rollout),
+    });
   }
 
   /** @param {Rollout} rollout */

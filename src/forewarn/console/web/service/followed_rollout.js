@@ -3,10 +3,10 @@
  * coming waves is a forecast, and costs the server more: it is asked for when something has changed, and not too often.
  */
 
-import { api, copy } from "../../service/connected.js";
+import { api, copy } from "./connected.js";
 
-/** @typedef {import("../../types").Rollout} Rollout */
-/** @typedef {import("../../types").Wave} Wave */
+/** @typedef {import("../types").Rollout} Rollout */
+/** @typedef {import("../types").Wave} Wave */
 
 const FORECAST_EVERY = 10_000;
 

@@ -1,0 +1,24 @@
+/** The head of the page of one thing: where it is, its name, how it stands, and what can be done with it. */
+
+import { h } from "../page/tree.js";
+
+/** @typedef {import("../types").Child} Child */
+
+/**
+ * @typedef {object} PageHead
+ * @property {Child} path  links to what the thing is in
+ * @property {Child} heading  the `h1`
+ * @property {Child} signs  badges
+ * @property {Child} actions  buttons: beside the heading where there is room
+ */
+
+/** @param {PageHead} head */
+export function pageHead({ path, heading, signs, actions }) {
+  return h(
+    "header",
+    { class: "page-head", key: "head" },
+    h("nav", { class: "path small", "aria-label": "Where this is" }, path),
+    h("div", { class: "row page-title" }, heading, signs),
+    h("div", { class: "row page-actions" }, actions),
+  );
+}
