@@ -50,6 +50,8 @@ const TYPES = {
   },
 };
 
+export const EVENT_TYPES = Object.keys(TYPES);
+
 /**
  * Say how a type of event looks.
  *

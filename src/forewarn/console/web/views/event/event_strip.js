@@ -83,7 +83,7 @@ class EventStrip extends LiveElement {
         svg("g", { transform: `translate(0 ${AXIS})` }, barShapes(bar, x, this.#width)),
         isSeen && svg("path", { class: "strip-now", d: `M${x(now)} 0 v${AXIS + ROW_HEIGHT}` }),
       ),
-      legend(),
+      legend({ types: [], tone: typeAppearance(this.#event.type).tone }),
     );
   }
 

@@ -4,11 +4,12 @@ import { noticeOf, promiseAppearance, shortSubject, typeAppearance } from "../..
 import { svg } from "../../page/tree.js";
 
 /** @typedef {import("./lanes.js").Bar} Bar */
+/** @typedef {import("./lanes.js").Placed} Placed */
 /** @typedef {(at: number) => number} Scale */
 
 export const ROW_HEIGHT = 32;
-const TOP = 5;
-const HEIGHT = 14;
+export const TOP = 5;
+export const HEIGHT = 14;
 const STRIP_TOP = TOP + HEIGHT + 2;
 const STRIP_HEIGHT = 5;
 const MIDDLE = TOP + HEIGHT / 2;
@@ -16,7 +17,7 @@ const MIDDLE = TOP + HEIGHT / 2;
 const LETTER = 7.2;
 const SHORTEST_LABEL = 5;
 // What lies further out than this is cut off: a bar of a week in a range of an hour is 2 million pixels wide else.
-const OUTSIDE = 40;
+export const OUTSIDE = 40;
 
 /**
  * Draw a bar, without what makes it a link.
@@ -69,7 +70,16 @@ function strip(bar, from, notBefore, started, x) {
   const least = notice && !notice.never ? notice.least_seconds : 0;
   const delivered = started !== null && bar.started !== null && least ? x(bar.started - least * 1000) : null;
   return [
-    notBefore > from && rect("bar-promised", from, STRIP_TOP, notBefore - from, STRIP_HEIGHT),
+    notBefore > from &&
+      svg("rect", {
+        class: "bar-promised",
+        "data-tone": appearance.tone === "danger" ? "danger" : "idle",
+        x: from,
+        y: STRIP_TOP,
+        width: notBefore - from,
+        height: STRIP_HEIGHT,
+        rx: 2,
+      }),
     started !== null &&
       delivered !== null &&
       svg("rect", {
@@ -85,6 +95,25 @@ function strip(bar, from, notBefore, started, x) {
 
 /** @typedef {{ text: string, x: number, to: number }} Label */
 
+/** What a text of so many letters needs beside its bar, in pixels. @param {number} letters */
+export const labelRoom = (letters) => letters * LETTER + 12;
+
+/**
+ * Find the first of some texts that has room beside a bar; null if none has.
+ *
+ * @param {readonly string[]} texts
+ * @param {Placed} bar
+ * @param {Scale} x
+ * @param {number} width
+ * @returns {Label | null}
+ */
+export function labelBeside(texts, bar, x, width) {
+  const to = x(bar.to);
+  const free = Math.min(width - to, bar.room === Infinity ? width : x(bar.room) - x(0));
+  const text = texts.find((each) => labelRoom(each.length) <= free);
+  return text && to >= 0 ? { text, x: to + 6, to: to + labelRoom(text.length) } : null;
+}
+
 /**
  * Find what of an event's words has room beside its bar, or on it; null where there is none.
  *
@@ -97,7 +126,7 @@ export function labelOf(bar, x, width) {
   const text = labelText(bar);
   const from = Math.max(2, x(bar.from));
   const to = Math.max(x(bar.to), x(bar.notBefore), from + 5);
-  const needed = text.length * LETTER + 12;
+  const needed = labelRoom(text.length);
   const free = Math.min(width, bar.room === Infinity ? width : to + (x(bar.room) - x(0))) - to;
   const inside = Math.min(width, to) - from;
   const isBeside = free >= needed || (inside < needed && free > inside);

@@ -13,14 +13,9 @@ import { h } from "../../page/tree.js";
 
 /** @typedef {import("../../elements/event_facts.js").AnyEvent} AnyEvent */
 
-/**
- * @param {AnyEvent} event
- * @param {{ [name: string]: string }} style  where it is
- */
-export function eventCard(event, style) {
-  return h(
-    "div",
-    { class: "event-card", role: "tooltip", id: "event-card", style },
+/** @param {AnyEvent} event */
+export function eventFacts(event) {
+  return [
     h("p", { class: "row" }, typeBadge(event), badge(progressAppearance(event)), promiseBadge(event)),
     h("p", { class: "name" }, h("strong", null, eventSentence(event))),
     event.description && h("p", { class: "small muted name" }, event.description),
@@ -36,7 +31,7 @@ export function eventCard(event, style) {
       event.why && fact("why", event.why),
     ),
     h("p", { class: "small muted" }, "Enter or click opens it"),
-  );
+  ];
 }
 
 /**

@@ -1,30 +1,38 @@
-/** In which lane and row each event's bar is: a lane for each update domain of a group, rows where bars overlap. */
+/**
+ * In which lane and row each bar is: a lane for each update domain of a group, one for the coming waves of each rollout,
+ * rows where bars overlap.
+ */
 
 /** @typedef {import("../../elements/event_facts.js").AnyEvent} AnyEvent */
 /** @typedef {import("./time_range.js").TimeRange} TimeRange */
 
 /**
- * @typedef {object} Bar
- * @property {AnyEvent} event
- * @property {number} from  when it was announced, in milliseconds
+ * What has a place in a lane.
+ *
+ * @typedef {object} Placed
+ * @property {string} key
+ * @property {number} from  when it is announced, in milliseconds
  * @property {number} notBefore
- * @property {number | null} started
- * @property {number} to  when it left, or now, or NotBefore if that is to come
- * @property {boolean} isOpen
+ * @property {number} to  when it leaves, or now, or NotBefore if that is to come
+ * @property {boolean} isOpen  whether it is not over
  * @property {number} row
  * @property {number} room  until the next bar of its row, in milliseconds
  */
 
+/** @typedef {Placed & { event: AnyEvent, started: number | null }} Bar */
+
 /**
- * @typedef {object} Lane
- * @property {string} key
- * @property {string | null} group  null: standalone machines
- * @property {string | null} project
- * @property {number} domain
- * @property {boolean} isFirst  of its group
- * @property {Bar[]} bars
+ * @template {Placed} Kind
+ * @typedef {object} Packed
+ * @property {Kind[]} bars
  * @property {number} rows
  * @property {number} hidden  bars that are in rows beyond those shown
+ */
+
+/**
+ * Of an update domain; without a group, of standalone machines.
+ *
+ * @typedef {Packed<Bar> & { key: string, group: string | null, project: string | null, domain: number, isFirst: boolean }} Lane
  */
 
 // A lane with more rows than that is folded until somebody opens it.
@@ -67,56 +75,54 @@ function timesOf(event) {
 export function barOf(event, now) {
   const { from, notBefore, started, ended } = timesOf(event);
   const to = ended ?? (started === null ? Math.max(now, notBefore) : Math.max(now, started));
-  return { event, from, notBefore, started, to, isOpen: ended === null, row: 0, room: Infinity };
+  const isOpen = ended === null;
+  return { key: event.id, event, from, notBefore, started, to, isOpen, row: 0, room: Infinity };
 }
 
 /**
- * Sort the bars that are in range into lanes, and pack each lane.
+ * Sort the bars into lanes, and pack each lane.
  *
  * @param {Bar[]} bars
- * @param {TimeRange} range
  * @param {number} gap  what must be free between two bars of a row, in milliseconds
  * @param {Set<string>} opened  lanes that show all their rows
  * @returns {Lane[]}
  */
-export function lanesOf(bars, range, gap, opened) {
+export function lanesOf(bars, gap, opened) {
   /** @type {Map<string, Bar[]>} */
   const found = new Map();
   for (const bar of bars) {
-    if (bar.from > range.to || Math.max(bar.to, bar.notBefore) < range.from) continue;
     const key = laneKey(bar.event);
     const lane = found.get(key);
     if (lane) lane.push(bar);
     else found.set(key, [bar]);
   }
   const keys = [...found.keys()].sort(names.compare);
-  let group = "";
+  let before = "";
   return keys.map((key) => {
-    const lane = packed(key, /** @type {Bar[]} */ (found.get(key)), gap, opened.has(key));
-    const of = `${lane.project}/${lane.group}`;
-    lane.isFirst = of !== group;
-    group = of;
-    return lane;
+    const inLane = found.get(key) ?? [];
+    const { project, group, update_domain: domain } = /** @type {Bar} */ (inLane[0]).event;
+    const isFirst = `${project}/${group}` !== before;
+    before = `${project}/${group}`;
+    return { key, group, project, domain, isFirst, ...packed(inLane, gap, opened.has(key)) };
   });
 }
 
 /**
  * Put each bar into the first row that is free.
  *
- * @param {string} key
- * @param {Bar[]} bars
+ * @template {Placed} Kind
+ * @param {Kind[]} bars  in the order of time
  * @param {number} gap
  * @param {boolean} isOpened
- * @returns {Lane}
+ * @returns {Packed<Kind>}
  */
-function packed(key, bars, gap, isOpened) {
-  bars.sort((one, other) => one.from - other.from || (one.event.id < other.event.id ? -1 : 1));
-  /** @type {(Bar | undefined)[]} the last bar of each row */
+export function packed(bars, gap, isOpened) {
+  /** The last bar of each row. @type {Kind[]} */
   const last = [];
   const most = isOpened ? Infinity : ROWS_OF_FOLDED;
   const shown = [];
   for (const bar of bars) {
-    let row = last.findIndex((before) => before && drawnTo(before) + gap <= bar.from);
+    let row = last.findIndex((before) => drawnTo(before) + gap <= bar.from);
     if (row < 0) row = last.length;
     if (row >= most) continue;
     const before = last[row];
@@ -126,21 +132,24 @@ function packed(key, bars, gap, isOpened) {
     last[row] = bar;
     shown.push(bar);
   }
-  const event = /** @type {Bar} */ (bars[0]).event;
-  return {
-    key,
-    group: event.group,
-    project: event.project,
-    domain: event.update_domain,
-    isFirst: false,
-    bars: shown,
-    rows: last.length,
-    hidden: bars.length - shown.length,
-  };
+  return { bars: shown, rows: last.length, hidden: bars.length - shown.length };
 }
 
-/** How far a bar reaches with the mark of its NotBefore. @param {Bar} bar */
+/** How far a bar reaches with the mark of its NotBefore. @param {Placed} bar */
 export const drawnTo = (bar) => Math.max(bar.to, bar.notBefore);
+
+/**
+ * Keep what is seen of a range, in the order of time.
+ *
+ * @template {Placed} Kind
+ * @param {Kind[]} bars
+ * @param {TimeRange} range
+ * @returns {Kind[]}
+ */
+export const inRange = (bars, range) =>
+  bars
+    .filter((bar) => bar.from <= range.to && drawnTo(bar) >= range.from)
+    .sort((one, other) => one.from - other.from || (one.key < other.key ? -1 : 1));
 
 /** @param {AnyEvent} event */
 const laneKey = (event) =>

@@ -1,21 +1,28 @@
-/** What the shapes of the timeline mean. */
+/** What the colours and shapes of the timeline mean: colours are types of events, shapes how far one is. */
 
+import { EVENT_TYPES, typeAppearance } from "../../elements/event_facts.js";
 import { h, svg } from "../../page/tree.js";
 
 /** @typedef {import("../../types").Child} Child */
 
-/** @type {[string, () => Child][]} */
+/** @typedef {[string, (tone: string) => Child]} Entry */
+
+/** @type {Entry[]} */
 const ENTRIES = [
   [
     "notice: announced, not yet begun",
-    () => svg("rect", { class: "bar-notice", x: 1, y: 3, width: 26, height: 12, fill: "url(#hatch-warn)" }),
+    (tone) =>
+      svg("rect", { class: "bar-notice", x: 1, y: 3, width: 26, height: 12, fill: `url(#hatch-${tone})` }),
   ],
   [
     "impact: machines are disturbed",
     () => svg("rect", { class: "bar-impact", x: 1, y: 3, width: 26, height: 12 }),
   ],
   ["NotBefore", () => svg("path", { class: "mark-not-before", d: "M12 1 v16 M12 1 h7 l-7 4 z" })],
-  ["promised notice", () => svg("rect", { class: "bar-promised", x: 1, y: 6, width: 26, height: 6 })],
+  [
+    "promised notice",
+    () => svg("rect", { class: "bar-promised", "data-tone": "idle", x: 1, y: 6, width: 26, height: 6 }),
+  ],
   [
     "delivered notice",
     () => svg("rect", { class: "bar-delivered", "data-tone": "calm", x: 1, y: 6, width: 26, height: 6 }),
@@ -24,22 +31,49 @@ const ENTRIES = [
   ["deferral", () => svg("path", { class: "mark-deferral", d: "M14 3 l6 6 l-6 6 l-6 -6 z" })],
 ];
 
-export function legend() {
+/** @type {Entry} */
+const WAVE = [
+  "coming wave of a rollout: expected notice and work",
+  () => [
+    svg("rect", { class: "wave-notice", x: 1, y: 5, width: 16, height: 8, rx: 2 }),
+    svg("rect", { class: "wave-work", x: 17, y: 2, width: 10, height: 14, rx: 2 }),
+  ],
+];
+
+/**
+ * @param {object} [shown]
+ * @param {readonly string[]} [shown.types]  of events; all if nothing is said
+ * @param {string} [shown.tone]  of the shapes: that of the events, if all have the same
+ * @param {boolean} [shown.hasWaves]
+ */
+export function legend({ types = EVENT_TYPES, tone = "idle", hasWaves = false } = {}) {
   return h(
     "ul",
     { class: "timeline-legend small", "aria-label": "Legend" },
-    ENTRIES.map(([words, shape]) =>
+    EVENT_TYPES.filter((type) => types.includes(type)).map(typeEntry),
+    [...ENTRIES, ...(hasWaves ? [WAVE] : [])].map(([words, shape]) =>
       h(
         "li",
         { key: words },
         svg(
           "svg",
-          { width: 28, height: 18, "aria-hidden": "true", class: "bar", "data-tone": "warn" },
-          shape(),
+          { width: 28, height: 18, "aria-hidden": "true", class: "bar", "data-tone": tone },
+          shape(tone),
         ),
         words,
       ),
     ),
     h("li", { key: "late" }, h("span", { "aria-hidden": "true" }, "! ✕"), "told late, never told"),
+  );
+}
+
+/** @param {string} type */
+function typeEntry(type) {
+  const { tone, glyph, label } = typeAppearance(type);
+  return h(
+    "li",
+    { key: type },
+    h("span", { class: "legend-type", "data-tone": tone, "aria-hidden": "true" }, glyph),
+    label,
   );
 }

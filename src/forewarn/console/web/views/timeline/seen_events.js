@@ -178,3 +178,21 @@ export class SeenEvents extends EventTarget {
     this.dispatchEvent(new Event("changed"));
   }
 }
+
+/**
+ * Whether an event is of what somebody looks for.
+ *
+ * @param {AnyEvent} event
+ * @param {string} wanted  in small letters
+ */
+export function eventMatches(event, wanted) {
+  const words = [
+    event.type,
+    event.group ?? "standalone",
+    event.project ?? "",
+    event.id,
+    event.order,
+    ...event.resources,
+  ];
+  return words.some((word) => word.toLowerCase().includes(wanted));
+}

@@ -1,32 +1,37 @@
 /** The timeline as a picture: lanes with bars, an axis, and the line of now. */
 
-import { groupLink } from "../../elements/links.js";
-import { count, dateTime, timeOfDay } from "../../page/formatting.js";
+import { groupLink, rolloutLink } from "../../elements/links.js";
+import { count, dateTime } from "../../page/formatting.js";
 import { preferences } from "../../page/preferences.js";
 import { address } from "../../page/router.js";
-import { ticks } from "../../page/ticks.js";
 import { h, svg } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
 import { typeAppearance } from "../../elements/event_facts.js";
 import { barShapes, hatches, labelOf, labelShape, ROW_HEIGHT } from "./event_bar.js";
-import { eventCard, eventWords } from "./event_card.js";
+import { eventWords } from "./event_card.js";
+import { cardAt } from "./hover_card.js";
 import { LANES_SHOWN } from "./lanes.js";
+import { grid, scale } from "./timeline_grid.js";
+import { waveLink } from "./wave_bar.js";
 
 /** @typedef {import("./lanes.js").Lane} Lane */
 /** @typedef {import("./lanes.js").Bar} Bar */
+/** @typedef {import("./rollout_lanes.js").RolloutLane} RolloutLane */
 /** @typedef {import("./time_range.js").TimeRange} TimeRange */
 /** @typedef {import("../../page/tree.js").Described} Described */
+/** @typedef {import("../../types").Child} Child */
 
 /**
  * @typedef {object} Picture
  * @property {TimeRange} range
  * @property {number} now
  * @property {number} width  of the plot, in pixels
+ * @property {RolloutLane[]} rollouts
  * @property {Lane[]} lanes
  * @property {boolean} showsAllLanes
  * @property {(key: string) => boolean} isSeen  whether a lane is on the screen or near it
- * @property {string | null} current  the event whose bar the tab key reaches
- * @property {{ bar: Bar, left: number, top: number } | null} card
+ * @property {string | null} current  the bar that the tab key reaches
+ * @property {import("./hover_card.js").Card | null} card
  */
 
 /**
@@ -51,9 +56,11 @@ export function chart(picture, deeds) {
       {
         class: "timeline-lanes",
         role: "group",
-        "aria-label": "Events as bars, in lanes by group and update domain",
+        "aria-label":
+          "Events as bars, in lanes by group and update domain; coming waves of rollouts above them",
       },
-      lanes.map((lane) => laneOf(lane, picture, x, deeds)),
+      picture.rollouts.map((lane) => rolloutLane(lane, picture, x, deeds)),
+      lanes.map((lane) => groupLane(lane, picture, x, deeds)),
     ),
     left.length > 0 &&
       h(
@@ -68,94 +75,71 @@ export function chart(picture, deeds) {
   ];
 }
 
-/** @param {{ range: TimeRange, width: number }} picture */
-export function scale({ range, width }) {
-  const perMillisecond = width / (range.to - range.from);
-  return (/** @type {number} */ at) => Math.round((at - range.from) * perMillisecond * 10) / 10;
-}
-
-/**
- * @param {Picture} picture
- * @param {(at: number) => number} x
- */
-function grid({ range, now, width }, x) {
-  const isSeen = now >= range.from && now <= range.to;
-  return h(
-    "div",
-    { class: "timeline-grid", "aria-hidden": "true" },
-    svg(
-      "svg",
-      { class: "timeline-axis", width, height: 28 },
-      ticks(range, apart(range, width)).map((tick) =>
-        svg(
-          "text",
-          {
-            key: tick.at,
-            class: tick.isDay ? "tick day" : "tick",
-            x: x(tick.at),
-            y: 18,
-            "text-anchor": "middle",
-          },
-          tick.label,
-        ),
-      ),
-    ),
-    h(
-      "div",
-      { class: "timeline-lines" },
-      ticks(range, apart(range, width)).map((tick) =>
-        h("i", { key: tick.at, class: tick.isDay ? "line day" : "line", style: { left: `${x(tick.at)}px` } }),
-      ),
-      isSeen &&
-        h(
-          "i",
-          { key: "now", class: "line now", style: { left: `${x(now)}px` } },
-          h("b", null, `now ${timeOfDay(now)}`),
-        ),
-    ),
-  );
-}
-
 /**
  * @param {Lane} lane
  * @param {Picture} picture
  * @param {(at: number) => number} x
  * @param {Deeds} deeds
  */
-function laneOf(lane, picture, x, deeds) {
-  return h(
-    "div",
-    { key: lane.key, class: lane.isFirst ? "lane first" : "lane", "data-lane": lane.key },
-    h(
-      "div",
-      { class: "lane-name" },
+function groupLane(lane, picture, x, deeds) {
+  return drawnLane(lane, picture, deeds, {
+    isFirst: lane.isFirst,
+    noun: "event",
+    name: [
       h("span", { class: lane.isFirst ? "lane-group" : "lane-group again" }, groupName(lane)),
       lane.group !== null && h("span", { class: "small muted" }, `domain ${lane.domain}`),
-    ),
+    ],
+    bars: () => lane.bars.map((bar) => keptBar(bar, picture, x)),
+  });
+}
+
+/**
+ * @param {RolloutLane} lane
+ * @param {Picture} picture
+ * @param {(at: number) => number} x
+ * @param {Deeds} deeds
+ */
+function rolloutLane(lane, picture, x, deeds) {
+  return drawnLane(lane, picture, deeds, {
+    isFirst: true,
+    noun: "wave",
+    name: [
+      h("span", { class: "lane-group" }, "rollout ", rolloutLink(lane.rollout.id ?? "")),
+      h("span", { class: "small muted" }, `${lane.rollout.action}, expected`),
+    ],
+    bars: () => lane.bars.map((bar) => waveLink(bar, picture, x)),
+  });
+}
+
+/**
+ * @param {Lane | RolloutLane} lane
+ * @param {Picture} picture
+ * @param {Deeds} deeds
+ * @param {{ isFirst: boolean, noun: string, name: Child, bars: () => Child }} parts
+ */
+function drawnLane(lane, picture, deeds, { isFirst, noun, name, bars }) {
+  const isDrawn = picture.isSeen(lane.key) || lane.bars.some((bar) => bar.key === picture.current);
+  return h(
+    "div",
+    { key: lane.key, class: isFirst ? "lane first" : "lane", "data-lane": lane.key },
+    h("div", { class: "lane-name" }, name),
     h(
       "div",
       { class: "lane-plot" },
       svg(
         "svg",
         { width: picture.width, height: lane.rows * ROW_HEIGHT, class: "lane-bars" },
-        isDrawn(lane, picture) && lane.bars.map((bar) => keptBar(bar, picture, x)),
+        isDrawn && bars(),
       ),
       lane.hidden > 0 &&
         h(
           "button",
           { type: "button", class: "quiet small", onclick: () => deeds.unfold(lane.key) },
-          `${count(lane.hidden, "more event")} in this lane`,
+          `${count(lane.hidden, `more ${noun}`)} in this lane`,
         ),
     ),
   );
 }
-
-/**
- * @param {Lane} lane
- * @param {Picture} picture
- */
-const isDrawn = (lane, picture) =>
-  picture.isSeen(lane.key) || lane.bars.some((bar) => bar.event.id === picture.current);
 
 /** @param {Lane} lane */
 function groupName(lane) {
@@ -179,7 +163,7 @@ function keptBar(bar, picture, x) {
   const { id } = bar.event;
   const key = [
     ...[range.from, range.to, width, bar.to, bar.row, bar.room],
-    ...[current === id, card?.bar.event.id === id, preferences.zone],
+    ...[current === id, card?.bar.key === id, preferences.zone],
   ].join(" ");
   const kept = drawnBars.get(bar.event);
   if (kept?.key === key) return kept.described;
@@ -207,7 +191,7 @@ function wordsOf(event) {
  */
 function barLink(bar, picture, x) {
   const { event } = bar;
-  const isShown = picture.card?.bar.event.id === event.id;
+  const isShown = picture.card?.bar.key === event.id;
   const label = labelOf(bar, x, picture.width);
   return svg(
     "g",
@@ -220,34 +204,14 @@ function barLink(bar, picture, x) {
     svg(
       "a",
       {
-        "data-event": event.id,
+        "data-bar": event.id,
         href: address("/events/{id}", { id: event.id }),
         tabindex: picture.current === event.id ? 0 : -1,
         "aria-label": wordsOf(event),
-        "aria-describedby": isShown ? "event-card" : null,
+        "aria-describedby": isShown ? "bar-card" : null,
       },
       barShapes(bar, x, picture.width, label),
     ),
     labelShape(label),
   );
 }
-
-/**
- * @param {{ bar: Bar, left: number, top: number }} card
- * @param {number} width
- */
-function cardAt({ bar, left, top }, width) {
-  const room = Math.max(0, width - 320);
-  return eventCard(bar.event, { left: `${Math.max(0, Math.min(left, room))}px`, top: `${top}px` });
-}
-
-// As many pixels does a label need.
-const ROOM = 80;
-
-/**
- * Return how far the lines of the axis are apart at least, in milliseconds.
- *
- * @param {{ from: number, to: number }} range
- * @param {number} width  pixels
- */
-const apart = (range, width) => ((range.to - range.from) * ROOM) / Math.max(width, ROOM);

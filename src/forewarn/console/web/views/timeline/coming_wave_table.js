@@ -1,0 +1,63 @@
+/** The coming waves of rollouts as a table, below that of the events. */
+
+import { hostLink, rolloutLink } from "../../elements/links.js";
+import { time } from "../../elements/times.js";
+import { cell } from "../../elements/work_progress.js";
+import { h } from "../../page/tree.js";
+
+/** @typedef {import("./coming_waves.js").WaveBar} WaveBar */
+
+const HOSTS_LISTED = 12;
+
+/** @param {WaveBar[]} bars */
+export function comingWaveTable(bars) {
+  if (!bars.length) return null;
+  const columns = ["Rollout", "Wave", "Action", "Hosts", "Announced", "Starts", "Ends"];
+  return h(
+    "section",
+    { class: "stack", key: "waves", "aria-labelledby": "coming-waves" },
+    h("h2", { id: "coming-waves" }, "Coming waves of rollouts"),
+    h(
+      "div",
+      { class: "table-scroll card", tabindex: 0, role: "group", "aria-label": "Coming waves" },
+      h(
+        "table",
+        { class: "stacking" },
+        h("caption", { class: "visually-hidden" }, "Waves that are expected in this range"),
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            columns.map((name) => h("th", { scope: "col", key: name }, name)),
+          ),
+        ),
+        h("tbody", null, bars.map(row)),
+      ),
+    ),
+  );
+}
+
+/** @param {WaveBar} bar */
+function row({ key, rollout, wave, number }) {
+  const shown = wave.hosts.slice(0, HOSTS_LISTED);
+  const more = wave.hosts.length - shown.length;
+  return h(
+    "tr",
+    { key },
+    cell("Rollout", rolloutLink(rollout.id ?? "")),
+    cell("Wave", String(number)),
+    cell("Action", rollout.action),
+    cell("Hosts", [
+      shown.map((name, place) => [place > 0 && ", ", hostLink(name)]),
+      more > 0 && ` and ${more} more`,
+    ]),
+    cell("Announced", about(wave.announce_at)),
+    cell("Starts", about(wave.start_at)),
+    cell("Ends", about(wave.end_at)),
+  );
+}
+
+/** @param {string | null} at */
+const about = (at) => at && ["about ", time(at)];
