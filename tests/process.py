@@ -143,6 +143,14 @@ class Guest:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    def defer(self, event: str, *, seconds: int) -> None:
+        """Put an event off, which must be possible."""
+        body = {"DeferRequests": [{"EventId": event, "Seconds": seconds}]}
+        answer = self.client.post(
+            f"{EVENTS}/defer", params={"api-version": NEWEST}, headers={"Metadata": "true"}, json=body
+        )
+        assert answer.status_code == 200, answer.text
+
     def approve(self, *events: str) -> httpx.Response:
         """Let events start."""
         body = {"StartRequests": [{"EventId": event} for event in events]}

@@ -42,21 +42,8 @@ def test_an_event_is_followed_from_its_notice_to_its_end(server: Program, visit:
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
-def test_whoever_was_not_told_is_named(server: Program, visit: Visit) -> None:
-    server.guest(WEB_0).document()
-    server.post("/v1/hosts/host-1/maintenance", json={"action": "freeze"})
-    server.guest(WEB_0).document()
-    server.advance(1000)
-    (event,) = [each["id"] for each in server.all("events") if "web-0" in each["resources"]]
-    page = visit(server).open(f"/console/events/{event}")
-    machines = page.get_by_role("region", name="Who was told, and when")
-    expect(machines.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("told in time")
-    expect(machines.get_by_role("row", name=re.compile("^web-3"))).to_contain_text("never told")
-    expect(page.get_by_role("banner").or_(page.locator("header")).get_by_text("1 never told")).to_be_visible()
-
-
-def test_an_event_that_never_was_is_said_to_be_none(server: Program, visit: Visit) -> None:
-    visitor = visit(server)
+def test_an_event_that_never_was_is_said_to_be_none(calm: Program, visit: Visit) -> None:
+    visitor = visit(calm)
     visitor.expects("404 GET /v1/events/")
     page = visitor.open("/console/events/602D9444-D2CD-49C7-8624-8643E7171297")
     expect(page.get_by_role("heading", level=1)).to_have_text("There is no such event")

@@ -10,17 +10,21 @@ from tests.process import Program
 WEB_0 = "127.0.1.10"
 
 
-def test_an_order_says_why_it_waits_and_how_far_its_steps_are(server: Program, visit: Visit) -> None:
+def test_an_order_says_why_it_waits_how_far_its_steps_are_and_who_was_not_told(
+    server: Program, visit: Visit
+) -> None:
     server.guest(WEB_0).document()
     first = server.post(
         "/v1/hosts/host-1/maintenance", json={"action": "freeze", "reason": "new <b>fans</b>"}
     )
+    server.guest(WEB_0).document()
     second = server.post("/v1/hosts/host-2/maintenance", json={"action": "freeze"})["order"]
     page = visit(server).open(f"/console/orders/{second['id']}")
     expect(page.get_by_role("heading", level=1)).to_have_text("Maintenance freeze of host host-2")
     for waiting in second["waiting"]:
         expect(page.get_by_text(waiting["reason"]).first).to_be_visible()
-    page.goto(f"{server.operators}/console/orders/{first['order']['id']}")
+    page.get_by_role("navigation", name="Where this is").get_by_role("link", name="Orders").click()
+    page.get_by_role("link", name=first["order"]["id"][:8]).click()
     expect(page.get_by_text("because: new <b>fans</b>.")).to_be_visible()
     expect(page.locator(".notice", has_text="Waits")).to_contain_text("(in 15 m)")
     steps = page.get_by_role("region", name="Stages and steps")
@@ -29,7 +33,13 @@ def test_an_order_says_why_it_waits_and_how_far_its_steps_are(server: Program, v
     expect(steps.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("running")
     server.advance(400)
     expect(steps.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("done")
-    expect(page.get_by_role("region", name="Its events")).to_contain_text("never told")
+    event = page.get_by_role("region", name="Its events").get_by_role("row", name=re.compile("web-0"))
+    expect(event).to_contain_text("1 never told")
+    event.get_by_role("link", name=re.compile("^[0-9A-F]{8}$")).click()
+    machines = page.get_by_role("region", name="Who was told, and when")
+    expect(machines.get_by_role("row", name=re.compile("^web-0"))).to_contain_text("told in time")
+    expect(machines.get_by_role("row", name=re.compile("^web-3"))).to_contain_text("never told")
+    expect(page.locator(".page-title").get_by_text("1 never told")).to_be_visible()
 
 
 def test_work_outside_is_said_to_be_so_and_its_failure_waits_for_a_person(

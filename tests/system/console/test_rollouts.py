@@ -162,7 +162,7 @@ def test_a_rollout_is_followed_to_its_end(server: Program, visit: Visit) -> None
     server.advance(24 * 3600)
     expect(page.get_by_role("progressbar", name="Hosts done")).to_have_attribute("aria-valuenow", "3")
     expect(page.locator("main")).to_contain_text("3 of 3 hosts done · 3 of 3 waves done")
-    page.get_by_role("link", name="Rollouts").click()
+    page.get_by_role("navigation", name="Where this is").get_by_role("link", name="Rollouts").click()
     over = page.get_by_role("table", name="Rollouts that are over")
     expect(over.get_by_role("row").nth(1)).to_contain_text("3 of 3 hosts done")
 

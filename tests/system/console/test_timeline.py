@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -13,14 +14,17 @@ from tests.process import Program, sample_fleet
 
 WEB_0 = "127.0.1.10"
 WEB_1 = "127.0.1.11"
+WEB_2 = "127.0.1.12"
 
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """A server with an event that was approved, one of which nobody was told, and one that is coming."""
+    """A server with an event that was approved, one of which nobody was told, and one that was deferred."""
     folder = tmp_path_factory.mktemp("busy")
     begin_in_the_morning(folder)
-    with Program(folder, "--fleet", sample_fleet(folder)) as program:
+    fleet = sample_fleet(folder)
+    fleet.write_text(f'{fleet.read_text()}\n[groups.web.policy]\ndefer = "10m"\n')
+    with Program(folder, "--fleet", fleet) as program:
         program.guest(WEB_0).document()
         event = program.post("/v1/machines/web-0/restart")["event"]
         program.guest(WEB_0).document()
@@ -29,7 +33,9 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         program.advance(600)
         program.post("/v1/machines/web-1/freeze")
         program.advance(1800)
-        program.post("/v1/machines/web-2/restart")
+        event = program.post("/v1/machines/web-2/restart")["event"]
+        program.advance(60)
+        program.guest(WEB_2).defer(event["id"], seconds=300)
         yield program
 
 
@@ -49,6 +55,18 @@ def _range(page: Page) -> str:
     return page.locator(".timeline-range").inner_text()
 
 
+def _spread(page: Page, place: str) -> None:
+    """Put two fingers on the page, and move them to twice their distance."""
+    box = page.locator(place).bounding_box()
+    assert box is not None
+    fingers = page.context.new_cdp_session(page)
+    middle, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    for kind, apart in (("touchStart", 40), ("touchMove", 50), ("touchMove", 80), ("touchEnd", None)):
+        points = [] if apart is None else [{"x": middle + side * apart, "y": y} for side in (-1, 1)]
+        points = [{**point, "id": number} for number, point in enumerate(points)]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
 def test_past_and_coming_events_are_bars_with_the_notice_that_was_kept_or_not(
     busy: Program, visit: Visit
 ) -> None:
@@ -58,6 +76,8 @@ def test_past_and_coming_events_are_bars_with_the_notice_that_was_kept_or_not(
     approved = page.locator(".bar", has=page.get_by_role("link", name=re.compile("web-0 restarted")))
     expect(approved.locator(".mark-approval")).to_have_count(1)
     expect(approved.locator('.bar-delivered[data-tone="calm"]')).to_have_count(1)
+    deferred = page.locator(".bar", has=page.get_by_role("link", name=re.compile("web-2 will restart")))
+    expect(deferred.locator(".mark-deferral")).to_have_count(1)
     untold = page.get_by_role("link", name=re.compile("web-1 paused"))
     expect(untold).to_have_accessible_name(re.compile("15 m promised, 1 never told"))
     expect(page.locator(".bar-label", has_text="✕ Freeze web-1 · 1 never told")).to_be_visible()
@@ -110,6 +130,19 @@ def test_keys_alone_move_zoom_and_open_an_event(busy: Program, visit: Visit) -> 
     expect(page.get_by_role("heading", level=1)).to_have_text("Reboot: web-0 restarted")
 
 
+def test_coming_waves_are_outlines_that_lead_to_their_rollout(server: Program, visit: Visit) -> None:
+    asked = {"hosts": ["host-1", "host-2"], "action": "freeze", "hosts_at_once": 1}
+    rollout = server.post("/v1/rollouts", json=asked)["rollout"]["id"]
+    page = visit(server).open("/console/timeline")
+    wave = page.get_by_role("link", name=re.compile("^Wave 2 of rollout .* freeze of host-2"))
+    expect(wave.locator(".wave-work")).to_have_count(1)
+    expect(page.locator(".bar-label", has_text="wave 2: host-2")).to_be_visible()
+    wave.focus()
+    expect(page.get_by_role("tooltip")).to_contain_text("expected, not promised")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Rollout {rollout[:8]}")
+
+
 def test_a_range_can_be_sent_and_dragged(busy: Program, visit: Visit) -> None:
     page = visit(busy).open("/console/timeline?from=2027-03-01T08:50:00Z&to=2027-03-01T09:10:00Z")
     expect(_bars(page)).to_have_count(1)
@@ -128,8 +161,14 @@ def test_a_range_can_be_sent_and_dragged(busy: Program, visit: Visit) -> None:
     expect(page.get_by_role("button", name="Now")).to_have_attribute("aria-pressed", "false")
 
 
-def test_a_table_says_the_same_in_words(busy: Program, visit: Visit) -> None:
+def test_two_fingers_zoom_and_a_table_says_the_same_in_words(busy: Program, visit: Visit) -> None:
     page = visit(busy, screen=PHONE).open("/console/timeline?span=6h")
+    expect(_bars(page)).to_have_count(3)
+    _spread(page, ".timeline-lanes")
+    expect(page).to_have_url(re.compile("from="))
+    from_, to = (datetime.fromisoformat(_query(page)[end][0]) for end in ("from", "to"))
+    assert timedelta(hours=2) < to - from_ < timedelta(hours=4)
+    page.get_by_role("button", name="6 h").click()
     expect(_bars(page)).to_have_count(3)
     page.get_by_role("button", name="Show as a table").click()
     assert _query(page)["as"] == ["table"]

@@ -99,7 +99,7 @@ function strip(bar, from, notBefore, started, x) {
 export const labelRoom = (letters) => letters * LETTER + 12;
 
 /**
- * Find the first of some texts that has room beside a bar; null if none has.
+ * Find the first of some texts that has room beside a bar, or else on it; null if none has.
  *
  * @param {readonly string[]} texts
  * @param {Placed} bar
@@ -110,8 +110,11 @@ export const labelRoom = (letters) => letters * LETTER + 12;
 export function labelBeside(texts, bar, x, width) {
   const to = x(bar.to);
   const free = Math.min(width - to, bar.room === Infinity ? width : x(bar.room) - x(0));
-  const text = texts.find((each) => labelRoom(each.length) <= free);
-  return text && to >= 0 ? { text, x: to + 6, to: to + labelRoom(text.length) } : null;
+  const beside = to >= 0 && texts.find((each) => labelRoom(each.length) <= free);
+  if (beside) return { text: beside, x: to + 6, to: to + labelRoom(beside.length) };
+  const from = Math.max(0, x(bar.from));
+  const on = texts.find((each) => labelRoom(each.length) <= Math.min(width, to) - from);
+  return on ? { text: on, x: from + 6, to } : null;
 }
 
 /**
