@@ -14,7 +14,7 @@ import { ROLLOUT_VERBS } from "./rollout_verbs.js";
 /** @typedef {import("./verb.js").Verb<any>} AnyVerb */
 
 /** @type {{ [N in Noun]: AnyVerb[] }} */
-export const VERBS = {
+const VERBS = {
   machine: [...MACHINE_VERBS.slice(0, -1), CHANGE_MACHINE, ...MACHINE_VERBS.slice(-1)],
   host: [...HOST_VERBS, HOLD_HOST],
   event: EVENT_VERBS,

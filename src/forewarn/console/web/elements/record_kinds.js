@@ -67,7 +67,7 @@ const LOOKS = {
   "token-revoked": ["idle", "−"],
 };
 
-export const KINDS = /** @type {Kind[]} */ (Object.keys(LOOKS));
+const KINDS = /** @type {Kind[]} */ (Object.keys(LOOKS));
 
 /** @typedef {{ name: string, label: string, kinds: Kind[] }} Family */
 
@@ -106,4 +106,4 @@ export function kindAppearance(kind) {
 }
 
 /** @param {string} kind */
-export const kindWords = (kind) => kind.replaceAll("-", " ");
+const kindWords = (kind) => kind.replaceAll("-", " ");

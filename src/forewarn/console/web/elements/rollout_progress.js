@@ -13,7 +13,7 @@ import { hostsDone, isOver } from "./rollout_words.js";
  * @param {Rollout} rollout
  * @returns {Shares}
  */
-export function sharesOf(rollout) {
+function sharesOf(rollout) {
   const open = rollout.waves.filter((wave) => wave.state !== "done" && wave.state !== "planned");
   const done = new Set(rollout.hosts_done);
   const givenUp = rollout.given_up.length;

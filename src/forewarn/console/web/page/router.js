@@ -11,7 +11,7 @@ export const ROOT = "/console";
  */
 
 /** Follows links and the browser's history, and announces `moved`. */
-export class Router extends EventTarget {
+class Router extends EventTarget {
   /** @type {Route[]} */
   #routes = [];
 

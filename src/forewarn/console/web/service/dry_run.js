@@ -8,8 +8,9 @@ import { api, copy } from "./connected.js";
 
 // Somebody who types is not done after every letter.
 const TYPING = 250;
-// A busy fleet changes all the time, and a plan of many hosts is work for the server.
+// A busy fleet changes all the time, and a plan of many hosts is work for the server, for which its writer waits.
 const AT_MOST_EVERY = 5000;
+const REST_FACTOR = 20;
 // After so long a plan begins too far in the past, even if nothing has happened.
 const GOOD_FOR = 60_000;
 /** What a plan depends on, by the first word of the kinds of records. */
@@ -42,6 +43,7 @@ export class DryRun extends EventTarget {
   #number = 0;
   #timer = 0;
   #askedAt = -Infinity;
+  #took = 0;
 
   /** @param {AbortSignal} ended */
   constructor(ended) {
@@ -95,7 +97,11 @@ export class DryRun extends EventTarget {
   #outdated() {
     if (!this.#body) return;
     this.isOld = this.plan !== null;
-    if (!this.#timer) this.#plan(Math.max(TYPING, this.#askedAt + AT_MOST_EVERY - performance.now()));
+    // Who comes back is shown a new one: the plan ages meanwhile.
+    if (!this.#timer && !document.hidden) {
+      const every = Math.max(AT_MOST_EVERY, this.#took * REST_FACTOR);
+      this.#plan(Math.max(TYPING, this.#askedAt + every - performance.now()));
+    }
     this.#changed();
   }
 
@@ -118,11 +124,12 @@ export class DryRun extends EventTarget {
     /** @type {{ plan: Rollout | null, trouble: Error | null }} */
     const found = { plan: null, trouble: null };
     try {
-      found.plan = (await api.post("/v1/rollouts", { body: { ...body, dry_run: true } })).rollout;
+      found.plan = (await api.askByPost("/v1/rollouts", { body: { ...body, dry_run: true } })).rollout;
     } catch (error) {
       found.trouble = error instanceof Error ? error : new Error(String(error));
     }
     if (number !== this.#number) return;
+    this.#took = performance.now() - this.#askedAt;
     this.isAsking = false;
     this.isOld = false;
     // While no server answers, the plan that stands is better than none.

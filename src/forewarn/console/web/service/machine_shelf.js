@@ -10,7 +10,7 @@
  */
 
 // Up to so many are read at once, and all that views show of them is reckoned on the page.
-export const WHOLE_FLEET = 3000;
+const WHOLE_FLEET = 3000;
 // The API takes so many names at once.
 const NAMES_AT_ONCE = 200;
 // As people count: web-2 comes before web-10.

@@ -3,7 +3,7 @@
 /** @typedef {import("../generated/api").paths} paths */
 /** @typedef {import("../types").Caller} Caller */
 /**
- * @template {"get" | "post" | "put" | "delete"} M
+ * @template {"get" | "post"} M
  * @typedef {import("../types").PathWith<M>} PathWith
  */
 
@@ -53,37 +53,19 @@ export class OperatorApi extends EventTarget {
   }
 
   /**
+   * Ask for what changes nothing though it is a POST, as a dry run: without a key, so that the server keeps no answer.
+   *
    * @template {PathWith<"post">} P
    * @param {P} path
-   * @param {import("../types").Arguments<P, "post">} [given]
+   * @param {import("../types").Arguments<P, "post">} given
    * @returns {Promise<import("../types").Answer<P, "post">>}
    */
-  post(path, given) {
+  askByPost(path, given) {
     return this.#call("POST", path, given);
   }
 
   /**
-   * @template {PathWith<"put">} P
-   * @param {P} path
-   * @param {import("../types").Arguments<P, "put">} [given]
-   * @returns {Promise<import("../types").Answer<P, "put">>}
-   */
-  put(path, given) {
-    return this.#call("PUT", path, given);
-  }
-
-  /**
-   * @template {PathWith<"delete">} P
-   * @param {P} path
-   * @param {import("../types").Arguments<P, "delete">} [given]
-   * @returns {Promise<import("../types").Answer<P, "delete">>}
-   */
-  delete(path, given) {
-    return this.#call("DELETE", path, given);
-  }
-
-  /**
-   * Make a call that is described elsewhere. The same key does the same thing once.
+   * Change something, by a call that is described elsewhere. The same key does the same thing once.
    *
    * @param {{ method: string, path: string, given: any }} request
    * @param {string} key
@@ -172,12 +154,12 @@ export class OperatorApi extends EventTarget {
    * @param {string} [key]
    * @returns {Promise<any>}
    */
-  async #call(method, path, given, key = randomKey()) {
+  async #call(method, path, given, key) {
     const address = addressOf(path, given?.path ?? {}, given?.query ?? {});
     /** @type {{ [name: string]: string }} */
     const headers = {};
     if (method !== "GET" && this.csrf) headers["X-Forewarn-CSRF"] = this.csrf;
-    if (method === "POST") headers["Idempotency-Key"] = key;
+    if (method === "POST" && key) headers["Idempotency-Key"] = key;
     const body = given?.body === undefined ? undefined : JSON.stringify(given.body);
     if (body !== undefined) headers["Content-Type"] = "application/json";
     // A PUT or DELETE that was done may be refused when it comes again.
