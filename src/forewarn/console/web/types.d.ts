@@ -2,7 +2,7 @@
 
 import type { components, paths } from "./generated/api";
 
-type Schemas = components["schemas"];
+export type Schemas = components["schemas"];
 
 export type Approval = Schemas["Approval"];
 export type Caller = Schemas["Caller"];

@@ -1,6 +1,6 @@
 /**
  * How states look: a tone (colour), a glyph (shape) and a label (words), so that colour is never the only sign.
- * A new state of the API gets its line here, and every view shows it.
+ * A new state of the API is refused by the types until it has its line here; then every view shows it.
  */
 
 import { h } from "../page/tree.js";
@@ -9,8 +9,13 @@ import { h } from "../page/tree.js";
 /** @typedef {import("../types").ListedEvent} ListedEvent */
 /** @typedef {"calm" | "warn" | "danger" | "info" | "move" | "idle"} Tone */
 /** @typedef {{ tone: Tone, glyph: string, label: string }} Appearance */
+/**
+ * The states of everything that is done; a rollout that is being aborted says so besides.
+ *
+ * @typedef {import("../types").Schemas["OrderState" | "StageState" | "StepState" | "RolloutState" | "WaveState"] | "aborting"} WorkState
+ */
 
-/** @type {{ [state: string]: Appearance }} */
+/** @type {{ [S in import("../types").MachineState]: Appearance }} */
 const MACHINES = {
   running: { tone: "calm", glyph: "●", label: "running" },
   frozen: { tone: "info", glyph: "❄", label: "frozen" },
@@ -36,23 +41,21 @@ export const MACHINE_LOOKS = [
   MACHINES.restarting,
   MACHINES.moving,
   MACHINES.stopped,
-].map((look) => /** @type {Appearance} */ (look));
+];
 
-/** @type {{ [state: string]: Appearance }} */
+/** @type {{ [S in import("../types").Schemas["HostState"]]: Appearance }} */
 const HOSTS = {
   ok: { tone: "calm", glyph: "●", label: "ok" },
   cordoned: { tone: "idle", glyph: "⊘", label: "cordoned" },
   degraded: { tone: "warn", glyph: "◐", label: "degraded" },
   failed: { tone: "danger", glyph: "✕", label: "failed" },
-  lost: { tone: "danger", glyph: "?", label: "lost" },
 };
 
-/** @type {{ [state: string]: Appearance }} */
+/** @type {{ [S in WorkState]: Appearance }} */
 const WORK = {
   queued: { tone: "idle", glyph: "…", label: "queued" },
   planned: { tone: "idle", glyph: "…", label: "planned" },
   waiting: { tone: "idle", glyph: "…", label: "waiting" },
-  pending: { tone: "idle", glyph: "…", label: "pending" },
   announced: { tone: "warn", glyph: "▲", label: "announced" },
   started: { tone: "info", glyph: "◆", label: "started" },
   running: { tone: "info", glyph: "◆", label: "running" },
@@ -63,7 +66,6 @@ const WORK = {
   cancelled: { tone: "idle", glyph: "⊘", label: "cancelled" },
   aborting: { tone: "danger", glyph: "◆", label: "aborting" },
   aborted: { tone: "danger", glyph: "⊘", label: "aborted" },
-  abandoned: { tone: "idle", glyph: "⊘", label: "abandoned" },
   moot: { tone: "idle", glyph: "⊘", label: "moot" },
 };
 
@@ -77,7 +79,7 @@ const WORK = {
 export function machineAppearance(machine, events) {
   if (machine.state !== "running") return MACHINES[machine.state] ?? unknown(machine.state);
   const event = shownEvent(events);
-  return event ? eventAppearance(event) : /** @type {Appearance} */ (MACHINES.running);
+  return event ? eventAppearance(event) : MACHINES.running;
 }
 
 /**
@@ -97,21 +99,19 @@ export function eventAppearance(event) {
   return { tone: "idle", glyph: "○", label: event.status.toLowerCase() };
 }
 
-/**
- * @param {string} state
- * @returns {Appearance}
- */
+/** @param {keyof typeof HOSTS} state */
 export const hostAppearance = (state) => HOSTS[state] ?? unknown(state);
 
 /**
  * Say how an order, a stage, a step, a rollout or a wave looks.
  *
- * @param {string} state
- * @returns {Appearance}
+ * @param {WorkState} state
  */
 export const workAppearance = (state) => WORK[state] ?? unknown(state);
 
 /**
+ * A server that was updated while the page is open may have others.
+ *
  * @param {string} state
  * @returns {Appearance}
  */

@@ -1,6 +1,6 @@
 /** Above the fleet: how much of what there is, and what of it is shown. */
 
-import { hostAppearance, MACHINE_LOOKS } from "../../elements/appearance.js";
+import { MACHINE_LOOKS } from "../../elements/appearance.js";
 import { choiceTool, searchTool, selectTool, tools } from "../../elements/tools.js";
 import { count } from "../../page/formatting.js";
 import { preferences } from "../../page/preferences.js";
@@ -63,7 +63,7 @@ function others(summary) {
   return [
     part("/timeline", "event", summary.events, (state) => state.toLowerCase()),
     part("/orders", "open order", summary.orders),
-    hosts && part("/hosts", "host", hosts, (state) => (hostAppearance(state).tone === "calm" ? "" : state)),
+    hosts && part("/hosts", "host", hosts, (state) => (state === "ok" ? "" : state)),
     summary.rollouts && isAny(summary.rollouts) && part("/rollouts", "open rollout", summary.rollouts),
   ];
 }

@@ -13,7 +13,7 @@ import { PastOrders } from "./past_orders.js";
 
 /** @typedef {import("../../types").Order} Order */
 
-const STATES = ["queued", "announced", "started", "failed", "done", "cancelled"];
+const STATES = /** @type {const} */ (["queued", "announced", "started", "failed", "done", "cancelled"]);
 
 class OrdersView extends View {
   /** @type {PastOrders | null} */
@@ -74,7 +74,7 @@ class OrdersView extends View {
       h(
         "div",
         { class: "row", role: "group", "aria-label": "State" },
-        ["", ...STATES].map((state) =>
+        /** @type {const} */ (["", ...STATES]).map((state) =>
           h(
             "button",
             {
