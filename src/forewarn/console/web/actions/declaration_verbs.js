@@ -163,6 +163,8 @@ export const ADD_MACHINE = {
   label: "Add a machine",
   right: "run",
   isFrequent: true,
+  // A machine needs a host, and hosts are declared by a fleet file alone.
+  concerns: () => copy.hosts?.size !== 0,
   about: "Declares a machine. A whole fleet is declared by `forewarn fleet apply FILE`.",
   question: () => "Add a machine?",
   doing: () => "Add",

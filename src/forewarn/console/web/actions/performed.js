@@ -7,6 +7,9 @@ import { api } from "../service/connected.js";
 /** @typedef {import("../types").Child} Child */
 /** @typedef {{ number: number, at: number, command: string, outcome: Child, isGood: boolean, isQuiet: boolean }} Done */
 
+// The others are on the order's page.
+const EVENTS_NAMED = 3;
+
 /** Announces `done` when something was done, or refused where no dialog shows that. */
 class Performed extends EventTarget {
   /** The newest first. @type {Done[]} */
@@ -61,17 +64,25 @@ class Performed extends EventTarget {
 function ordered(what, answer) {
   const order = answer?.order;
   if (!order) return `${what}: done.`;
-  const events = answer.events ?? (answer.event ? [answer.event] : []);
   const why = answer.reason ?? order.waiting?.[0]?.reason;
   return [
     `${what}: order `,
     orderLink(order.id),
     ` is ${order.state}`,
-    events.length
-      ? [", event ", events.slice(0, 3).map((/** @type {any} */ event) => [eventLink(event.id), " "])]
-      : "",
+    announced(answer.events ?? (answer.event ? [answer.event] : [])),
     why ? ` (${why})` : "",
   ];
+}
+
+/**
+ * @param {{ id: string }[]} events
+ * @returns {Child}
+ */
+function announced(events) {
+  if (!events.length) return "";
+  const links = events.slice(0, EVENTS_NAMED).map((event, at) => [at ? ", " : " ", eventLink(event.id)]);
+  const more = events.length - EVENTS_NAMED;
+  return [events.length === 1 ? ", event" : ", events", links, more > 0 ? ` and ${more} more` : ""];
 }
 
 export const performed = new Performed();

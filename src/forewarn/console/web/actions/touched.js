@@ -28,10 +28,12 @@ export async function machinesOn(host) {
  * @param {Machine[]} machines
  */
 function reckoned(machines) {
-  const groups = new Set(machines.map((machine) => machine.group ?? `${machine.project}/${machine.name}`));
+  const groups = new Set(machines.flatMap((machine) => machine.group ?? []));
+  const alone = machines.filter((machine) => !machine.group).length;
   const projects = new Set(machines.map((machine) => machine.project));
   const of = projects.size === 1 ? `project ${[...projects][0]}` : `${count(projects.size, "project")}`;
-  return `${count(machines.length, "machine")} of ${count(groups.size, "group")} in ${of}`;
+  const where = [groups.size ? `of ${count(groups.size, "group")}` : "", alone ? `${alone} standalone` : ""];
+  return `${count(machines.length, "machine")} (${where.filter(Boolean).join(", ")}) in ${of}`;
 }
 
 /**

@@ -23,6 +23,16 @@ export function commandText(words) {
   return h("div", { class: "command" }, h("code", null, text), copyButton(text));
 }
 
+// Where the command looks for a server unless told otherwise.
+const DEFAULT_SERVERS = ["http://127.0.0.1:8170", "http://localhost:8170"];
+
+/** Show how the command is told of this server, where it would ask another one. */
+export function serverText() {
+  if (DEFAULT_SERVERS.includes(location.origin)) return null;
+  const text = `export FOREWARN_SERVER=${location.origin}`;
+  return h("div", { class: "command", key: "server" }, h("code", null, text), copyButton(text));
+}
+
 /**
  * Describe a button that copies a text.
  *

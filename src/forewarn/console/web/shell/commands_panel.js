@@ -1,7 +1,7 @@
 /** What this tab has done, each with the command that does the same. */
 
 import { performed } from "../actions/performed.js";
-import { copyButton } from "../elements/command_text.js";
+import { copyButton, serverText } from "../elements/command_text.js";
 import { dateTime } from "../page/formatting.js";
 import { h } from "../page/tree.js";
 import { showPanel } from "./panel_dialog.js";
@@ -18,6 +18,10 @@ export function showCommands() {
       .toReversed()
       .join("\n");
     return [
+      serverText() && [
+        h("p", { class: "small muted" }, "The command asks another server unless it is told of this one:"),
+        serverText(),
+      ],
       h("ul", { class: "done-list" }, done.map(line)),
       h("div", null, copyButton(`${all}\n`, "Copy all, in their order")),
     ];

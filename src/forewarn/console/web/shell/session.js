@@ -15,6 +15,8 @@ class Session extends EventTarget {
   state = "starting";
   /** Whether somebody was signed in and is no longer, without having asked for it here. */
   hasEnded = false;
+  /** Whether the page was open to everybody until the server's first token was made. */
+  hasBegunToAsk = false;
   #tabs = new BroadcastChannel("forewarn-session");
   /** For whom this page has shown anything. */
   #shownTo = "";
@@ -84,6 +86,7 @@ class Session extends EventTarget {
 
   /** @param {{ isAsked: boolean }} how */
   #end({ isAsked }) {
+    if (copy.caller) this.hasBegunToAsk = !isAsked && !this.hasToken;
     this.hasEnded = !isAsked && (this.hasEnded || copy.caller !== null);
     api.csrf = null;
     copy.stop();

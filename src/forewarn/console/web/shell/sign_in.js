@@ -20,7 +20,9 @@ class SignIn extends LiveElement {
           h(
             "p",
             { class: "notice", "data-tone": "warn", role: "status" },
-            "You are signed out: the session has ended, or its token was revoked.",
+            session.hasBegunToAsk
+              ? "This server has tokens now, and asks everybody for one. Whoever made the first can make one for you."
+              : "You are signed out: the session has ended, or its token was revoked.",
           ),
         h(
           "div",

@@ -1,6 +1,6 @@
 /** What somebody sees who opens the console before there is a fleet. */
 
-import { commandText } from "../../elements/command_text.js";
+import { commandText, copyButton, serverText } from "../../elements/command_text.js";
 import { h } from "../../page/tree.js";
 import { copy } from "../../service/connected.js";
 
@@ -54,25 +54,21 @@ export function emptyFleet() {
         null,
         h("p", null, "Write a fleet file, say ", h("code", null, "fleet.toml"), ":"),
         h("pre", null, SAMPLE),
+        h("div", null, copyButton(`${SAMPLE}\n`, "Copy the file")),
       ),
       h(
         "li",
         null,
         h("p", null, "See what it would change, then apply it:"),
+        serverText(),
         commandText(["fleet", "apply", "fleet.toml", "--dry-run"]),
         commandText(["fleet", "apply", "fleet.toml"]),
-      ),
-      h(
-        "li",
-        null,
-        h("p", null, "Or add machines one by one:"),
-        commandText(["machine", "put", "web-0", "--host", "host-1"]),
       ),
     ),
     h(
       "p",
       { class: "muted small" },
-      "All that a fleet file may say stands in docs/reference/fleet-file.md; docs/tutorial.md leads through a first maintenance.",
+      "More machines can then be added to its hosts one by one, here or with `forewarn machine put`. All that a fleet file may say stands in docs/reference/fleet-file.md; docs/tutorial.md leads through a first maintenance.",
     ),
   );
 }

@@ -26,7 +26,7 @@ class HostPlan extends LiveElement {
   /** @type {string} */
   host = "";
   /** @type {Maintenance} */
-  #action = "reboot";
+  #action = "freeze";
   /** @type {DryRun | null} */
   #run = null;
 

@@ -3,10 +3,16 @@
 import { groupLink } from "../../elements/links.js";
 import { countdown } from "../../elements/times.js";
 import { span } from "../../page/formatting.js";
+import { define, LiveElement } from "../../page/live_element.js";
 import { h } from "../../page/tree.js";
-import { copy } from "../../service/connected.js";
+import { api, copy } from "../../service/connected.js";
+import { LiveAnswer } from "../../service/live_answer.js";
 
 /** @typedef {import("../../types").Machine} Machine */
+/** @typedef {import("../../types").Group} Group */
+
+const SILENT =
+  "until somebody asks for events, a restart or redeploy starts at once, without notice. Maintenance is announced all the same.";
 
 /** What parts of a policy are called; those that are missing here are shown by their own names. @type {{ [key: string]: string }} */
 const TITLES = {
@@ -21,15 +27,44 @@ const SPANS = ["defer"];
 
 /** @param {Machine} machine */
 export function groupCard(machine) {
-  const group = machine.group ? copy.groups.get(machine.group) : null;
-  if (!group) {
+  if (!machine.group) {
     return h(
       "section",
       { class: "card" },
       h("h2", null, "Group"),
       h("p", null, "It stands alone: it is told of its own events only."),
+      !machine.enabled && h("p", null, "It does not listen yet: ", SILENT),
     );
   }
+  return h("fw-group-card", { key: `group ${machine.group}`, ".group": machine.group });
+}
+
+/** Reads the group itself: every event changes its incarnation, which the copy of the fleet does not follow. */
+class GroupCard extends LiveElement {
+  group = "";
+  /** @type {LiveAnswer<Group> | null} */
+  #answer = null;
+
+  opened() {
+    const name = this.group;
+    this.#answer = new LiveAnswer(
+      () => api.get("/v1/groups/{name}", { path: { name } }).then(({ group }) => group),
+      (record) => record.group === name,
+      this.ended,
+    );
+    this.watch(this.#answer, "changed");
+  }
+
+  drawn() {
+    const group = this.#answer?.value ?? copy.groups.get(this.group);
+    return group ? facts(group) : null;
+  }
+}
+
+define("fw-group-card", GroupCard);
+
+/** @param {Group} group */
+function facts(group) {
   return h(
     "section",
     { class: "card" },
@@ -39,7 +74,7 @@ export function groupCard(machine) {
       null,
       group.enabled
         ? ["It listens, since ", countdown(group.enabled_at), ": events are announced to it with notice."]
-        : "No machine of it listens yet: what is ordered starts without notice, until one asks for events.",
+        : ["No machine of it listens yet: ", SILENT],
     ),
     h(
       "dl",

@@ -143,7 +143,12 @@ class MachineView extends View {
         machine.group && fact("Update domain", machine.update_domain),
         fact("Fault domain", machine.fault_domain),
         fact("Priority", machine.priority),
-        fact("Listens", machine.enabled ? "yes" : "not yet: it is enabled by its group's first poll"),
+        fact(
+          "Listens",
+          machine.enabled
+            ? "yes"
+            : `not yet: it is enabled by ${machine.group ? "its group's" : "its"} first poll`,
+        ),
         fact(
           "Last seen",
           machine.last_seen ? [countdown(machine.last_seen), " (", time(machine.last_seen), ")"] : "never",
