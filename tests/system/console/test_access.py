@@ -113,6 +113,20 @@ def test_a_viewer_sees_everything_and_has_no_buttons(serve: Serve, visit: Visit)
     expect(page.locator("fw-action-buttons")).to_have_count(0)
 
 
+def test_a_page_that_was_open_to_everybody_says_that_tokens_are_asked_for_now(
+    serve: Serve, visit: Visit
+) -> None:
+    server = serve(fleet=FLEET)
+    visitor = visit(server)
+    visitor.expects(SIGNED_OUT)
+    page = visitor.open("/console/machines/web-0")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("web-0")
+    secret = let_in(server, "ann", "operator")
+    expect(page.get_by_text("This server has tokens now")).to_be_visible()
+    sign_in(page, secret)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("web-0")
+
+
 def test_a_session_that_is_revoked_under_ones_feet_ends_at_once(serve: Serve, visit: Visit) -> None:
     server = serve(fleet=FLEET)
     let_in(server, "ann", "operator")

@@ -122,6 +122,9 @@ def test_a_first_visit_to_an_empty_fleet_says_what_to_do_next(serve: Serve, visi
     empty = serve(fleet=None)
     page = visit(empty).open("/console/fleet")
     expect(page.get_by_text("forewarn fleet apply fleet.toml", exact=True)).to_be_visible()
+    expect(page.get_by_text(f"export FOREWARN_SERVER={empty.operators}")).to_be_visible()
+    # Without a host it would be refused.
+    expect(page.get_by_role("button", name="Add a machine")).to_have_count(0)
     empty.call(
         "PUT", "/v1/fleet", json={"hosts": {"host-1": {}}, "machines": [{"name": "a", "host": "host-1"}]}
     )
@@ -145,7 +148,9 @@ def test_a_machine_has_a_page_with_its_event_its_order_and_its_history(server: P
     server.post("/v1/machines/web-0/restart", json={"reason": "a leak"})
     event = page.get_by_role("article", name="Event Reboot")
     expect(event).to_contain_text("Not before in 15 m")
+    expect(event).to_contain_text("Not approved; awaits any of its machines")
     expect(page.get_by_role("article", name="Order restart")).to_contain_text("a leak")
+    expect(page.locator("dt:text-is('Incarnation') + dd")).to_have_text("2")
     expect(page.locator("fw-recent-records").get_by_text("event scheduled")).to_be_visible()
     expect(page.get_by_role("link", name="host-1")).to_be_visible()
 

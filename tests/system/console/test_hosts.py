@@ -39,9 +39,11 @@ def test_a_host_says_what_its_maintenance_would_touch_before_anybody_orders_it(
     expect(plan.get_by_role("row", name="shop UD 0: FrontEnd_IN_0")).to_be_visible()
     expect(plan.get_by_role("row", name="shop UD 1: Worker_IN_1")).to_be_visible()
     expect(plan).to_contain_text("never polled")
-    plan.get_by_label("freeze").check()
+    # What is ordered by the dialog as it opens is what the plan shows at first.
+    expect(plan.get_by_label("freeze")).to_be_checked()
+    plan.get_by_label("redeploy").check()
     expect(page.get_by_role("link", name="Plan it as a rollout")).to_have_attribute(
-        "href", "/console/rollouts/new?hosts=host-1&action=freeze"
+        "href", "/console/rollouts/new?hosts=host-1&action=redeploy"
     )
     assert not calm.all("orders")
 

@@ -124,12 +124,14 @@ export class FleetCopy extends EventTarget {
    */
   start(caller) {
     this.caller = caller;
+    this.#clock.isFollowed = true;
     this.#stream.start(identity(caller));
   }
 
   /** Forget everything, as when somebody signs out. */
   stop() {
     this.#stream.stop();
+    this.#clock.isFollowed = false;
     this.#reading.stop();
     clearTimeout(this.#countTimer);
     this.#countTimer = 0;

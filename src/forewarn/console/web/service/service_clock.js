@@ -10,8 +10,11 @@ export class ServiceClock extends EventTarget {
   /** @type {"system" | "manual" | "fast"} */
   kind = "system";
   speed = 1;
+  /** Whether somebody has signed in who may ask for it. */
+  isFollowed = false;
   #now = Date.now();
   #readAt = performance.now();
+  #askedAt = -Infinity;
   #api;
 
   /** @param {OperatorApi} api */
@@ -29,6 +32,7 @@ export class ServiceClock extends EventTarget {
   /** Ask the server what time it is. */
   async read() {
     const asked = performance.now();
+    this.#askedAt = asked;
     const clock = await this.#api.get("/v1/clock");
     this.kind = clock.kind === "manual" ? "manual" : clock.speed === 1 ? "system" : "fast";
     this.speed = clock.speed;
@@ -40,7 +44,9 @@ export class ServiceClock extends EventTarget {
 
   #tick() {
     if (document.hidden) return;
-    if (this.speed && performance.now() - this.#readAt > READ_EVERY) this.read().catch(() => {});
+    // What was refused or lost is asked for again no sooner than what was answered.
+    const isOld = performance.now() - this.#askedAt > READ_EVERY;
+    if (this.isFollowed && this.speed && isOld) this.read().catch(() => {});
     this.dispatchEvent(new Event("tick"));
   }
 }
