@@ -55,6 +55,16 @@ def _range(page: Page) -> str:
     return page.locator(".timeline-range").inner_text()
 
 
+def _drag(page: Page) -> None:
+    """Pull what is coming towards the middle."""
+    box = page.locator(".timeline").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 900, box["y"] + box["height"] - 4)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 400, box["y"] + box["height"] - 4, steps=4)
+    page.mouse.up()
+
+
 def _spread(page: Page, place: str) -> None:
     """Put two fingers on the page, and move them to twice their distance."""
     box = page.locator(place).bounding_box()
@@ -87,7 +97,9 @@ def test_past_and_coming_events_are_bars_with_the_notice_that_was_kept_or_not(
     expect(page.get_by_role("heading", level=1)).to_have_text("Freeze: web-1 paused")
 
 
-def test_what_the_command_orders_and_the_clock_does_is_seen_at_once(server: Program, visit: Visit) -> None:
+def test_what_the_command_orders_and_the_clock_does_is_seen_at_once_and_so_are_coming_waves(
+    server: Program, visit: Visit
+) -> None:
     server.guest(WEB_1).document()
     page = visit(server).open("/console/timeline")
     expect(page.get_by_text("Nothing is announced in this range")).to_be_visible()
@@ -101,23 +113,40 @@ def test_what_the_command_orders_and_the_clock_does_is_seen_at_once(server: Prog
     server.advance(900)
     gone = page.get_by_role("link", name=re.compile("^Reboot, finished: web-1 restarted"))
     expect(gone).to_have_accessible_name(re.compile("left 2027-03-01 09:16:30"))
+    asked = {"hosts": ["host-1", "host-2"], "action": "freeze", "hosts_at_once": 1}
+    rollout = server.post("/v1/rollouts", json=asked)["rollout"]["id"]
+    wave = page.get_by_role("link", name=re.compile("^Wave 2 of rollout .* freeze of host-2"))
+    expect(wave.locator(".wave-work")).to_have_count(1)
+    expect(page.locator(".bar-label", has_text="wave 2: host-2")).to_be_visible()
+    wave.focus()
+    expect(page.get_by_role("tooltip")).to_contain_text("expected, not promised")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Rollout {rollout[:8]}")
 
 
-def test_keys_alone_move_zoom_and_open_an_event(busy: Program, visit: Visit) -> None:
-    page = visit(busy).open("/console/timeline?span=6h")
+def test_a_range_can_be_sent_and_dragged_and_keys_alone_move_zoom_and_open_an_event(
+    busy: Program, visit: Visit
+) -> None:
+    page = visit(busy).open("/console/timeline?from=2027-03-01T08:50:00Z&to=2027-03-01T09:10:00Z")
+    expect(_bars(page)).to_have_count(1)
+    assert re.findall(r"\d\d:\d\d:\d\d", _range(page)) == ["08:50:00", "09:10:00"]
+    page.get_by_role("button", name="24 h").click()
     expect(_bars(page)).to_have_count(3)
-    timeline = page.get_by_role("region", name=re.compile("^Timeline with 3 events"))
-    timeline.focus()
+    expect(page.get_by_role("button", name="24 h")).to_have_attribute("aria-pressed", "true")
+    _drag(page)
+    expect(page).to_have_url(re.compile(r"/console/timeline\?from="))
+    expect(page.get_by_role("button", name="Now")).to_have_attribute("aria-pressed", "false")
+    page.get_by_role("button", name="6 h").click()
+    expect(page).to_have_url(re.compile(r"timeline\?span=6h$"))
+    expect(_bars(page)).to_have_count(3)
+    page.get_by_role("region", name=re.compile("^Timeline with 3 events")).focus()
     before = _range(page)
     page.keyboard.press("ArrowLeft")
     expect(page).to_have_url(re.compile(r"from=2027-03-01T.*&to=2027-03-01T"))
     assert _range(page) != before
-    page.keyboard.press("n")
-    expect(page).to_have_url(re.compile(r"timeline\?span=6h$"))
-    page.keyboard.press("+")
-    expect(page).to_have_url(re.compile(r"timeline\?span=14400s$"))
-    page.keyboard.press("-")
-    expect(page).to_have_url(re.compile(r"timeline\?span=6h$"))
+    for key, span in (("n", "6h"), ("+", "14400s"), ("-", "6h")):
+        page.keyboard.press(key)
+        expect(page).to_have_url(re.compile(rf"timeline\?span={span}$"))
     page.get_by_role("link", name=re.compile("^Reboot, scheduled")).focus()
     expect(page.get_by_role("tooltip")).to_contain_text("web-2 will restart")
     page.keyboard.press("ArrowLeft")
@@ -128,37 +157,6 @@ def test_keys_alone_move_zoom_and_open_an_event(busy: Program, visit: Visit) -> 
     expect(page.get_by_role("tooltip")).to_have_count(0)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Reboot: web-0 restarted")
-
-
-def test_coming_waves_are_outlines_that_lead_to_their_rollout(server: Program, visit: Visit) -> None:
-    asked = {"hosts": ["host-1", "host-2"], "action": "freeze", "hosts_at_once": 1}
-    rollout = server.post("/v1/rollouts", json=asked)["rollout"]["id"]
-    page = visit(server).open("/console/timeline")
-    wave = page.get_by_role("link", name=re.compile("^Wave 2 of rollout .* freeze of host-2"))
-    expect(wave.locator(".wave-work")).to_have_count(1)
-    expect(page.locator(".bar-label", has_text="wave 2: host-2")).to_be_visible()
-    wave.focus()
-    expect(page.get_by_role("tooltip")).to_contain_text("expected, not promised")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text(f"Rollout {rollout[:8]}")
-
-
-def test_a_range_can_be_sent_and_dragged(busy: Program, visit: Visit) -> None:
-    page = visit(busy).open("/console/timeline?from=2027-03-01T08:50:00Z&to=2027-03-01T09:10:00Z")
-    expect(_bars(page)).to_have_count(1)
-    assert re.findall(r"\d\d:\d\d:\d\d", _range(page)) == ["08:50:00", "09:10:00"]
-    page.get_by_role("button", name="24 h").click()
-    expect(_bars(page)).to_have_count(3)
-    expect(page.get_by_role("button", name="24 h")).to_have_attribute("aria-pressed", "true")
-    box = page.locator(".timeline").bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + 900, box["y"] + box["height"] - 4)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 400, box["y"] + box["height"] - 4, steps=4)
-    page.mouse.up()
-    expect(page).to_have_url(re.compile("from="))
-    assert urlsplit(page.url).path == "/console/timeline"
-    expect(page.get_by_role("button", name="Now")).to_have_attribute("aria-pressed", "false")
 
 
 def test_two_fingers_zoom_and_a_table_says_the_same_in_words(busy: Program, visit: Visit) -> None:
