@@ -1,6 +1,7 @@
 /** The question before anything is done: what it touches, what may be said about it, and the command for it. */
 
 import { commandText } from "../elements/command_text.js";
+import { messageOf } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
 import { router } from "../page/router.js";
 import { h } from "../page/tree.js";
@@ -205,7 +206,7 @@ class ActionDialog extends LiveElement {
       this.#touched = (await this.verb.touches?.(this.subject)) ?? null;
     } catch (error) {
       this.#touched = {
-        summary: `What it touches cannot be read: ${error instanceof Error ? error.message : error}`,
+        summary: `What it touches cannot be read: ${messageOf(error)}`,
       };
     }
     this.redraw();
@@ -239,7 +240,7 @@ class ActionDialog extends LiveElement {
       this.#close();
       if (this.verb.leadsTo) router.go(this.verb.leadsTo(answer));
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       this.#trouble = error instanceof Refusal ? `${message} (${error.status} ${error.code})` : message;
     }
     this.#isBusy = false;

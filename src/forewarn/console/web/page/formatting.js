@@ -147,3 +147,10 @@ export function brieflyAt(at, now) {
   const full = dateTime(at);
   return full.slice(0, 10) === dateTime(now).slice(0, 10) ? full.slice(11, 19) : full.slice(5, 16);
 }
+
+/**
+ * Say what went wrong, in its own words.
+ *
+ * @param {unknown} error
+ */
+export const messageOf = (error) => (error instanceof Error ? error.message : String(error));

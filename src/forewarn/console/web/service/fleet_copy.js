@@ -5,6 +5,7 @@
  * summary.
  */
 
+import { messageOf } from "../page/formatting.js";
 import { groupKey, machineKey, MachineShelf } from "./machine_shelf.js";
 import { PacedReading } from "./paced_reading.js";
 
@@ -200,7 +201,7 @@ export class FleetCopy extends EventTarget {
       this.trouble = "";
     } catch (error) {
       this.#isStale = true;
-      this.trouble = error instanceof Error ? error.message : String(error);
+      this.trouble = messageOf(error);
       this.#changed("link");
       if (this.caller) this.#reading.soon();
     }

@@ -1,5 +1,6 @@
 /** An answer of the API that one page shows, read again when records say that it has changed. */
 
+import { messageOf } from "../page/formatting.js";
 import { copy } from "./connected.js";
 import { Refusal } from "./operator_api.js";
 import { PacedReading } from "./paced_reading.js";
@@ -49,7 +50,7 @@ export class LiveAnswer extends EventTarget {
       this.trouble = "";
       this.isMissing = false;
     } catch (error) {
-      this.trouble = error instanceof Error ? error.message : String(error);
+      this.trouble = messageOf(error);
       this.isMissing = error instanceof Refusal && error.status === 404;
     }
     if (!this.#signal.aborted) this.dispatchEvent(new Event("changed"));

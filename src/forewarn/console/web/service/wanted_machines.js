@@ -1,3 +1,4 @@
+import { messageOf } from "../page/formatting.js";
 import { copy } from "./connected.js";
 
 /** @typedef {import("./machine_shelf.js").Wanted} Wanted */
@@ -49,7 +50,7 @@ export class WantedMachines {
       await copy.machines.want(wanted);
     } catch (error) {
       if (this.#wanted !== wanted) return;
-      this.trouble = error instanceof Error ? error.message : String(error);
+      this.trouble = messageOf(error);
     }
     changed();
   }

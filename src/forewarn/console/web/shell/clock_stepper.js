@@ -3,7 +3,7 @@
 import { ask } from "../actions/action_dialog.js";
 import { ADVANCE } from "../actions/clock_verbs.js";
 import { performed } from "../actions/performed.js";
-import { dateTime } from "../page/formatting.js";
+import { dateTime, messageOf } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
 import { place } from "../page/popovers.js";
 import { preferences } from "../page/preferences.js";
@@ -117,10 +117,7 @@ class ClockStepper extends LiveElement {
       await performed.perform(ADVANCE, null, { by }, { key: randomKey(), isQuiet: true });
       await clock.read();
     } catch (error) {
-      performed.refused(
-        `forewarn clock advance ${by}`,
-        error instanceof Error ? error.message : String(error),
-      );
+      performed.refused(`forewarn clock advance ${by}`, messageOf(error));
     }
     this.#isBusy = false;
     this.redraw();

@@ -2,6 +2,7 @@
 
 import { performed } from "../actions/performed.js";
 import { commandText } from "../elements/command_text.js";
+import { messageOf } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
 import { place } from "../page/popovers.js";
 import { preferences } from "../page/preferences.js";
@@ -107,7 +108,7 @@ class Menu extends LiveElement {
     try {
       await session.signOut();
     } catch (error) {
-      performed.refused("", `Not signed out: ${error instanceof Error ? error.message : error}`);
+      performed.refused("", `Not signed out: ${messageOf(error)}`);
     }
   }
 

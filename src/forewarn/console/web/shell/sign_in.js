@@ -1,5 +1,6 @@
 /** Signing in with a token. */
 
+import { messageOf } from "../page/formatting.js";
 import { define, LiveElement } from "../page/live_element.js";
 import { h } from "../page/tree.js";
 import { session } from "./session.js";
@@ -62,7 +63,7 @@ class SignIn extends LiveElement {
     try {
       await session.signIn(token);
     } catch (error) {
-      this.#trouble = error instanceof Error ? error.message : String(error);
+      this.#trouble = messageOf(error);
     }
     this.#isBusy = false;
     this.redraw();

@@ -2,7 +2,7 @@
 
 import { commandText } from "../../elements/command_text.js";
 import { download } from "../../elements/download.js";
-import { count } from "../../page/formatting.js";
+import { count, messageOf } from "../../page/formatting.js";
 import { define, LiveElement } from "../../page/live_element.js";
 import { h } from "../../page/tree.js";
 import { api } from "../../service/connected.js";
@@ -87,7 +87,7 @@ class HistoryExport extends LiveElement {
       this.#text = `${count(this.#part.read, "record")} written to history.${form}.`;
     } catch (error) {
       if (running.signal.aborted) this.#text = "Cancelled: nothing was written.";
-      else this.#trouble = error instanceof Error ? error.message : String(error);
+      else this.#trouble = messageOf(error);
     }
     this.#running = null;
     this.redraw();

@@ -1,5 +1,6 @@
 /** The part of the history that is shown: older records on demand, newer ones as they come. */
 
+import { messageOf } from "../../page/formatting.js";
 import { api, stream } from "../../service/connected.js";
 import { pause } from "../../service/operator_api.js";
 
@@ -178,6 +179,3 @@ export class RecordWindow extends EventTarget {
     this.dispatchEvent(new Event("changed"));
   }
 }
-
-/** @param {unknown} error */
-const messageOf = (error) => (error instanceof Error ? error.message : String(error));

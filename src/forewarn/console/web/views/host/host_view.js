@@ -16,7 +16,7 @@ import { copy } from "../../service/connected.js";
 import { WantedMachines } from "../../service/wanted_machines.js";
 import { carried, holdsOn, ordersOn } from "../hosts/host_load.js";
 import "./host_plan.js";
-import { pastOrders } from "./past_orders.js";
+import { lastOrders } from "./last_orders.js";
 
 /** @typedef {import("../../types").Host} Host */
 
@@ -58,7 +58,7 @@ class HostView extends View {
         "section",
         { class: "card" },
         h("h2", null, "History"),
-        pastOrders(host.name),
+        lastOrders(host.name),
         recentRecords({ host: host.name }),
       ),
       asCommand(["host", "show", host.name], ["history", "--host", host.name]),

@@ -13,7 +13,7 @@ const MOST = 5;
 const LOOKED_AT = 50;
 
 /** The last orders on a host that are over. */
-class PastOrders extends LiveElement {
+class LastOrders extends LiveElement {
   host = "";
   /** @type {LiveAnswer<Order[]> | null} */
   #orders = null;
@@ -58,7 +58,7 @@ class PastOrders extends LiveElement {
   }
 }
 
-define("fw-past-orders", PastOrders);
+define("fw-last-orders", LastOrders);
 
 /** @param {string} host */
-export const pastOrders = (host) => h("fw-past-orders", { key: "past", ".host": host });
+export const lastOrders = (host) => h("fw-last-orders", { key: "last", ".host": host });

@@ -1,5 +1,6 @@
 /** Orders that are over, read page by page, the newest first. */
 
+import { messageOf } from "../../page/formatting.js";
 import { api, copy } from "../../service/connected.js";
 
 /** @typedef {import("../../types").Order} Order */
@@ -76,7 +77,7 @@ export class PastOrders extends EventTarget {
       this.trouble = "";
     } catch (error) {
       if (turn !== this.#turn) return;
-      this.trouble = error instanceof Error ? error.message : String(error);
+      this.trouble = messageOf(error);
     }
     this.isReading = false;
     this.dispatchEvent(new Event("changed"));

@@ -6,7 +6,7 @@ import { progressWords, rolloutProgress } from "../../elements/rollout_progress.
 import { isOver, rolloutBadge, simulatedPart, wavesDone } from "../../elements/rollout_words.js";
 import { countdown, time } from "../../elements/times.js";
 import { define } from "../../page/live_element.js";
-import { count } from "../../page/formatting.js";
+import { count, messageOf } from "../../page/formatting.js";
 import { address } from "../../page/router.js";
 import { h } from "../../page/tree.js";
 import { View } from "../../page/view.js";
@@ -98,7 +98,7 @@ class RolloutsView extends View {
       this.#next = page.next;
       this.#trouble = "";
     } catch (error) {
-      this.#trouble = error instanceof Error ? error.message : String(error);
+      this.#trouble = messageOf(error);
     }
     this.redraw();
   }

@@ -1,5 +1,6 @@
 /** The events of a range of time: the current ones from the live copy, the past ones read from the API as they are needed. */
 
+import { messageOf } from "../../page/formatting.js";
 import { api, clock, copy } from "../../service/connected.js";
 
 /** @typedef {import("../../elements/event_facts.js").AnyEvent} AnyEvent */
@@ -111,7 +112,7 @@ export class SeenEvents extends EventTarget {
       if (this.#isStale) await this.#readOn();
       this.trouble = "";
     } catch (error) {
-      this.trouble = error instanceof Error ? error.message : String(error);
+      this.trouble = messageOf(error);
     }
     this.isReading = false;
     this.#changed();
