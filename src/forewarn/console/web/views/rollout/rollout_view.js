@@ -120,7 +120,8 @@ class RolloutView extends View {
 
   /** @param {Rollout} rollout */
   #progress(rollout) {
-    const endsAt = this.#followed?.endsAt;
+    // Nobody knows when a rollout ends that waits to be resumed.
+    const endsAt = rollout.state === "paused" ? null : this.#followed?.endsAt;
     return h(
       "section",
       { class: "card", "aria-label": "Progress", key: "progress" },
