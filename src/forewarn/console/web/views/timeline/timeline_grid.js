@@ -6,6 +6,9 @@ import { h, svg } from "../../page/tree.js";
 
 /** @typedef {import("./time_range.js").TimeRange} TimeRange */
 
+// A label that would be cut off at an edge is left out, in pixels.
+const HALF_LABEL = 18;
+
 /** @param {{ range: TimeRange, width: number }} picture */
 export function scale({ range, width }) {
   const perMillisecond = width / (range.to - range.from);
@@ -25,19 +28,21 @@ export function grid({ range, now, width }, x) {
     svg(
       "svg",
       { class: "timeline-axis", width, height: 28 },
-      marks.map((tick) =>
-        svg(
-          "text",
-          {
-            key: tick.at,
-            class: tick.isDay ? "tick day" : "tick",
-            x: x(tick.at),
-            y: 18,
-            "text-anchor": "middle",
-          },
-          tick.label,
+      marks
+        .filter((tick) => x(tick.at) >= HALF_LABEL && x(tick.at) <= width - HALF_LABEL)
+        .map((tick) =>
+          svg(
+            "text",
+            {
+              key: tick.at,
+              class: tick.isDay ? "tick day" : "tick",
+              x: x(tick.at),
+              y: 18,
+              "text-anchor": "middle",
+            },
+            tick.label,
+          ),
         ),
-      ),
     ),
     h(
       "div",
