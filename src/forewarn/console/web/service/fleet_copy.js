@@ -143,6 +143,7 @@ export class FleetCopy extends EventTarget {
     this.events.clear();
     this.orders.clear();
     this.records = [];
+    this.hosts = this.rollouts = this.holds = this.summary = null;
     this.#eventsByMachine = null;
   }
 
