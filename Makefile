@@ -73,13 +73,13 @@ test-system: $(VENV)/.system $(VENV)/.browser node_modules/.installed
 test-page: $(VENV)/.browser node_modules/.installed
 	$(BIN)/pytest $(PAGE_TESTED) $(PAGE)
 
-# What takes longer: weight, first views, memory.
+# What takes longer: first views, updates, memory, pictures.
 test-console: $(VENV)/.browser node_modules/.installed
 	$(BIN)/pytest tests/console_long
 
 # The pictures of docs/console, of a fleet that is the same each time.
 screenshots: $(VENV)/.browser node_modules/.installed
-	FOREWARN_SCREENSHOTS=docs/console $(BIN)/pytest tests/system/console/test_views.py
+	FOREWARN_SCREENSHOTS=docs/console $(BIN)/pytest tests/console_long/test_pictures.py
 
 clean:
 	rm -rf $(VENV) node_modules $(WEB)/generated build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -103,7 +103,8 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 # The system's certificates: behind a proxy that looks into connections, Node.js's own list is not enough.
 node_modules/.installed: package.json .npmrc | $(VENV)/.dev
 	@echo "Installing what checks the console into node_modules ..."
-	NODE_OPTIONS=--use-system-ca $(BIN)/npm install --loglevel error
+	NODE_OPTIONS=--use-system-ca $(BIN)/npm install --loglevel error --fetch-retries 1 --fetch-retry-maxtimeout 10000 || { \
+	  echo "npm could not install the packages of package.json: it needs its registry, or a mirror (npm_config_registry=URL)"; exit 1; }
 	@touch $@
 
 # Written anew only if it has changed, and then the types with it.

@@ -30,7 +30,8 @@ def check(page: Page, *, grave: Sequence[str] = SERIOUS) -> None:
 
 
 def _lines(page: Page, violations: Sequence[dict[str, Any]]) -> list[str]:
-    return [f"axe on {page.url}:", *map(_line, violations)]
+    size = page.viewport_size
+    return [f"axe on {page.url}, {size['width'] if size else '?'} wide:", *map(_line, violations)]
 
 
 def _line(violation: dict[str, Any]) -> str:

@@ -1,12 +1,16 @@
 """A real browser on the console: one for a whole run, with a visitor of its own for each test.
 
-Whatever goes wrong on a page, seen or not, fails the test: see `Visitor.troubles`.
+Whatever goes wrong on a page, seen or not, fails the test: see `Visitor.troubles`. Most of the work of a page
+is to load its modules: so visitors come one after the other with the same profile (see `Profiles`), and
+servers have the same address one after the other.
 """
 
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -17,15 +21,21 @@ from playwright.sync_api import (
     Page,
     Request,
     Response,
+    WebError,
     expect,
     sync_playwright,
 )
+from playwright.sync_api import Error as PlaywrightError
 
 from tests.process import PATIENCE, Program, until
 
-CHROMIUM = "/usr/bin/chromium"
+# Debian's Chromium without what windows need, if it is there: it takes half of the work.
+CHROMIUM = shutil.which("chromium-headless-shell") or "/usr/bin/chromium"
 FLAGS = (
     "--disable-gpu",
+    "--in-process-gpu",
+    # All tabs of a profile in one process, which has compiled the page's modules.
+    "--process-per-site",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -74,38 +84,48 @@ def chromium() -> Iterator[Browser]:
     Playwright lets its event loop run between the calls of this thread: as long as the browser is there,
     `asyncio.run` is not possible here.
     """
+    assert Path(CHROMIUM).exists(), "there is no Chromium: install Debian's chromium-headless-shell"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         yield browser
         browser.close()
 
 
-class Visitor:
-    """A person at a browser that knows nothing yet; may have several tabs, which share what they keep."""
+class Profiles:
+    """What visitors have of a browser, one after the other.
 
-    def __init__(
-        self,
-        browser: Browser,
-        program: Program,
-        *,
-        screen: Screen = WIDE,
-        theme: Theme = "light",
-        through: str | None = None,
-        **more: Any,
-    ) -> None:
-        """Take options of Playwright's contexts besides: `locale`, `timezone_id`, `reduced_motion`, …
+    Nothing of a visitor is left to the next but the files of the page in its cache.
+    """
 
-        Who comes `through` a proxy finds the server at its address.
-        """
-        self.program = program
-        self._through = through
-        self.screen = screen
-        self.theme = theme
-        self.troubles: list[str] = []
-        self._expected = [NOBODY_YET]
-        self._unanswered: set[Request] = set()
-        self._count = 0
-        self._context: BrowserContext = browser.new_context(
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._free: dict[tuple[Screen, Theme], list[BrowserContext]] = {}
+
+    def take(self, address: str, screen: Screen, theme: Theme) -> BrowserContext:
+        """Give a profile to a visitor of a server."""
+        free = self._free.setdefault((screen, theme), [])
+        if free:
+            return free.pop()
+        context = self.made(screen, theme)
+        # As long as one tab shows something of a server, the process of the others stays.
+        context.new_page().goto(f"{address}/healthz")
+        return context
+
+    def give_back(self, context: BrowserContext, address: str, screen: Screen, theme: Theme) -> None:
+        """Take away what a visitor has left."""
+        kept, *others = context.pages
+        for page in others:
+            page.close()
+        context.set_offline(False)
+        context.clear_cookies()
+        tools = context.new_cdp_session(kept)
+        tools.send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": "all"})
+        tools.detach()
+        self._free[screen, theme].append(context)
+
+    def made(self, screen: Screen, theme: Theme, **more: Any) -> BrowserContext:
+        """Make a profile; takes options of Playwright's contexts."""
+        context = self._browser.new_context(
             **{
                 "viewport": {"width": screen.width, "height": screen.height},
                 "is_mobile": screen.is_phone,
@@ -117,14 +137,53 @@ class Visitor:
                 **more,
             }
         )
-        self._context.set_default_timeout(PATIENCE * MILLISECONDS)
-        self._context.grant_permissions(["clipboard-read", "clipboard-write"])
-        self._context.on("console", self._said)
-        self._context.on("weberror", lambda error: self._trouble(f"uncaught: {error.error}"))
-        self._context.on("request", self._asked)
-        self._context.on("requestfinished", self._finished)
-        self._context.on("requestfailed", self._failed)
-        self._context.on("response", self._answered)
+        context.set_default_timeout(PATIENCE * MILLISECONDS)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        return context
+
+
+class Visitor:
+    """A person at a browser that knows nothing yet; may have several tabs, which share what they keep."""
+
+    def __init__(
+        self,
+        profiles: Profiles,
+        program: Program,
+        *,
+        screen: Screen = WIDE,
+        theme: Theme = "light",
+        through: str | None = None,
+        is_first: bool = False,
+        **more: Any,
+    ) -> None:
+        """Take options of Playwright's contexts besides: `locale`, `timezone_id`, `reduced_motion`, …
+
+        Who comes `through` a proxy finds the server at its address. Whose visit is the first has a profile
+        that nobody had before, nor will have.
+        """
+        self.program = program
+        self._profiles = profiles
+        self._through = through
+        self.screen = screen
+        self.theme = theme
+        self.troubles: list[str] = []
+        self._expected = [NOBODY_YET]
+        self._unanswered: set[Request] = set()
+        self._count = 0
+        self._has_left = False
+        self._is_alone = is_first or bool(more)
+        self._context: BrowserContext = (
+            profiles.made(screen, theme, **more)
+            if self._is_alone
+            else profiles.take(program.operators, screen, theme)
+        )
+        self._listeners: list[tuple[Any, Callable[..., None]]] = []
+        self._listen("console", self._said)
+        self._listen("weberror", self._threw)
+        self._listen("request", self._asked)
+        self._listen("requestfinished", self._finished)
+        self._listen("requestfailed", self._failed)
+        self._listen("response", self._answered)
 
     @property
     def address(self) -> str:
@@ -155,7 +214,7 @@ class Visitor:
 
     def watch(self, heard: Callable[[Request], None]) -> None:
         """Call a function with whatever the pages ask for."""
-        self._context.on("request", heard)
+        self._listen("request", heard)
 
     @property
     def cookies(self) -> Sequence[Mapping[str, Any]]:
@@ -167,12 +226,33 @@ class Visitor:
         self._context.set_offline(is_offline)
 
     def leave(self) -> None:
-        """Close all tabs, and fail if anything went wrong on them."""
-        for page in self._context.pages:
-            page.evaluate("0")  # what happened before it is reported before its answer
-        self._context.close()
+        """Close all tabs, and fail if anything went wrong on them; does nothing for who has left."""
+        if self._has_left:
+            return
+        self._has_left = True
+        try:
+            for page in self._context.pages:
+                page.evaluate("0")  # what happened before it is reported before its answer
+        except PlaywrightError:
+            self._is_alone = True  # a broken profile is for nobody
+            raise
+        finally:
+            self._go()
         troubles, self.troubles = self.troubles, []
         assert not troubles, "\n".join(["on the page:", *troubles])
+
+    def _go(self) -> None:
+        for event, listener in self._listeners:
+            self._context.remove_listener(event, listener)
+        self._listeners.clear()
+        if self._is_alone:
+            self._context.close()
+        else:
+            self._profiles.give_back(self._context, self.address, self.screen, self.theme)
+
+    def _listen(self, event: Any, listener: Callable[..., None]) -> None:
+        self._context.on(event, listener)
+        self._listeners.append((event, listener))
 
     def _is_quiet(self, page: Page) -> bool:
         count = self._count
@@ -182,6 +262,9 @@ class Visitor:
     def _trouble(self, text: str) -> None:
         if not any(re.search(pattern, text) for pattern in self._expected):
             self.troubles.append(text)
+
+    def _threw(self, error: WebError) -> None:
+        self._trouble(f"uncaught: {error.error}")
 
     def _said(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning", "assert") and not message.text.startswith(_FAILED_ANSWER):

@@ -1,20 +1,21 @@
 """Fixtures of the console's tests: a browser for all of them, servers, and who visits them."""
 
-import os
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from forewarn.core.model.service_time import TimeKind
 from forewarn.store.sql import open_store
 from tests import browsing, stores
-from tests.browsing import MILLISECONDS, Visitor
-from tests.process import PATIENCE, Program, sample_fleet
+from tests.browsing import MILLISECONDS, Profiles, Visitor
+from tests.process import PATIENCE, Program, free_port, sample_fleet
 
 # A Monday morning on which nothing is due: pictures of the page show the same times whenever they are made.
 MORNING = datetime(2027, 3, 1, 9, 0, tzinfo=UTC)
@@ -27,10 +28,10 @@ Visit = Callable[..., Visitor]
 
 # Until the last test of the folder and no longer: other tests have event loops of their own.
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests; each visitor begins with nothing in it."""
+def profiles() -> Iterator[Profiles]:
+    """One browser for all tests; each visitor begins with nothing in it but the files of the page."""
     with browsing.chromium() as browser:
-        yield browser
+        yield Profiles(browser)
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     is what it makes. Flags and other keywords are those of `Program`.
     """
     with ExitStack() as running:
-        folders = iter(range(100))
+        numbers = itertools.count()
 
         def start(
             *flags: str | Path,
@@ -49,10 +50,12 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             store: Callable[[Path], None] | None = None,
             **more: Any,
         ) -> Program:
-            folder = tmp_path / f"server-{next(folders)}"
+            number = next(numbers)
+            folder = tmp_path / f"server-{number}"
             folder.mkdir()
             (store or begin_in_the_morning)(folder)
             given = [*flags, *_fleet(folder, None if store else fleet)]
+            more.setdefault("operator", _address(number))
             return running.enter_context(Program(folder, *given, **more))
 
         yield start
@@ -74,7 +77,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 
 @pytest.fixture
-def visit(browser: Browser, serve: Serve) -> Iterator[Visit]:
+def visit(profiles: Profiles, serve: Serve) -> Iterator[Visit]:
     """Let people come: `visit(server).open("/console/fleet")` is a page, on which nothing may go wrong.
 
     They leave before the servers of `serve` end.
@@ -82,21 +85,13 @@ def visit(browser: Browser, serve: Serve) -> Iterator[Visit]:
     visitors: list[Visitor] = []
 
     def arrive(program: Program, **more: Any) -> Visitor:
-        visitors.append(Visitor(browser, program, **more))
+        visitors.append(Visitor(profiles, program, **more))
         return visitors[-1]
 
     yield arrive
     with ExitStack() as leaving:
         for visitor in visitors:
             leaving.callback(visitor.leave)
-
-
-@pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    """Name the folder for pictures: that of the documentation if they are asked for (`make screenshots`)."""
-    folder = Path(os.environ.get("FOREWARN_SCREENSHOTS") or tmp_path / "pictures")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def let_in(program: Program, name: str, role: str, project: str | None = None) -> str:
@@ -107,6 +102,12 @@ def let_in(program: Program, name: str, role: str, project: str | None = None) -
     if not program.has_token:
         program.operator(secret)
     return secret
+
+
+@cache
+def _address(number: int) -> str:
+    """Name the address of every test's first server, second …: so that browsers have its files already."""
+    return f"127.0.0.1:{free_port()}"
 
 
 def _fleet(folder: Path, text: str | None) -> list[str | Path]:

@@ -1,6 +1,7 @@
 """A busy morning on a fleet of two projects: something of everything that the console shows.
 
-It is the same each time, to the second and the id, so that pictures of it change only with the page.
+It is the same each time, to the second and if wanted to the id, so that pictures of it change only with the
+page.
 """
 
 import re
@@ -27,6 +28,11 @@ GROUPS = (
 ALONE = ("build", "backup")
 # The machines, by the last number of their addresses.
 EVERYBODY = frozenset(range(1, sum(group[4] for group in GROUPS) + len(ALONE) + 1))
+
+VIEWS = (
+    *("fleet", "machine", "hosts", "host", "timeline", "event", "orders", "order"),
+    *("rollouts", "plan", "rollout", "history", "promises"),
+)
 
 MINUTE = 60
 DAY = 24 * 60 * MINUTE
@@ -70,7 +76,13 @@ class Story:
 
 
 @contextmanager
-def told(folder: Path, *, renamed: Mapping[str, str] | None = None, reason: str = "") -> Iterator[Story]:
+def told(
+    folder: Path,
+    *,
+    renamed: Mapping[str, str] | None = None,
+    reason: str = "",
+    has_same_ids: bool = False,
+) -> Iterator[Story]:
     """Serve the fleet, and let the morning pass; machines, groups and hosts may have other names.
 
     A `reason` is given for everything that is ordered, instead of one for each.
@@ -78,7 +90,9 @@ def told(folder: Path, *, renamed: Mapping[str, str] | None = None, reason: str 
     begin_in_the_morning(folder)
     fleet = folder / "fleet.toml"
     fleet.write_text(_with_names(fleet_file(), renamed or {}), encoding="utf-8")
-    with Program(folder, "--fleet", fleet, environment={"PYTHONPATH": str(SAME_IDS)}) as program:
+    # Ids are made the same when Python starts, so that such a server cannot be forked.
+    environment = {"PYTHONPATH": str(SAME_IDS)} if has_same_ids else {}
+    with Program(folder, "--fleet", fleet, environment=environment) as program:
         morning = _Morning(program=program, renamed=renamed or {}, reason=reason)
         morning.months_before()
         yield Story(program=program, views=morning.views())

@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 
 if find_spec("playwright"):
-    from tests.console_fixtures import browser, calm, pictures, serve, server, visit
+    from tests.console_fixtures import calm, profiles, serve, server, visit
 
-    __all__ = ["browser", "calm", "pictures", "serve", "server", "visit"]
+    __all__ = ["calm", "profiles", "serve", "server", "visit"]
 else:
     collect_ignore_glob = ["test_*"]  # `make test-page` installs it

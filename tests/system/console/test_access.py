@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests import accessibility
 from tests.browsing import Visitor
 from tests.console_fixtures import Serve, Visit, let_in
-from tests.process import Program, free_port
+from tests.process import Program
 from tests.system.console.acting import answer, go, press
 
 FLEET = """
@@ -144,7 +144,7 @@ def test_a_session_that_is_revoked_under_ones_feet_ends_at_once(serve: Serve, vi
 
 
 def test_a_session_survives_a_restart_of_the_server(serve: Serve, visit: Visit) -> None:
-    server = serve(fleet=FLEET, operator=f"127.0.0.1:{free_port()}")
+    server = serve(fleet=FLEET)
     secret = let_in(server, "ann", "operator")
     page = visit(server).open("/console/machines/web-0")
     sign_in(page, secret)
@@ -199,7 +199,7 @@ def test_tabs_share_one_stream_and_the_next_takes_over(server: Program, visit: V
 
 
 def test_a_tab_takes_the_stream_from_one_that_has_fallen_silent(server: Program, visit: Visit) -> None:
-    visitor = visit(server)
+    visitor = visit(server, is_first=True)  # its clock is turned, for as long as there is its profile
     streams = streams_of(visitor)
     first, second = (visitor.open("/console/history") for _ in range(2))
     expect(second.get_by_text("live", exact=True)).to_be_visible()

@@ -4,8 +4,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.console_fixtures import Serve, Visit
-from tests.process import Program, free_port
+from tests.console_fixtures import Visit
+from tests.process import Program
 
 # However a call ends that was under way when the server was killed.
 AWAY = "^net::ERR_"
@@ -43,8 +43,7 @@ def test_two_people_see_what_the_other_does(server: Program, visit: Visit) -> No
     expect(other.get_by_role("log")).to_contain_text("hold")
 
 
-def test_a_lost_connection_is_shown_and_mended_without_a_gap(serve: Serve, visit: Visit) -> None:
-    server = serve(operator=f"127.0.0.1:{free_port()}")
+def test_a_lost_connection_is_shown_and_mended_without_a_gap(server: Program, visit: Visit) -> None:
     visitor = visit(server)
     visitor.expects(AWAY)
     page = visitor.open("/console/machines/web-0")
@@ -65,8 +64,7 @@ def test_a_lost_connection_is_shown_and_mended_without_a_gap(serve: Serve, visit
     assert is_same(page)
 
 
-def test_a_server_with_another_console_offers_it(serve: Serve, visit: Visit) -> None:
-    server = serve(operator=f"127.0.0.1:{free_port()}")
+def test_a_server_with_another_console_offers_it(server: Program, visit: Visit) -> None:
     visitor = visit(server)
     visitor.expects(AWAY)
     page = visitor.open("/console/history")
