@@ -54,7 +54,9 @@ def configuration(server: Program, port: int, certificate: str, key: str) -> str
 
 
 def test_whoever_comes_through_the_proxy_signs_in_acts_sees_what_happens_and_signs_out(
-    serve: Serve, visit: Visit, proxy: Proxy
+    serve: Serve,
+    proxy: Proxy,  # before `visit`: it is there until the page is closed
+    visit: Visit,
 ) -> None:
     port = free_port()
     origin = f"https://127.0.0.1:{port}"
@@ -78,6 +80,7 @@ def test_whoever_comes_through_the_proxy_signs_in_acts_sees_what_happens_and_sig
     answer(press(page, "Restart"), "Restart db")
     assert server.all("orders")[0]["machine"] == "db"
 
+    visitor.expects("^401 ")  # what the page was reading when it was signed out
     page.get_by_role("button", name="Menu of olga").click()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Token")).to_be_visible()
