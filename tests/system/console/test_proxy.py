@@ -61,7 +61,7 @@ def test_whoever_comes_through_the_proxy_signs_in_acts_sees_what_happens_and_sig
     port = free_port()
     origin = f"https://127.0.0.1:{port}"
     server = serve(environment={"FOREWARN_OPERATOR_ORIGINS": origin})
-    assert f"  console    {origin}/console/, {server.operators}/console/" in server.out.lines
+    server.out.wait_for(f"  console    {origin}/console/, {server.operators}/console/")
     proxy(server, port)
     server.guest("127.0.1.10").document()
     secret = let_in(server, "olga", "operator")

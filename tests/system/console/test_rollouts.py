@@ -88,7 +88,7 @@ def test_a_rollout_is_planned_and_started_by_keyboard_alone(server: Program, vis
     )
     _press_until(page, "Tab", dialog.get_by_role("button", name="Start on 3 hosts"))
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1, name="Rollout")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name=re.compile("^Rollout "))).to_be_visible()
     (rollout,) = server.all("rollouts")
     expect(page).to_have_url(f"{server.operators}/console/rollouts/{rollout['id']}")
     told = {key: rollout[key] for key in ("action", "gap_seconds", "reason", "hosts_at_once")}
@@ -219,7 +219,7 @@ def test_a_plan_that_the_fleet_has_overtaken_is_not_started(server: Program, vis
     dialog.get_by_role("button", name="Do nothing").click()
     page.get_by_role("button", name="Start this rollout").click()
     page.get_by_role("button", name="Start on 2 hosts").click()
-    expect(page.get_by_role("heading", level=1, name="Rollout")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name=re.compile("^Rollout "))).to_be_visible()
 
 
 def test_a_rollout_over_hosts_of_another_is_refused_with_the_reason(server: Program, visit: Visit) -> None:
@@ -236,7 +236,7 @@ def test_a_rollout_over_hosts_of_another_is_refused_with_the_reason(server: Prog
     page.get_by_label("Overlap with another rollout").check()
     page.get_by_role("button", name="Start this rollout").click()
     page.get_by_role("button", name="Start on 3 hosts").click()
-    expect(page.get_by_role("heading", level=1, name="Rollout")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name=re.compile("^Rollout "))).to_be_visible()
     assert len(server.all("rollouts")) == 2
 
 
