@@ -34,13 +34,15 @@ POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
+# What the API answers has the page's origin: none of it may be run as a script.
+AS_THEY_ARE: Mapping[str, str] = {"X-Content-Type-Options": "nosniff"}
 SECURITY_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
+    **AS_THEY_ARE,
 }
 
 
@@ -81,15 +83,16 @@ class ConsoleApp:
 class WithSecurityHeaders:
     """Says with each answer what a browser may do with it."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, headers: Mapping[str, str]) -> None:
         self._app = app
+        self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Add the headers to whatever is answered, refusals too."""
 
         async def secured(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(SECURITY_HEADERS)
+                MutableHeaders(scope=message).update(self._headers)
             await send(message)
 
         await self._app(scope, receive, secured)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forewarn.api.guards import at_this_address
-from forewarn.console.console_app import ConsoleApp, WithSecurityHeaders
+from forewarn.console.console_app import AS_THEY_ARE, SECURITY_HEADERS, ConsoleApp, WithSecurityHeaders
 from forewarn.console.console_paths import is_console
 
 
@@ -14,7 +14,8 @@ def operator_app(api: ASGIApp, *, names: Collection[str], origins: Collection[st
     console: ASGIApp = ConsoleApp()
     for guard, given, options in reversed(at_this_address(names=names, origins=origins)):
         console = guard(console, *given, **options)
-    console = WithSecurityHeaders(console)
+    console = WithSecurityHeaders(console, SECURITY_HEADERS)
+    api = WithSecurityHeaders(api, AS_THEY_ARE)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         face = console if scope["type"] == "http" and is_console(scope["path"]) else api

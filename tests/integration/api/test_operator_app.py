@@ -178,6 +178,11 @@ def test_each_answer_says_what_a_browser_may_do_with_it(
         )
 
 
+def test_no_answer_of_the_api_can_be_run_as_a_script(ask: Api) -> None:
+    for path in ("/v1/machines", "/v1/calendar.ics", "/v1/nothing"):
+        assert ask("GET", path).headers["X-Content-Type-Options"] == "nosniff"
+
+
 def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere() -> None:
     policy = SECURITY_HEADERS["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; ")
