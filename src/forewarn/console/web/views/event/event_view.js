@@ -2,8 +2,9 @@
 
 import { actionButtons } from "../../actions/action_buttons.js";
 import { badge, workAppearance } from "../../elements/appearance.js";
-import { commandText } from "../../elements/command_text.js";
+import { asCommand } from "../../elements/as_command.js";
 import { eventSentence, progressAppearance, promiseBadge, typeBadge } from "../../elements/event_facts.js";
+import { fact } from "../../elements/fact.js";
 import { groupLink, hostLink, machineLink, orderLink } from "../../elements/links.js";
 import { notThere } from "../../elements/missing.js";
 import { orderWords } from "../../elements/order_facts.js";
@@ -89,7 +90,7 @@ class EventView extends View {
         h("h2", { id: "records" }, "Records"),
         recordLog({ event: event.id }),
       ),
-      commandText(["event", "show", event.id]),
+      asCommand(["event", "show", event.id]),
     ];
   }
 
@@ -226,11 +227,5 @@ function impact(event) {
   if (event.ended_at) return "none";
   return event.started_at ? "not over yet" : "not begun";
 }
-
-/**
- * @param {string} name
- * @param {import("../../types").Child} value
- */
-const fact = (name, value) => [h("dt", null, name), h("dd", null, value)];
 
 define("fw-event-view", EventView);

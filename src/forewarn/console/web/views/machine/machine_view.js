@@ -2,6 +2,7 @@ import { actionButtons } from "../../actions/action_buttons.js";
 import { badge, machineAppearance } from "../../elements/appearance.js";
 import { asCommand } from "../../elements/as_command.js";
 import { eventCard } from "../../elements/event_card.js";
+import { fact } from "../../elements/fact.js";
 import { groupLink, hostLink } from "../../elements/links.js";
 import { orderCard } from "../../elements/order_card.js";
 import { pageHead } from "../../elements/page_head.js";
@@ -219,15 +220,6 @@ class MachineView extends View {
     return this.#project ? [...words, "--project", this.#project] : words;
   }
 }
-
-/**
- * @param {string} term
- * @param {import("../../types").Child} value
- */
-const fact = (term, value) =>
-  value === null || value === undefined || value === ""
-    ? null
-    : [h("dt", { key: `${term}?` }, term), h("dd", { key: term, class: "name" }, value)];
 
 /**
  * @param {Order} order

@@ -1,5 +1,6 @@
 /** What was ordered, with everything that was said about how. */
 
+import { fact } from "../../elements/fact.js";
 import { rolloutLink } from "../../elements/links.js";
 import { orderSubject, orderWords } from "../../elements/order_facts.js";
 import { countdown, time } from "../../elements/times.js";
@@ -44,9 +45,3 @@ export function orderTerms(order) {
     ),
   );
 }
-
-/**
- * @param {string} name
- * @param {import("../../types").Child} value
- */
-const fact = (name, value) => [h("dt", null, name), h("dd", null, value)];

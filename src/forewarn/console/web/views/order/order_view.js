@@ -2,7 +2,7 @@
 
 import { actionButtons } from "../../actions/action_buttons.js";
 import { badge, workAppearance } from "../../elements/appearance.js";
-import { commandText } from "../../elements/command_text.js";
+import { asCommand } from "../../elements/as_command.js";
 import { notThere } from "../../elements/missing.js";
 import { driverBadge, failedSteps, orderSubject, orderWords } from "../../elements/order_facts.js";
 import { pageHead } from "../../elements/page_head.js";
@@ -80,7 +80,7 @@ class OrderView extends View {
         h("h2", { id: "records" }, "Records"),
         recordLog({ order: order.id }),
       ),
-      commandText(["order", "show", order.id]),
+      asCommand(["order", "show", order.id]),
     ];
   }
 

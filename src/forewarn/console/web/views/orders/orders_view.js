@@ -1,6 +1,7 @@
 /** All orders: the open ones with what they wait for, and the past ones page by page. */
 
 import { workAppearance } from "../../elements/appearance.js";
+import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
 import { count } from "../../page/formatting.js";
 import { define } from "../../page/live_element.js";
@@ -55,7 +56,7 @@ class OrdersView extends View {
         past.length > 0 && orderTable("Orders that are over", past),
         this.#pastEnd(past.length),
       ),
-      commandText(["order", "list", ...(state ? ["--state", state] : [])]),
+      asCommand(["order", "list", ...(state ? ["--state", state] : [])]),
     ];
   }
 

@@ -2,7 +2,7 @@
 
 import { ask } from "../../actions/action_dialog.js";
 import { START_ROLLOUT } from "../../actions/rollout_verbs.js";
-import { commandText } from "../../elements/command_text.js";
+import { asCommand } from "../../elements/as_command.js";
 import { define } from "../../page/live_element.js";
 import { preferences } from "../../page/preferences.js";
 import { address, router } from "../../page/router.js";
@@ -130,12 +130,7 @@ class PlanView extends View {
       trouble && this.#trouble(trouble),
       problems.size > 0 && !trouble && h("p", { class: "muted" }, "There is no plan yet: see the form."),
       plan && planDrawing(plan),
-      h(
-        "details",
-        { key: "command" },
-        h("summary", { class: "small" }, "As a command"),
-        commandText(commandOf("plan", this.query)),
-      ),
+      asCommand(commandOf("plan", this.query)),
     );
   }
 

@@ -1,7 +1,7 @@
 /** One rollout, live: how far it is, wave by wave, what it waits for, what it has not done; pause, resume, abort. */
 
 import { actionButtons } from "../../actions/action_buttons.js";
-import { commandText } from "../../elements/command_text.js";
+import { asCommand } from "../../elements/as_command.js";
 import { warningList } from "../../elements/grouped_reasons.js";
 import { pageHead } from "../../elements/page_head.js";
 import { progressWords, rolloutProgress } from "../../elements/rollout_progress.js";
@@ -66,12 +66,7 @@ class RolloutView extends View {
       notDone(rollout, this.#whys),
       rollout.warnings.length > 0 && h("div", { key: "warnings" }, warningList(rollout.warnings)),
       h("div", { class: "columns", key: "facts" }, rolloutFacts(rollout), noticeGiven(rollout)),
-      h(
-        "details",
-        { key: "command" },
-        h("summary", { class: "small" }, "As a command"),
-        commandText(["rollout", "show", rollout.id ?? ""]),
-      ),
+      asCommand(["rollout", "show", rollout.id ?? ""]),
     ];
   }
 

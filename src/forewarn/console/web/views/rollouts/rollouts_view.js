@@ -1,5 +1,6 @@
 /** All rollouts: those that are open, kept by the live copy, and those that are over, page by page. */
 
+import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
 import { rolloutLink } from "../../elements/links.js";
 import { progressWords, rolloutProgress } from "../../elements/rollout_progress.js";
@@ -47,12 +48,7 @@ class RolloutsView extends View {
       this.#trouble &&
         h("p", { class: "notice", "data-tone": "danger", role: "alert", key: "trouble" }, this.#trouble),
       !open.length && this.#past && !past.length ? nothingYet() : [this.#open(open), this.#over(past)],
-      h(
-        "details",
-        { key: "command" },
-        h("summary", { class: "small" }, "As a command"),
-        commandText(["rollout", "list"]),
-      ),
+      asCommand(["rollout", "list"]),
     ];
   }
 

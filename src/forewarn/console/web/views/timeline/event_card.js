@@ -8,6 +8,7 @@ import {
   promiseBadge,
   typeBadge,
 } from "../../elements/event_facts.js";
+import { fact } from "../../elements/fact.js";
 import { countdown, time } from "../../elements/times.js";
 import { h } from "../../page/tree.js";
 
@@ -33,12 +34,6 @@ export function eventFacts(event) {
     h("p", { class: "small muted" }, "Enter or click opens it"),
   ];
 }
-
-/**
- * @param {string} name
- * @param {import("../../types").Child} value
- */
-const fact = (name, value) => [h("dt", null, name), h("dd", null, value)];
 
 /**
  * Say for a screen reader what a bar shows.

@@ -1,5 +1,6 @@
 /** What is said below the timeline: where it shows nothing, or not everything, and which command shows the same. */
 
+import { asCommand } from "../../elements/as_command.js";
 import { commandText } from "../../elements/command_text.js";
 import { h } from "../../page/tree.js";
 import { instant } from "./time_range.js";
@@ -52,4 +53,4 @@ export function nothingToSee(events, wanted) {
 
 /** @param {import("./time_range.js").TimeRange} range */
 export const sameAsCommand = ({ from, to }) =>
-  commandText(["event", "list", "--all", "--notices", "--since", instant(from), "--until", instant(to)]);
+  asCommand(["event", "list", "--all", "--notices", "--since", instant(from), "--until", instant(to)]);
