@@ -146,14 +146,16 @@ class ActionButtons extends LiveElement {
   #toggled(toggle) {
     if (toggle.newState !== "open") return;
     place(this.#popover, /** @type {HTMLElement} */ (this.querySelector(".menu-button")));
-    this.#items[0]?.focus();
+    // The browser tells this a moment later: who is quick has chosen another item already.
+    if (!this.#popover.contains(document.activeElement)) this.#items[0]?.focus();
   }
 
   /** @param {KeyboardEvent} key */
   #openByKey(key) {
     if (key.key !== "ArrowDown") return;
     key.preventDefault();
-    this.#popover.showPopover();
+    if (!this.#popover.matches(":popover-open")) this.#popover.showPopover();
+    this.#items[0]?.focus();
   }
 
   /** @param {KeyboardEvent} key */

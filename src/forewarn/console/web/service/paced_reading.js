@@ -22,6 +22,7 @@ export class PacedReading {
   #isWanted = false;
   #isReading = false;
   #restsUntil = 0;
+  #lastTook = 0;
 
   /**
    * @param {() => Promise<boolean>} read  says whether it could be read
@@ -67,7 +68,10 @@ export class PacedReading {
     const isGood = await this.#read();
     const took = performance.now() - began;
     this.#isReading = false;
-    const rest = Math.max(REST, took * (took < LONG_READING ? REST_FACTOR : LONG_REST_FACTOR));
+    // One long reading may be the first, with all there is, or one beside something else: two are a large fleet.
+    const usual = Math.min(took, this.#lastTook);
+    this.#lastTook = took;
+    const rest = Math.max(REST, usual * (usual < LONG_READING ? REST_FACTOR : LONG_REST_FACTOR));
     this.#restsUntil = performance.now() + rest;
     if (this.#isWanted) this.#plan(isGood ? rest : RETRY);
   }

@@ -100,7 +100,7 @@ class ClockStepper extends LiveElement {
   #toggled(toggle) {
     if (toggle.newState !== "open") return;
     place(this.#popover, /** @type {HTMLElement} */ (this.querySelector(".clock-button")));
-    this.#popover.querySelector("button")?.focus();
+    if (!this.#popover.contains(document.activeElement)) this.#popover.querySelector("button")?.focus();
   }
 
   #own() {
