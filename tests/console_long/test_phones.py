@@ -1,14 +1,17 @@
-"""What axe finds on every view as a phone shows it, on a fleet with something of everything."""
+"""The console on a phone: what axe finds on every view, fingers, small tiles."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests import accessibility, console_story
 from tests.browsing import PHONE, THEMES
 from tests.console_fixtures import Visit
 from tests.console_story import VIEWS, Story
+from tests.process import Program
 
 
 @pytest.fixture(scope="module")
@@ -26,3 +29,34 @@ def test_a_view_can_be_used_by_everybody_on_a_phone(story: Story, visit: Visit, 
         page.emulate_media(color_scheme=theme)
         visitor.settle(page)
         accessibility.check(page)
+
+
+def _spread(page: Page, place: str) -> None:
+    """Put two fingers on the page, and move them to twice their distance."""
+    box = page.locator(place).bounding_box()
+    assert box is not None
+    fingers = page.context.new_cdp_session(page)
+    middle, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    for kind, apart in (("touchStart", 40), ("touchMove", 50), ("touchMove", 80), ("touchEnd", None)):
+        points = [] if apart is None else [{"x": middle + side * apart, "y": y} for side in (-1, 1)]
+        points = [{**point, "id": number} for number, point in enumerate(points)]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+def test_two_fingers_zoom_the_timeline(story: Story, visit: Visit) -> None:
+    page = visit(story.program, screen=PHONE).open("/console/timeline?span=6h")
+    expect(page.locator(".timeline .bar a")).not_to_have_count(0)
+    _spread(page, ".timeline-lanes")
+    page.wait_for_url("**from=**")
+    query = parse_qs(urlsplit(page.url).query)
+    from_, to = (datetime.fromisoformat(query[end][0]) for end in ("from", "to"))
+    assert timedelta(hours=2) < to - from_ < timedelta(hours=4)
+
+
+def test_dense_tiles_are_still_named_for_who_does_not_see_them(server: Program, visit: Visit) -> None:
+    page = visit(server, screen=PHONE).open("/console/fleet")
+    page.get_by_label("Density").select_option("dense")
+    box = page.locator('.tile[data-machine$="/web-0"]').bounding_box()
+    assert box is not None
+    assert box["width"] <= 24
+    expect(page.get_by_role("link", name="web-0 running")).to_be_visible()

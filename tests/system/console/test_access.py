@@ -196,19 +196,3 @@ def test_tabs_share_one_stream_and_the_next_takes_over(server: Program, visit: V
     # It goes on after the last record that it has heard of.
     assert len(streams) == 2
     assert "since=" in streams[1]
-
-
-def test_a_tab_takes_the_stream_from_one_that_has_fallen_silent(server: Program, visit: Visit) -> None:
-    visitor = visit(server, is_first=True)  # its clock is turned, for as long as there is its profile
-    streams = streams_of(visitor)
-    first, second = (visitor.open("/console/history") for _ in range(2))
-    expect(second.get_by_text("live", exact=True)).to_be_visible()
-    second.clock.install()
-    second.reload()
-    expect(second.get_by_text("live", exact=True)).to_be_visible()
-    assert len(streams) == 1
-    second.clock.fast_forward("01:00")
-    server.post("/v1/holds", json={"reason": "an alarm"})
-    for tab in (first, second):
-        expect(tab.locator("fw-hold-bar")).to_contain_text("an alarm")
-    assert len(streams) == 2

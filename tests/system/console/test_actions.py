@@ -263,24 +263,6 @@ def test_orders_are_reported_on_retried_abandoned_and_cancelled(serve: Serve, vi
     assert do_to(last, "Cancel", "Cancel the order", f"cancel {last[:8]}") == "cancelled"
 
 
-def test_rollouts_are_paused_resumed_and_aborted(server: Program, visit: Visit) -> None:
-    rollout = server.post("/v1/rollouts", json={"hosts": "all", "action": "freeze"})["rollout"]["id"]
-    page = visit(server).open(f"/console/rollouts/{rollout}")
-
-    def do_it(label: str, command: str, **fields: str) -> str:
-        dialog = press(page, label)
-        fill(dialog, fields)
-        expect_command(dialog, f"rollout {command}")
-        answer(dialog, label)
-        state: str = server.get(f"/v1/rollouts/{rollout}")["rollout"]["state"]
-        return state
-
-    short = rollout[:8]
-    assert do_it("Pause", f"pause {short} --reason lunch", Reason="lunch") == "paused"
-    assert do_it("Resume", f"resume {short}") == "running"
-    assert do_it("Abort", f"abort {short}") == "aborted"
-
-
 def test_the_red_button_holds_with_a_reason_and_the_bar_releases(server: Program, visit: Visit) -> None:
     page = visit(server).open("/console/history")
     hold = page.get_by_role("banner").get_by_role("button", name="Hold …")

@@ -1,33 +1,16 @@
-"""The fleet as people see it: tiles that change, filters in the address, large fleets, a machine's page."""
+"""The fleet as people see it: tiles that change, filters in the address, a machine's page."""
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browsing import PHONE
 from tests.console_fixtures import Serve, Visit, let_in
 from tests.process import Program
+from tests.system.console.acting import go
 
 WEB_0 = "127.0.1.10"
 
 
 def _tile(page: Page, name: str) -> Locator:
     return page.locator(f'.tile[data-machine$="/{name}"]')
-
-
-def _large_fleet(groups: int, machines: int) -> str:
-    """Write a fleet of more machines than a page reads at once."""
-    lines = ["[hosts.host-1]"]
-    for group in range(groups):
-        lines += [f"[groups.group-{group}]", 'kind = "scale-set"', "update-domains = 2"]
-    for number in range(machines):
-        lines += [
-            "[[machines]]",
-            f'name = "vm-{number:05}"',
-            f'group = "group-{number % groups}"',
-            f"update-domain = {number % 2}",
-            'host = "host-1"',
-        ]
-    return "\n".join(lines)
 
 
 def test_a_tile_says_what_is_announced_approved_and_done_to_its_machine_as_it_happens(
@@ -109,15 +92,6 @@ def test_the_keyboard_alone_goes_from_tile_to_tile_and_opens_a_machine(calm: Pro
     expect(page.get_by_role("heading", level=1)).to_have_text("web-5")
 
 
-def test_dense_tiles_are_still_named_for_who_does_not_see_them(calm: Program, visit: Visit) -> None:
-    page = visit(calm, screen=PHONE).open("/console/fleet")
-    page.get_by_label("Density").select_option("dense")
-    box = _tile(page, "web-0").bounding_box()
-    assert box is not None
-    assert box["width"] <= 24
-    expect(page.get_by_role("link", name="web-0 running")).to_be_visible()
-
-
 def test_a_first_visit_to_an_empty_fleet_says_what_to_do_next(serve: Serve, visit: Visit) -> None:
     empty = serve(fleet=None)
     page = visit(empty).open("/console/fleet")
@@ -129,16 +103,6 @@ def test_a_first_visit_to_an_empty_fleet_says_what_to_do_next(serve: Serve, visi
         "PUT", "/v1/fleet", json={"hosts": {"host-1": {}}, "machines": [{"name": "a", "host": "host-1"}]}
     )
     expect(_tile(page, "a")).to_be_visible()
-
-
-def test_a_large_fleet_opens_folded_and_is_searched_on_the_server(serve: Serve, visit: Visit) -> None:
-    page = visit(serve(fleet=_large_fleet(4, 3100))).open("/console/fleet")
-    expect(page.get_by_role("button", name="3,100 running")).to_be_visible()
-    expect(page.locator(".tile[data-machine]")).to_have_count(0)
-    page.get_by_role("button", name="group-1", exact=True).click()
-    expect(page.locator(".tile[data-machine]")).to_have_count(775)
-    page.get_by_label("Name begins with").fill("VM-0003")
-    expect(page.locator(".tile[data-machine]")).to_have_count(10)
 
 
 def test_a_machine_has_a_page_with_its_event_its_order_and_its_history(server: Program, visit: Visit) -> None:
@@ -164,9 +128,10 @@ def test_a_machine_that_is_not_there_says_so(calm: Program, visit: Visit) -> Non
     expect(_tile(page, "db")).to_be_visible()
 
 
-@pytest.mark.parametrize("path", ["/console/fleet", "/console/machines/web-0"])
-def test_tenants_are_shown_no_host(server: Program, visit: Visit, path: str) -> None:
+def test_tenants_are_shown_no_host(server: Program, visit: Visit) -> None:
     let_in(server, "ada", "operator")
-    page = visit(server).sign_in(let_in(server, "tenant", "user", "default"), path)
-    expect(page.get_by_role("main").get_by_text("web-0").first).to_be_visible()
-    expect(page.get_by_role("main").get_by_text("host-")).to_have_count(0)
+    page = visit(server).sign_in(let_in(server, "tenant", "user", "default"), "/console/fleet")
+    for address in ("/fleet", "/machines/web-0"):
+        go(page, address)
+        expect(page.get_by_role("main").get_by_text("web-0").first).to_be_visible()
+        expect(page.get_by_role("main").get_by_text("host-")).to_have_count(0)

@@ -62,16 +62,3 @@ def test_a_lost_connection_is_shown_and_mended_without_a_gap(server: Program, vi
     expect(banner).not_to_contain_text("Reconnecting")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     assert is_same(page)
-
-
-def test_a_server_with_another_console_offers_it(server: Program, visit: Visit) -> None:
-    visitor = visit(server)
-    visitor.expects(AWAY)
-    page = visitor.open("/console/history")
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    mark(page)
-    page.route("**/console/", lambda route: route.fulfill(body="<script src=/console/assets/new/app.js>"))
-    server.restart()
-    page.get_by_role("button", name="Reload").click()
-    expect(page.get_by_text("live", exact=True)).to_be_visible()
-    assert not is_same(page)

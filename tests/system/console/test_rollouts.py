@@ -8,6 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests import accessibility
 from tests.console_fixtures import Serve, Visit, let_in
 from tests.process import Program
+from tests.system.console.acting import expect_command
 
 HOSTS = ("host-1", "host-2", "host-3")
 # Two projects on one host each; one of them lets itself be disturbed in the night alone.
@@ -169,23 +170,28 @@ def test_a_rollout_is_followed_to_its_end(server: Program, visit: Visit) -> None
 
 def test_a_rollout_is_paused_resumed_and_aborted(server: Program, visit: Visit) -> None:
     _enable(server)
-    page = visit(server).open(f"/console/rollouts/{_begin(server)}")
+    id_ = _begin(server)
+    page = visit(server).open(f"/console/rollouts/{id_}")
     page.get_by_role("button", name="Pause …").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("the shop has a sale")
+    expect_command(page.get_by_role("dialog"), f"rollout pause {id_[:8]} --reason 'the shop has a sale'")
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     expect(page.locator("main")).to_contain_text("the shop has a sale")
     page.get_by_role("button", name="Resume …").click()
+    expect_command(page.get_by_role("dialog"), f"rollout resume {id_[:8]}")
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()
     expect(_waves(page).nth(0)).to_contain_text("announced")
     server.advance(16 * 60)
     expect(_waves(page).nth(0)).to_contain_text("started")
     page.get_by_role("button", name="Abort …").click()
     expect(page.get_by_role("dialog")).to_contain_text("Started, and finished first: host-1.")
+    expect_command(page.get_by_role("dialog"), f"rollout abort {id_[:8]}")
     page.get_by_role("dialog").get_by_role("button", name="Abort").click()
     expect(page.get_by_role("region", name="Not done")).to_contain_text("host-3")
     server.advance(3600)
     expect(page.locator("main")).to_contain_text("1 of 3 hosts done, 2 hosts not done")
     expect(page.get_by_role("button", name="Resume …")).to_have_count(0)
+    assert server.get(f"/v1/rollouts/{id_}")["rollout"]["state"] == "aborted"
 
 
 def test_two_people_do_not_undo_each_others_work_unseen(server: Program, visit: Visit) -> None:

@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browsing import PHONE
 from tests.console_fixtures import Visit, begin_in_the_morning
 from tests.process import Program, sample_fleet
 
@@ -63,18 +61,6 @@ def _drag(page: Page) -> None:
     page.mouse.down()
     page.mouse.move(box["x"] + 400, box["y"] + box["height"] - 4, steps=4)
     page.mouse.up()
-
-
-def _spread(page: Page, place: str) -> None:
-    """Put two fingers on the page, and move them to twice their distance."""
-    box = page.locator(place).bounding_box()
-    assert box is not None
-    fingers = page.context.new_cdp_session(page)
-    middle, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    for kind, apart in (("touchStart", 40), ("touchMove", 50), ("touchMove", 80), ("touchEnd", None)):
-        points = [] if apart is None else [{"x": middle + side * apart, "y": y} for side in (-1, 1)]
-        points = [{**point, "id": number} for number, point in enumerate(points)]
-        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
 
 def test_past_and_coming_events_are_bars_with_the_notice_that_was_kept_or_not(
@@ -159,14 +145,8 @@ def test_a_range_can_be_sent_and_dragged_and_keys_alone_move_zoom_and_open_an_ev
     expect(page.get_by_role("heading", level=1)).to_have_text("Reboot: web-0 restarted")
 
 
-def test_two_fingers_zoom_and_a_table_says_the_same_in_words(busy: Program, visit: Visit) -> None:
-    page = visit(busy, screen=PHONE).open("/console/timeline?span=6h")
-    expect(_bars(page)).to_have_count(3)
-    _spread(page, ".timeline-lanes")
-    expect(page).to_have_url(re.compile("from="))
-    from_, to = (datetime.fromisoformat(_query(page)[end][0]) for end in ("from", "to"))
-    assert timedelta(hours=2) < to - from_ < timedelta(hours=4)
-    page.get_by_role("button", name="6 h").click()
+def test_a_table_says_the_same_in_words(busy: Program, visit: Visit) -> None:
+    page = visit(busy).open("/console/timeline?span=6h")
     expect(_bars(page)).to_have_count(3)
     page.get_by_role("button", name="Show as a table").click()
     assert _query(page)["as"] == ["table"]

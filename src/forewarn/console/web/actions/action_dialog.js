@@ -119,6 +119,8 @@ class ActionDialog extends LiveElement {
             {
               type: "submit",
               class: verb.hurts ? "dangerous primary" : "primary",
+              // Nothing is agreed to before it is said, nor moves away under a pointer that is pressing it.
+              disabled: this.#isLooking,
               "aria-disabled": this.#isBusy || !this.#isConfirmed() ? "true" : null,
             },
             this.#isBusy ? "At it …" : verb.doing(subject),
@@ -141,6 +143,10 @@ class ActionDialog extends LiveElement {
     return Object.fromEntries(
       this.#asked().map((field) => [field.name, (this.#values[field.name] ?? "").trim()]),
     );
+  }
+
+  get #isLooking() {
+    return Boolean(this.verb.touches) && this.#touched === undefined;
   }
 
   #touches() {

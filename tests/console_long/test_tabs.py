@@ -1,0 +1,39 @@
+"""A tab that was left open: another has fallen silent, or the server has another console now."""
+
+from playwright.sync_api import expect
+
+from tests.console_fixtures import Visit
+from tests.process import Program
+
+# However a call ends that was under way when the server was stopped.
+AWAY = "^net::ERR_"
+
+
+def test_a_tab_takes_the_stream_from_one_that_has_fallen_silent(server: Program, visit: Visit) -> None:
+    visitor = visit(server, is_first=True)  # its clock is turned, for as long as there is its profile
+    streams: list[str] = []
+    visitor.watch(lambda request: streams.append(request.url) if "/v1/stream" in request.url else None)
+    first, second = (visitor.open("/console/history") for _ in range(2))
+    expect(second.get_by_text("live", exact=True)).to_be_visible()
+    second.clock.install()
+    second.reload()
+    expect(second.get_by_text("live", exact=True)).to_be_visible()
+    assert len(streams) == 1
+    second.clock.fast_forward("01:00")
+    server.post("/v1/holds", json={"reason": "an alarm"})
+    for tab in (first, second):
+        expect(tab.locator("fw-hold-bar")).to_contain_text("an alarm")
+    assert len(streams) == 2
+
+
+def test_a_server_with_another_console_offers_it(server: Program, visit: Visit) -> None:
+    visitor = visit(server)
+    visitor.expects(AWAY)
+    page = visitor.open("/console/history")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.evaluate("window.isSame = true")
+    page.route("**/console/", lambda route: route.fulfill(body="<script src=/console/assets/new/app.js>"))
+    server.restart()
+    page.get_by_role("button", name="Reload").click()
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    assert page.evaluate("window.isSame") is None
