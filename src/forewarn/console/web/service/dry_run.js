@@ -9,7 +9,7 @@ import { api, copy } from "./connected.js";
 // Somebody who types is not done after every letter.
 const TYPING = 250;
 // A busy fleet changes all the time, and a plan of many hosts is work for the server, for which its writer waits.
-const AT_MOST_EVERY = 5000;
+const AT_MOST_EVERY = 1000;
 const REST_FACTOR = 20;
 // After so long a plan begins too far in the past, even if nothing has happened.
 const GOOD_FOR = 60_000;
