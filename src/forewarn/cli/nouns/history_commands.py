@@ -92,19 +92,19 @@ def history(
             "`history export --since` takes",
             param_hint="--since",
         )
-    wanted = {
-        **session.scope,
-        "machine": machine,
-        "event": full_id(session.client, EventAnswer, event) if event else None,
-        "order": full_id(session.client, OrderAnswer, order) if order else None,
-        "group": group,
-        "host": host,
-        "by": by,
-        "text": text,
-        "kind": kind,
-        "since": since,
-        "until": until,
-    }
+    wanted = _wanted(
+        session,
+        event=event,
+        order=order,
+        machine=machine,
+        group=group,
+        host=host,
+        by=by,
+        text=text,
+        kind=kind,
+        since=since,
+        until=until,
+    )
     reply = session.client.get("/v1/history", RecordsAnswer, **wanted, limit=limit)
     session.print_reply(reply, lambda page: _show(session, page, wanted, limit=limit))
 
@@ -135,20 +135,30 @@ def export(
         raise typer.BadParameter("needs a file: give --output too", param_hint="--resume")
     form = format_ or ("csv" if file is not None and file.suffix == ".csv" else "jsonl")
     above = int(since) if since and _is_number(since) else 0
-    wanted = {
+    wanted = _wanted(
+        session,
+        event=event,
+        order=order,
+        machine=machine,
+        group=group,
+        host=host,
+        by=by,
+        text=text,
+        kind=kind,
+        since=None if since and _is_number(since) else since,
+        until=until,
+    )
+    run(session, file, form, above=above, wanted=wanted, resume=resume)
+
+
+def _wanted(session: Session, *, event: str | None, order: str | None, **more: Any) -> dict[str, Any]:
+    """Return which records are asked for; ids may be shortened."""
+    return {
         **session.scope,
-        "machine": machine,
         "event": full_id(session.client, EventAnswer, event) if event else None,
         "order": full_id(session.client, OrderAnswer, order) if order else None,
-        "group": group,
-        "host": host,
-        "by": by,
-        "text": text,
-        "kind": kind,
-        "since": None if since and _is_number(since) else since,
-        "until": until,
+        **more,
     }
-    run(session, file, form, above=above, wanted=wanted, resume=resume)
 
 
 def _is_number(text: str) -> bool:
