@@ -7,11 +7,12 @@ import { badge } from "./appearance.js";
 /** @typedef {import("../types").NotedEvent} NotedEvent */
 /** @typedef {import("./appearance.js").Appearance} Appearance */
 /** @typedef {{ least_seconds: number | null, late: number, never: number }} Notice */
+/** @typedef {import("../types").EventType} EventType */
 /** @typedef {ListedEvent & { notice?: Notice | null, notices?: NotedEvent["notices"] }} AnyEvent */
 
 /** What a type does to one machine and to several: what they will do, what they do, what they did. @typedef {readonly [string, string, string]} Forms */
 
-/** @type {{ [type: string]: Appearance & { one: Forms, several: Forms } }} */
+/** @type {{ [type in EventType]: Appearance & { one: Forms, several: Forms } }} */
 const TYPES = {
   Freeze: {
     tone: "info",
@@ -48,17 +49,24 @@ const TYPES = {
     one: ["be deleted", "is deleted", "was deleted"],
     several: ["be deleted", "are deleted", "were deleted"],
   },
+  SpotRebalanceRecommendation: {
+    tone: "idle",
+    glyph: "◇",
+    label: "SpotRebalanceRecommendation",
+    one: ["perhaps be evicted soon", "may be evicted soon", "was told that it may be evicted"],
+    several: ["perhaps be evicted soon", "may be evicted soon", "were told that they may be evicted"],
+  },
 };
 
-export const EVENT_TYPES = Object.keys(TYPES);
+export const EVENT_TYPES = /** @type {EventType[]} */ (Object.keys(TYPES));
 
 /**
  * Say how a type of event looks.
  *
- * @param {string} type
+ * @param {EventType} type
  * @returns {Appearance}
  */
-export const typeAppearance = (type) => TYPES[type] ?? { tone: "idle", glyph: "◇", label: type };
+export const typeAppearance = (type) => TYPES[type];
 
 /**
  * Say how far an event is: listed, or over and why.
@@ -83,9 +91,7 @@ export function eventSentence(event) {
   const names = event.resources;
   if (!names.length) return "no machine is left in it";
   const who = names.length > 3 ? count(names.length, "machine") : listed(names);
-  const forms = TYPES[event.type]?.[names.length > 1 ? "several" : "one"];
-  if (!forms) return who;
-  const [infinitive, present, past] = forms;
+  const [infinitive, present, past] = TYPES[event.type][names.length > 1 ? "several" : "one"];
   if (event.started_at) return `${who} ${event.ended_at ? past : present}`;
   if (event.ended_at) return `${who} ${names.length > 1 ? "were" : "was"} to ${infinitive}`;
   return `${who} will ${infinitive}`;

@@ -67,7 +67,7 @@ export function legend({ types = EVENT_TYPES, tone = "idle", hasWaves = false } 
   );
 }
 
-/** @param {string} type */
+/** @param {import("../../types").EventType} type */
 function typeEntry(type) {
   const { tone, glyph, label } = typeAppearance(type);
   return h(
