@@ -220,7 +220,7 @@ def test_of_a_program_that_says_too_much_the_beginning_and_the_last_line_are_tol
         told = [line for line in harness.said if line.startswith("drain | ")]
         assert len(told) == 1002
         (left_out,) = [int(line.split()[2].strip("(")) for line in told if "left out" in line]
-        # What is written while the keeper shortens the file is not counted: how much that is, the computer says.
+        # What is written while the keeper shortens the file is not counted, however much that is.
         assert 15_000_000 < left_out < 30_000_000
         assert told[-1] == f"drain | {last}"
         await over(harness)
