@@ -92,7 +92,7 @@ PLAIN_TOKEN = Token(
 )
 
 STORED: dict[str, tuple[Mapped[Any], Any]] = {
-    "a host": (HOSTS, host("host-1", driver="external")),
+    "a host": (HOSTS, host("host-1", driver="external", uri="qemu+ssh://host-1/system", at_once=2)),
     "a hold": (
         HOLDS,
         Hold(id="aaaa", reason="heat", by="test", at=NOW, project=DEFAULT_PROJECT, host=HostName("host-1")),

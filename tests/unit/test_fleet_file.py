@@ -183,7 +183,10 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
         ),
         ({"hosts": ["a"]}, "hosts: expected a table, as [hosts.host-1], got a list"),
         ({"hosts": {"a b": {}}}, f'hosts.a b: {NAME}"a b"'),
-        ({"hosts": {"a": {"rack": 1}}}, "hosts.a: rack: there is no such field; expected one of driver"),
+        (
+            {"hosts": {"a": {"rack": 1}}},
+            "hosts.a: rack: there is no such field; expected one of driver, uri, at-once",
+        ),
         (
             {"groups": {"web": {"kind": "vmss"}}},
             'groups.web: kind: expected cloud-service, availability-set or scale-set, got "vmss"',
@@ -208,6 +211,16 @@ def test_a_machine_needs_a_name_and_a_host() -> None:
             {"groups": {"web": {"kind": "scale-set", "policy": {"notice": "soon"}}}},
             'groups.web: policy.notice: expected a time from 0 s to 30 d, as 90 or 15m, got "soon"',
         ),
+        ({"hosts": {"a": {"at-once": 0}}}, "hosts.a: at-once: expected a whole number from 1 to 100, got 0"),
+        (
+            {"hosts": {"a": {"uri": "kvm-1"}}},
+            'hosts.a: uri: expected a URI, as qemu+ssh://host-1/system, got "kvm-1"',
+        ),
+        (
+            {"hosts": {"a": {"uri": "https://root:secret@kvm-1/"}}},
+            "hosts.a: uri: expected no password in it: keep that where the driver finds it by itself, "
+            "as a key file",
+        ),
         (
             {"projects": {"default": {"subscription-id": "x"}}},
             "projects.default: subscription-id: not supported yet: leave it out",
@@ -230,6 +243,8 @@ def test_one_machine_can_become_standalone() -> None:
 
 
 drivers = st.sampled_from([None, "simulated", "external"])
+uris = st.sampled_from([None, "qemu:///system", "qemu+ssh://root@kvm-1/system"])
+limits = st.sampled_from([None, 1, 100])
 names = st.from_regex(r"\A[A-Za-z0-9._-]{1,20}\Z")
 texts = st.text(st.characters(exclude_categories=["C", "Zl", "Zp", "Zs"]), max_size=10)
 
@@ -241,7 +256,10 @@ def fleets(draw: st.DrawFn) -> FleetSpec:
     machines = draw(st.lists(names, max_size=5, unique_by=str.casefold))
     return FleetSpec(
         defaults=FleetDefaults(driver=draw(drivers)),
-        hosts=tuple(HostSpec(name=HostName(name), driver=draw(drivers)) for name in hosts),
+        hosts=tuple(
+            HostSpec(name=HostName(name), driver=draw(drivers), uri=draw(uris), at_once=draw(limits))
+            for name in hosts
+        ),
         groups=tuple(
             GroupSpec(name=GroupName(name), kind=GroupKind.SCALE_SET, update_domains=5) for name in groups
         ),

@@ -89,6 +89,8 @@ hosts = Table(
     Column("name", NAME, primary_key=True),
     Column("state", Text, nullable=False),
     Column("driver", Text),
+    Column("uri", Text),
+    Column("at_once", Integer),
     # How many machines it carries, or will once moves are over. Kept: counting all of them anew costs more
     # the larger the fleet.
     Column("carried", Integer, nullable=False, server_default="0"),

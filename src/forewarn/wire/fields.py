@@ -35,6 +35,7 @@ _MAC = re.compile(
     r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{2}(-[0-9A-Fa-f]{2}){5}"
     r"|[0-9A-Fa-f]{4}(\.[0-9A-Fa-f]{4}){2}|[0-9A-Fa-f]{12}"
 )
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _MAC_SEPARATORS = re.compile("[:.-]")
 # A longer list of words is not read through.
 _MANY = 10
@@ -237,6 +238,20 @@ def _address(value: object) -> str:
     return parsed.compressed
 
 
+def _uri(value: object) -> str:
+    written = _text(value)
+    scheme, _, rest = written.partition("://")
+    if not _SCHEME.fullmatch(scheme) or not rest or " " in rest:
+        raise Invalid(f"expected a URI, as qemu+ssh://host-1/system, got {shown(value)}")
+    user, at, _ = rest.partition("/")[0].rpartition("@")
+    if at and ":" in user:
+        # What is declared is shown to operators, saved and copied into backups: no place for a secret.
+        raise Invalid(
+            "expected no password in it: keep that where the driver finds it by itself, as a key file"
+        )
+    return written
+
+
 def _mac(value: object) -> str:
     if not isinstance(value, str) or not _MAC.fullmatch(value):
         raise Invalid(f"expected a MAC address, as 52:54:00:12:34:56, got {shown(value)}")
@@ -267,6 +282,9 @@ text = Field(read=_text, schema={"type": "string", "maxLength": LONGEST_TEXT})
 # Read into the one spelling in which addresses are compared.
 address = Field(read=_address, schema={"type": "string"})
 mac = Field(read=_mac, schema={"type": "string", "pattern": f"^({_MAC.pattern})$"})
+uri = Field(
+    read=_uri, schema={"type": "string", "maxLength": LONGEST_TEXT, "pattern": f"^{_SCHEME.pattern}://"}
+)
 tags = Field(read=_tags, schema={"type": "object", "additionalProperties": text.schema})
 flag = Field(read=_flag, schema={"type": "boolean"})
 

@@ -64,7 +64,16 @@ DEFAULTS: Fields = {
     ),
 }
 
-HOST: Fields = {"driver": _DRIVER.about("Who does the work on it; left out: the default of the fleet.")}
+# No more than any hypervisor would bear; a slip of the finger should be caught.
+_MOST_AT_ONCE = 100
+
+HOST: Fields = {
+    "driver": _DRIVER.about("Who does the work on it; left out: the default of the fleet."),
+    "uri": fields.uri.about("Where its driver reaches it, as qemu+ssh://host-1/system; never a password."),
+    "at_once": fields.whole_number(1, _MOST_AT_ONCE).about(
+        "How many calls its driver may make there together; left out: as the driver says."
+    ),
+}
 
 _DOMAIN = fields.whole_number(0, fields.MOST_DOMAINS - 1)
 

@@ -124,6 +124,8 @@ def test_groups_and_hosts_are_listed_and_shown(api: Api) -> None:
             "name": "host-2",
             "state": "ok",
             "driver": "simulated",
+            "uri": None,
+            "at_once": None,
             "machines": ["db", "web-1", "web-4"],
             "projects": ["default"],
         }

@@ -54,9 +54,7 @@ class FleetViews(FleetUseCase):
             projects=tuple(whole.projects[name] for name in sorted(whole.projects)),
             groups=tuple(_group_spec(group) for group in sorted(groups, key=lambda group: group.name)),
             defaults=whole.defaults,
-            hosts=tuple(
-                HostSpec(name=name, driver=host.driver) for name, host in sorted(whole.hosts.items())
-            ),
+            hosts=tuple(_host_spec(host) for _, host in sorted(whole.hosts.items())),
             machines=tuple(
                 machines.spec_of(machine, whole.groups[machine.group])
                 for machine in sorted(whole.machines.values(), key=lambda each: (each.project, each.name))
@@ -85,6 +83,10 @@ class FleetViews(FleetUseCase):
                 tallies=snapshot.tallies(),
                 overdue=max(late, timedelta()),
             )
+
+
+def _host_spec(host: Host) -> HostSpec:
+    return HostSpec(name=host.name, driver=host.driver, uri=host.uri, at_once=host.at_once)
 
 
 def _group_spec(group: Group) -> GroupSpec:

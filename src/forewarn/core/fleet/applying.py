@@ -12,7 +12,7 @@ from typing import Any
 from forewarn.core.draft import Draft
 from forewarn.core.errors import Conflict, Invalid
 from forewarn.core.fleet import machines
-from forewarn.core.model.declaration import FleetSpec, GroupSpec, MachineSpec
+from forewarn.core.model.declaration import FleetSpec, GroupSpec, HostSpec, MachineSpec
 from forewarn.core.model.group import Group
 from forewarn.core.model.host import Host
 from forewarn.core.moments import format_span
@@ -127,15 +127,19 @@ def _apply_defaults(draft: Draft, spec: FleetSpec) -> Iterable[str]:
 def _apply_hosts(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
     for wanted in spec.hosts:
         known = draft.hosts.get(wanted.name)
+        changed = replace(known or Host(name=wanted.name), **_declared(wanted))
         if known is None:
-            made = Host(name=wanted.name, driver=wanted.driver)
-            draft.record(Kind.HOST_ADDED, draft.put_host(made), by=by)
+            draft.record(Kind.HOST_ADDED, draft.put_host(changed), by=by)
             yield f"+ host {wanted.name}"
-        elif known.driver != wanted.driver:
-            changed = draft.put_host(replace(known, driver=wanted.driver))
+        elif known != changed:
+            draft.put_host(changed)
             said = ", ".join(_differences(known, changed))
             draft.record(Kind.HOST_CHANGED, changed, by=by, reason=said)
             yield f"~ host {wanted.name}: {said}"
+
+
+def _declared(wanted: HostSpec) -> dict[str, Any]:
+    return {each.name: getattr(wanted, each.name) for each in fields(wanted)}
 
 
 def _apply_groups(draft: Draft, spec: FleetSpec, *, by: str) -> Iterable[str]:
@@ -183,7 +187,9 @@ def _differences(before: Any, after: Any) -> Iterable[str]:
 def _said(value: object) -> str:
     if isinstance(value, timedelta):
         return format_span(value)
-    return "none" if value is None else f"{value}".lower()
+    if value is None:
+        return "none"
+    return f"{value}".lower() if isinstance(value, bool) else f"{value}"
 
 
 def _refuse_while_announced(draft: Draft, known: Group, changed: Group) -> None:

@@ -47,6 +47,8 @@ class HostSpec:
 
     name: HostName
     driver: str | None = None
+    uri: str | None = None
+    at_once: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,3 +12,5 @@ class Host:
     name: HostName
     state: HostState = HostState.OK
     driver: str | None = None  # who does the work on it; None: whoever the fleet's defaults say
+    uri: str | None = None  # where its driver reaches it, if that needs to be told
+    at_once: int | None = None  # how many calls its driver may make there together; None: as the driver says

@@ -72,6 +72,8 @@ class HostAnswer(ApiAnswer):
     name: str
     state: HostState
     driver: str  # who does the work on it: its own, or that of the fleet
+    uri: str | None = None  # where its driver reaches it; not sent by the first version, as the next
+    at_once: int | None = None  # how many calls its driver may make there together; null: as the driver says
 
     @classmethod
     def driven(cls, host: Host, drivers: HostDrivers) -> Self:

@@ -125,9 +125,18 @@ function head(host) {
   return pageHead({
     path: h("a", { href: address("/hosts") }, "Hosts"),
     heading: h("h1", { class: "name" }, host.name),
-    signs: [badge(hostAppearance(host.state)), h("span", { class: "muted" }, `driver ${host.driver}`)],
+    signs: [badge(hostAppearance(host.state)), h("span", { class: "muted" }, reached(host))],
     actions: actionButtons("host", host),
   });
+}
+
+/**
+ * Say who does the work on a host, where it is reached, and how much there at once.
+ * @param {Host} host
+ */
+function reached(host) {
+  const at = host.uri ? ` at ${host.uri}` : "";
+  return `driver ${host.driver}${at}${host.at_once ? `, ${count(host.at_once, "call")} at once` : ""}`;
 }
 
 /** @param {Host} host */
