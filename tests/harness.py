@@ -11,18 +11,12 @@ from forewarn.config import SimulatedTimes
 from forewarn.control.answering_once import AnsweringOnce
 from forewarn.control.browser_sessions import BrowserSessions
 from forewarn.control.callers import CallerUseCases, FleetUseCases, Shared
+from forewarn.control.driver import Begun, CancelAnswer, Checked, DriverTask, Failed, Running
 from forewarn.control.engine.engine import Engine
 from forewarn.control.engine.external_timeout import ExternalTimeout
 from forewarn.control.engine.guest_saving import GuestSaving
 from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.orders.order_use_cases import Placed
-from forewarn.control.ports.driver import (
-    Begun,
-    Checked,
-    DriverTask,
-    Failed,
-    Running,
-)
 from forewarn.control.ports.records import HistoryFilter
 from forewarn.control.ports.scope import Scope
 from forewarn.control.push.delivery_state import DeliveryState
@@ -118,6 +112,8 @@ class Polls:
 class WatchedDriver:
     """The simulated driver, which can be told to fail, and remembers what it was asked to begin."""
 
+    limits = None
+
     def __init__(self) -> None:
         self._simulated = SimulatedDriver(SimulatedTimes())
         self.failing: set[str] = set()
@@ -125,17 +121,20 @@ class WatchedDriver:
         self.begun: list[tuple[str, str, int]] = []
 
     def begin(self, task: DriverTask) -> Begun:
-        self.begun.append((task.order, task.step.name, task.step.attempt))
-        if task.step.name in self.failing:
+        self.begun.append((task.order, task.machine.name, task.attempt))
+        if task.machine.name in self.failing:
             return Failed("told to fail")
         return self._simulated.begin(task)
 
     def check(self, task: DriverTask) -> Checked:
-        if task.step.name in self.failing:
+        if task.machine.name in self.failing:
             return Failed("told to fail")
-        if task.step.name in self.slow:
+        if task.machine.name in self.slow:
             return Running(task.now + timedelta(minutes=1))
         return self._simulated.check(task)
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        return self._simulated.cancel(task)
 
 
 class LastSeen:

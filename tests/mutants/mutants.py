@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from forewarn.control.ports.driver import Checked, Driver, DriverTask
+from forewarn.control.driver import Checked, Driver, DriverTask
 from forewarn.control.ports.store import Snapshot
 from forewarn.core.draft import Draft
 from forewarn.core.model.budget import Budget

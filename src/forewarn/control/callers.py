@@ -15,7 +15,7 @@ from forewarn.control.following.recent_records import RecentRecords
 from forewarn.control.orders.guest_use_cases import GuestUseCases
 from forewarn.control.orders.host_orders import HostOrders
 from forewarn.control.orders.order_use_cases import OrderUseCases
-from forewarn.control.ports.driver import ExternalReports
+from forewarn.control.ports.external import ExternalReports
 from forewarn.control.ports.guests import Activity
 from forewarn.control.ports.scope import Scope
 from forewarn.control.push.webhooks import Webhooks, WebhookTerms

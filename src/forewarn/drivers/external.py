@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from forewarn.config import Settings
-from forewarn.control.ports.driver import (
+from forewarn.control.driver import (
     Begun,
+    CancelAnswer,
+    Cancelled,
     Checked,
     DriverTask,
     Failed,
-    NotBegun,
     Running,
+    TooLate,
 )
 from forewarn.core.moments import format_span
 from forewarn.core.words import OrderId
@@ -39,6 +41,8 @@ def make(settings: Settings, *, monotonic: Callable[[], float]) -> "ExternalDriv
 class ExternalDriver:
     """Waits for the reports of those who do the work."""
 
+    limits = None  # it answers at once
+
     def __init__(self, silence: timedelta, *, monotonic: Callable[[], float]) -> None:
         """Take how long others may be silent where an order does not say."""
         self._silence = silence
@@ -50,16 +54,18 @@ class ExternalDriver:
         return Running(None)
 
     def check(self, task: DriverTask) -> Checked:
-        """Return whether there was a report in time; a step that was never let begin has not begun."""
-        if task.step.look_at == task.step.begun_at:
-            return NotBegun()
-        if task.step.taken_up_at is None:
+        """Return whether there was a report in time; what nobody has taken up waits."""
+        if task.taken_up_at is None:
             return Running(None)
         if task.order not in self._reports:
             self.heard(task.order, task.heartbeat)
         report = self._reports[task.order]
         left = report.at + report.limit - self._monotonic()
         return Running(task.now + timedelta(seconds=left)) if left > 0 else Failed(_silent(report))
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        """Call off what nobody has taken up; others are not called back from their work."""
+        return Cancelled() if task.taken_up_at is None else TooLate()
 
     def heard(self, order: OrderId, limit: timedelta | None) -> None:
         """Begin to count the silence about an order."""

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import get_args
 
 from forewarn.config import Settings
-from forewarn.control.ports.driver import Driver
+from forewarn.control.driver import Driver
 from forewarn.core.words import EXTERNAL, DriverName
 from forewarn.drivers import external
 

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from forewarn.config import Settings, SimulatedTimes
-from forewarn.control.ports.driver import (
+from forewarn.control.driver import (
     Begun,
+    CancelAnswer,
+    Cancelled,
     Checked,
     Done,
     DriverTask,
@@ -25,6 +27,8 @@ def make(settings: Settings, *, monotonic: Callable[[], float]) -> "SimulatedDri
 class SimulatedDriver:
     """Steps that take as long as the published medians say."""
 
+    limits = None  # it answers at once
+
     def __init__(self, times: SimulatedTimes) -> None:
         self._times = times
 
@@ -36,10 +40,13 @@ class SimulatedDriver:
         """Return whether the time is over."""
         return self._answer(task)
 
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        """Stop pretending."""
+        return Cancelled()
+
     def _answer(self, task: DriverTask) -> Done | Running:
         over = self._over_at(task)
         return Done() if task.now >= over else Running(over)
 
     def _over_at(self, task: DriverTask) -> datetime:
-        begun = task.step.begun_at or task.now
-        return begun + self._times.of(task.action)
+        return task.begun_at + self._times.of(task.action)

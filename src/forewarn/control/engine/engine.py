@@ -8,18 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias, TypeVar
 
-from forewarn.control.engine.external_timeout import ExternalTimeout
-from forewarn.control.engine.guest_saving import GuestSaving
-from forewarn.control.engine.pruning import RecordPruning
-from forewarn.control.ports.driver import (
-    Checked,
+from forewarn.control.driver import (
+    Cancelled,
     Done,
     Driver,
     DriverTask,
     Failed,
     NotBegun,
     Running,
+    TooLate,
+    Unknown,
 )
+from forewarn.control.engine.driver_calls import Answer, DriverCall, Refused, Verb, perform
+from forewarn.control.engine.external_timeout import ExternalTimeout
+from forewarn.control.engine.guest_saving import GuestSaving
+from forewarn.control.engine.pruning import RecordPruning
 from forewarn.control.rehearsals.open_rehearsals import OpenRehearsals
 from forewarn.control.rollouts.rollout_engine import RolloutEngine
 from forewarn.control.use_case import Context, FleetUseCase
@@ -29,11 +32,12 @@ from forewarn.core.guests import listening
 from forewarn.core.model.absence import Absence
 from forewarn.core.model.group import Group
 from forewarn.core.model.hold import Grace
+from forewarn.core.model.host import Host
 from forewarn.core.model.order import Order, Step
 from forewarn.core.moments import format_span_briefly
 from forewarn.core.orders import lifecycle, reports
 from forewarn.core.policy import work_of
-from forewarn.core.words import Kind, OrderId, StepState
+from forewarn.core.words import HostName, Kind, OrderId, StepState
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +53,7 @@ class Stuck(Unavailable):
 
 Id = TypeVar("Id", bound=str)
 
-DriverAnswers: TypeAlias = Sequence[tuple[DriverTask, Checked]]
+DriverAnswers: TypeAlias = Sequence[tuple[DriverTask, Answer]]
 
 
 class Engine(FleetUseCase):
@@ -213,28 +217,31 @@ class Engine(FleetUseCase):
             if step.look_at is not None and step.look_at <= now
         ]
 
-    def _ask(self, task: DriverTask, *, begun: bool) -> Checked:
+    def _ask(self, task: DriverTask, *, begun: bool) -> Answer:
         """Begin a step; one that was begun before, perhaps before a crash, is asked about first."""
         driver = self._drivers[task.driver]
-        try:
-            answer = driver.check(task) if begun else driver.begin(task)
-            return driver.begin(task) if isinstance(answer, NotBegun) else answer
-        except Exception as error:  # a driver's fault must not stop the others
-            log.exception("driver %s failed on %s", task.driver, task.step.name)
-            return Failed(f"the driver broke: {error}")
+        answer = perform(driver, DriverCall(verb=Verb.CHECK if begun else Verb.BEGIN, task=task))
+        if isinstance(answer, NotBegun):
+            return perform(driver, DriverCall(verb=Verb.BEGIN, task=task))
+        return answer
 
-    def _take(self, draft: Draft, task: DriverTask, answer: Checked, now: datetime) -> None:
-        order, machine = task.order, task.step.machine
+    def _take(self, draft: Draft, task: DriverTask, answer: Answer, now: datetime) -> None:
+        order, machine = task.order, task.machine.id
         match answer:
             case Done():
                 reports.step_done(draft, order, machine)
             case Running(look_at=look_at):
                 soonest = now + SHORTEST_WAIT
                 reports.step_running(draft, order, machine, look_at=look_at and max(look_at, soonest))
-            case Failed(why=why):
+            case Unknown(look_at=look_at):
+                soonest = now + SHORTEST_WAIT
+                reports.step_running(draft, order, machine, look_at=max(look_at or soonest, soonest))
+            case Failed(why=why) | Refused(why=why):
                 reports.step_failed(draft, order, machine, why=why)
             case NotBegun():
                 reports.step_failed(draft, order, machine, why="the driver does not know the step")
+            case Cancelled() | TooLate():
+                pass
 
     # Groups
 
@@ -260,13 +267,30 @@ class Engine(FleetUseCase):
 def _task(draft: Draft, order: Order, step: Step) -> DriverTask:
     machine = draft.machines[step.machine]
     return DriverTask(
-        now=draft.now,
         order=order.id,
+        attempt=step.attempt,
         action=order.action,
         work=work_of(order),
-        step=step,
-        project=machine.project,
-        host=machine.host,
+        machine=machine,
+        source=_host(draft, machine.host),
+        target=_host(draft, step.target),
+        begun_at=step.begun_at or draft.now,
+        now=draft.now,
+        deadline=_deadline(draft, order, step),
         driver=order.driver,
         heartbeat=order.terms.heartbeat,
+        taken_up_at=step.taken_up_at,
     )
+
+
+def _host(draft: Draft, name: HostName | None) -> Host | None:
+    return None if name is None else draft.hosts.get(name, Host(name=name))
+
+
+def _deadline(draft: Draft, order: Order, step: Step) -> datetime | None:
+    """Return when a step should be over, as its guests were told; None if they were not told."""
+    for event in draft.events_of(order.id):
+        named = any(resource.machine == step.machine for resource in event.resources)
+        if named and event.started_at is not None and event.duration_seconds >= 0:
+            return event.started_at + timedelta(seconds=event.duration_seconds)
+    return None

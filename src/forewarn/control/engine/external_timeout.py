@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from forewarn.control.ports.driver import ExternalReports
+from forewarn.control.ports.external import ExternalReports
 from forewarn.control.use_case import Context, FleetUseCase
 from forewarn.core.model.order import Order
 from forewarn.core.orders import reports

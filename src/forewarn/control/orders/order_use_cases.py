@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from forewarn.control import naming
-from forewarn.control.ports.driver import ExternalReports
+from forewarn.control.ports.external import ExternalReports
 from forewarn.control.ports.scope import Scope
 from forewarn.control.ports.store import ScopedSnapshot, ScopedTransaction
 from forewarn.control.use_case import Context, ScopedUseCase

@@ -1,0 +1,134 @@
+"""The driver port: what a driver is given, what it is asked, and what it may answer.
+
+A step is *begun* once for each attempt, after the attempt was saved. Order, machine and attempt name it for
+good, and the attempt is the fencing token: once a driver has been asked about an attempt, it refuses an older
+one of the same order and machine, however late that call arrives. What cannot be known, because a hypervisor
+does not answer, is `Unknown` and never `Failed`: a failure waits for a person, who may have it done again.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from forewarn.core.model.host import Host
+from forewarn.core.model.machine import Machine
+from forewarn.core.words import Action, HostName, OrderId, Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverTask:
+    """A step of a machine, as its driver is given it.
+
+    `now`, and the moments of the answers, are service time for drivers that answer at once and real time for
+    all others.
+    """
+
+    order: OrderId
+    attempt: int  # the fencing token
+    action: Action
+    work: Work
+    machine: Machine
+    source: Host | None  # the host that carries the machine, with its connection; None: it is on none
+    target: Host | None  # where the machine is to be afterwards; None: it stays, or the driver chooses
+    begun_at: datetime  # service time, as `deadline` is
+    now: datetime
+    deadline: datetime | None = None  # when the step should be over, as guests were told
+    mark: str = ""  # what the driver left to recognise the attempt by
+    driver: str
+    heartbeat: timedelta | None = None  # the longest time between two reports, if the order says so
+    taken_up_at: datetime | None = None  # when somebody outside first said that they are at it
+
+    @property
+    def host(self) -> Host | None:
+        """The host that the driver has to do with first."""
+        return self.target if self.source is None else self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The step has been carried out."""
+
+    host: HostName | None = None  # where the machine is now; None: where it was to be
+    impact: float | None = None  # the seconds that it was really away, if that is known
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The step is under way."""
+
+    look_at: datetime | None  # when to ask again; None: not before there was a report
+    mark: str = ""  # what the driver recognises the attempt by; kept, and given to it with the next task
+    progress: float | None = None  # how much of it is done, from 0 to 1, if that is known
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The step was not carried out, and nothing more comes of it."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotBegun:
+    """The driver has never begun this attempt: a crash came first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """What has become of the step cannot be told now: it is not begun anew, but asked about again."""
+
+    why: str
+    look_at: datetime | None = None  # when to ask again; None: as soon as is usual
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The step is called off: the driver does no more of this attempt, also if its `begin` comes later."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooLate:
+    """The step cannot be called off any more, and goes on."""
+
+
+Begun: TypeAlias = Done | Running | Failed | Unknown
+Checked: TypeAlias = Done | Running | Failed | NotBegun | Unknown
+CancelAnswer: TypeAlias = Cancelled | TooLate | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverLimits:
+    """How a driver that takes its time is called: in lanes, one for each host."""
+
+    timeout: timedelta  # of real time; a call that takes longer is given up
+    at_once: int  # how many calls may run in a host's lane, unless the host says otherwise
+
+
+class Driver(Protocol):
+    """Carries steps out. Called outside any transaction; what it raises is taken as `Unknown`."""
+
+    @property
+    def limits(self) -> DriverLimits | None:
+        """How it is called in lanes; None: it answers at once, and is called where the engine runs."""
+        ...
+
+    def begin(self, task: DriverTask) -> Begun:
+        """Start a step. Its attempt has been saved, and this is called once for it."""
+        ...
+
+    def check(self, task: DriverTask) -> Checked:
+        """Return how a step is doing, also one that was begun before a crash, or perhaps never."""
+        ...
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        """Call a step off, if that can still be done."""
+        ...
+
+
+@runtime_checkable
+class Prechecking(Protocol):
+    """A driver that can tell beforehand whether a machine can go to a host."""
+
+    def precheck(self, machine: Machine, target: Host) -> str | None:
+        """Return why a machine could not go to a host; None if it could."""
+        ...

@@ -1,0 +1,95 @@
+"""Calls of drivers: what is asked, how it is answered, and the port for calls that take their time."""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+from forewarn.control.driver import (
+    Cancelled,
+    Done,
+    Driver,
+    DriverTask,
+    Failed,
+    NotBegun,
+    Prechecking,
+    Running,
+    TooLate,
+    Unknown,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Verb(StrEnum):
+    """What a driver is asked to do."""
+
+    BEGIN = "begin"
+    CHECK = "check"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The machine cannot go to the chosen host, as the driver found out beforehand; nothing was begun."""
+
+    why: str
+
+
+Answer: TypeAlias = Done | Running | Failed | NotBegun | Unknown | Cancelled | TooLate | Refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverCall:
+    """One call of a driver, about one attempt of a step."""
+
+    verb: Verb
+    task: DriverTask
+    at: datetime | None = None  # not before then, in real time; None: at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverAnswer:
+    """What came of a call."""
+
+    call: DriverCall
+    answer: Answer
+    # Whether the call was given up and has not returned: what it says in the end comes as another answer.
+    hangs: bool = False
+
+
+class DriverCalls(Protocol):
+    """Calls of drivers that take their time: each is made in its host's lane, and answered later.
+
+    The answers come back through `Engine.take_answers`. Calls are made with the real time as the task's
+    `now`; those of one host begin in the order in which they were handed over, or at the time they have.
+    """
+
+    def submit(self, call: DriverCall) -> None:
+        """Hand a call over; never waits."""
+        ...
+
+
+def perform(driver: Driver, call: DriverCall) -> Answer:
+    """Make a call; what the driver raises says nothing of what has become of the step."""
+    task = call.task
+    try:
+        match call.verb:
+            case Verb.BEGIN:
+                return _refusal(driver, task) or driver.begin(task)
+            case Verb.CHECK:
+                return driver.check(task)
+            case Verb.CANCEL:
+                return driver.cancel(task)
+    except Exception as error:  # a driver's fault must not stop the others
+        log.exception("driver %s broke in %s of %s", task.driver, call.verb, task.machine.name)
+        return Unknown(f"driver {task.driver} broke: {error}")
+
+
+def _refusal(driver: Driver, task: DriverTask) -> Refused | None:
+    """Have a driver that can tell beforehand look at the host that a machine is to go to."""
+    if task.target is None or not isinstance(driver, Prechecking):
+        return None
+    why = driver.precheck(task.machine, task.target)
+    return None if why is None else Refused(why)
