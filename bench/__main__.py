@@ -13,10 +13,23 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import agent, command, fixture, history, large_fleet, polls, report, rollout, start, waiting
+from bench import (
+    agent,
+    command,
+    engine,
+    fixture,
+    history,
+    large_fleet,
+    polls,
+    report,
+    rollout,
+    start,
+    waiting,
+)
 from bench.computer import this_computer
 from bench.processes import Failed
 from bench.report import Findings, Report, Row
+from bench.versions import Version, version_in
 from bench.workplace import Workplace
 
 PARTS: dict[str, Callable[[Workplace], Findings]] = {
@@ -29,6 +42,7 @@ PARTS: dict[str, Callable[[Workplace], Findings]] = {
     "fixture": fixture.measure,
     "history": history.measure,
     "rollout": rollout.measure,
+    "engine": engine.measure,
 }
 
 # A load that does no harm.
@@ -48,7 +62,8 @@ def main() -> int:
         console.print(
             f"Other programs keep this computer busy (load {computer.load:.1f}): times will be too long."
         )
-    parts = {name: _measure(name, console, began=began) for name in options.only}
+    against = None if options.against is None else version_in(options.against)
+    parts = {name: _measure(name, console, began=began, against=against) for name in options.only}
     finished = Report(computer=computer, seconds=time.perf_counter() - began, parts=parts)
     report.show(finished, console)
     if options.json is not None:
@@ -57,7 +72,7 @@ def main() -> int:
     return 1 if options.strict and finished.missed else 0
 
 
-def _measure(name: str, console: Console, *, began: float) -> Findings:
+def _measure(name: str, console: Console, *, began: float, against: Version | None) -> Findings:
     """Measure one part; one that fails must not take the others with it."""
 
     def say(line: str) -> None:
@@ -66,7 +81,7 @@ def _measure(name: str, console: Console, *, began: float) -> Findings:
     say("begins")
     with tempfile.TemporaryDirectory(prefix="forewarn-bench-") as folder:
         try:
-            return PARTS[name](Workplace(folder=Path(folder), say=say))
+            return PARTS[name](Workplace(folder=Path(folder), say=say, against=against))
         except (Failed, OSError, HTTPException, subprocess.SubprocessError) as error:
             say(f"failed: {error}")
             return Findings(rows=[Row(what=name, measured="failed", met=False, note=str(error))])
@@ -77,6 +92,12 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
     parser.add_argument(
         "--only", type=_parts, default=list(PARTS), metavar="PARTS", help=f"some of {','.join(PARTS)}"
+    )
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="CLONE",
+        help="also measure the version of another clone, set up: engine, rollout",
     )
     parser.add_argument("--strict", action="store_true", help="end with 1 if a target is missed")
     return parser.parse_args(arguments)

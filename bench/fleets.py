@@ -15,6 +15,8 @@ from forewarn.server.wiring import OpenedService, new_id, open_service
 HOSTS, SETS, SET_SIZE, ALONE = 5, 4, 20, 20
 SIMULATION = FleetDefaults(driver="simulated")
 RACK = SETS * SET_SIZE + ALONE
+# Settings under which one caller may order as much as it likes.
+NO_LIMITS = {"FOREWARN_TIMES_USER_ORDERS": "1000000", "FOREWARN_OPERATOR_RATE": "0"}
 
 
 def address(number: int) -> str:
@@ -54,6 +56,45 @@ def one_group(size: int) -> FleetSpec:
             for number in range(size)
         ),
     )
+
+
+def alone(hosts: int) -> FleetSpec:
+    """Declare hosts with one standalone machine each, and as many machines on a host apart."""
+    apart = HostName("apart")
+    names = [HostName(f"host-{number}") for number in range(hosts)]
+    return FleetSpec(
+        defaults=SIMULATION,
+        hosts=tuple(HostSpec(name=name) for name in (*names, apart)),
+        groups=(),
+        machines=tuple(
+            MachineSpec(name=MachineName(name), host=host, update_domain=0, address=address(number))
+            for number, (name, host) in enumerate(
+                [(f"vm-{host}", host) for host in names]
+                + [(f"apart-{number}", apart) for number in range(2 * hosts)]
+            )
+        ),
+    )
+
+
+def toml(spec: FleetSpec) -> str:
+    """Write a fleet of this module as its file, which every version reads."""
+    parts = ["[defaults]", f'driver = "{spec.defaults.driver}"']
+    parts += [f"[hosts.{host.name}]" for host in spec.hosts]
+    for group in spec.groups:
+        parts += [
+            f"[groups.{group.name}]",
+            f'kind = "{group.kind}"',
+            f"update-domains = {group.update_domains}",
+        ]
+    for machine in spec.machines:
+        parts += ["[[machines]]", f'name = "{machine.name}"', f'host = "{machine.host}"']
+        parts += (
+            [f'group = "{machine.group}"', f"update-domain = {machine.update_domain}"]
+            if machine.group
+            else []
+        )
+        parts += [f'address = "{machine.address}"']
+    return "\n".join([*parts, ""])
 
 
 def open_settings(database: Path, *, clock: str = "system") -> OpenedService:

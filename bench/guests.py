@@ -24,6 +24,18 @@ def poll(port: int, *headers: str) -> bytes:
     return "\r\n".join((*lines, "", "")).encode()
 
 
+def approval(port: int, body: str) -> bytes:
+    """Write a guest's approval."""
+    lines = (
+        "POST /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        "Metadata: true",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body.encode())}",
+    )
+    return "\r\n".join((*lines, "", body)).encode()
+
+
 def call(port: int, *, source: str = "127.0.0.1") -> socket.socket:
     """Connect as a machine with an address."""
     caller = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

@@ -1,6 +1,7 @@
 """A client of the operator API, on one connection."""
 
 import json
+from collections.abc import Mapping
 from http.client import HTTPConnection
 from typing import Any
 
@@ -11,15 +12,18 @@ class Operator:
     """Whoever orders maintenance."""
 
     def __init__(self, port: int) -> None:
+        self.port = port
         self._connection = HTTPConnection("127.0.0.1", port, timeout=120)
 
     def get(self, path: str) -> Any:
         """Ask for something."""
-        return self._call("GET", path, None)
+        return self._call("GET", path, None, {})
 
-    def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
+    def post(
+        self, path: str, body: dict[str, Any] | None = None, *, headers: Mapping[str, str] | None = None
+    ) -> Any:
         """Have something done."""
-        return self._call("POST", path, body)
+        return self._call("POST", path, body, headers or {})
 
     def order(self, machine: str, action: str) -> str:
         """Order something for a machine; returns the order's id."""
@@ -30,9 +34,10 @@ class Operator:
         """Hang up."""
         self._connection.close()
 
-    def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+    def _call(self, method: str, path: str, body: dict[str, Any] | None, headers: Mapping[str, str]) -> Any:
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        sent = None if body is None else json.dumps(body)
+        self._connection.request(method, path, sent, {**kind, **headers})
         response = self._connection.getresponse()
         content = response.read()
         if response.status >= 300:

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -16,6 +16,7 @@ from bench.processes import Failed, free_port, running
 START_SECONDS = 60.0
 # High enough to limit nobody, and still a limit that is looked at for each request.
 RATE = "1000000"
+FOREWARN = (sys.executable, "-m", "forewarn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,16 +30,23 @@ class Serving:
 
 
 @contextmanager
-def serving(folder: Path, *options: str, database: Path) -> Iterator[Serving]:
-    """Serve while the block lasts; begins once /healthz answers."""
+def serving(
+    folder: Path,
+    *options: str,
+    database: Path | str,
+    program: Sequence[str] = FOREWARN,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Serving]:
+    """Serve while the block lasts, this version or another; begins once /healthz answers."""
     guest, operator = free_port(), free_port()
     command = (
-        *(sys.executable, "-m", "forewarn", "serve", *options),
-        *("--database", f"sqlite:///{database}"),
+        *(*program, "serve", *options),
+        *("--database", database if isinstance(database, str) else f"sqlite:///{database}"),
         *("--guest", f"127.0.0.1:{guest}", "--operator", f"127.0.0.1:{operator}"),
     )
     began = time.perf_counter()
-    with running(command, folder=folder, log="serve.log", environment=_environment()) as process:
+    environment = {**_environment(), **(settings or {})}
+    with running(command, folder=folder, log="serve.log", environment=environment) as process:
         _wait_for(process, operator, log=folder / "serve.log")
         started_in = time.perf_counter() - began
         caller = Operator(operator)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.versions import PRESENT, Version
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
@@ -11,3 +13,9 @@ class Workplace:
 
     folder: Path
     say: Callable[[str], None]
+    against: Version | None = None  # an older version, for the parts that can measure one
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """The versions to be measured, the present one first."""
+        return (PRESENT,) if self.against is None else (PRESENT, self.against)

@@ -1,0 +1,205 @@
+"""The engine: how much SQL things take, how many orders it takes a second, and how long each waits."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from itertools import count
+from statistics import median, quantiles
+from typing import Any
+
+from bench import fleets, guests, sql_counts
+from bench.operators import Operator
+from bench.postgresql import commits_a_second, new_database, postgresql
+from bench.processes import Failed
+from bench.report import Findings, Row
+from bench.service import Serving, serving
+from bench.versions import Version
+from bench.workplace import Workplace
+
+RACKS = 40
+CALLERS = 16
+# Each with its own machines: a machine takes one order of its users at a time.
+ORDERS = {1: 100, CALLERS: 640}
+LEAST_OF_COMMITS = {1: 0.2, CALLERS: 0.4}
+ROUNDS = 2
+COMMITTING = 2.0  # seconds
+ALONE_HOSTS = 1000  # hosts with one machine each, whose orders all fall due together
+ORDERS_A_SECOND = 8
+QUIET_FOR, LONGEST_BURST = 20.0, 150.0  # seconds
+MOST_RATIO = 3.0
+
+Found = dict[str, Any]
+
+
+def measure(work: Workplace) -> Findings:
+    """Measure this version, and by turns another if there is one."""
+    with postgresql(work.folder) as postgres:
+        counted = {each.name: sql_counts.count(work, each, postgres) for each in work.versions}
+        orders: dict[str, list[Found]] = {each.name: [] for each in work.versions}
+        for round_ in range(ROUNDS):
+            for version in work.versions:
+                orders[version.name].append(_order_rates(work, version, postgres, round_))
+        waits = {each.name: _waits(work, each, postgres) for each in work.versions}
+    rows = [
+        *sql_counts.rows(counted),
+        *(_rate_row(callers, orders) for callers in ORDERS),
+        _waits_row(waits),
+    ]
+    return Findings(rows=rows, raw={"sql": counted, "orders": orders, "waits": waits})
+
+
+# Orders a second
+
+
+def _order_rates(work: Workplace, version: Version, postgres: str, round_: int) -> Found:
+    """Order as fast as callers can, and compare that with what the database can commit."""
+    database = new_database(postgres, f"orders_{version.name}_{round_}")
+    fleet = work.folder / "orders.toml"
+    fleet.write_text(fleets.toml(fleets.racks(RACKS)), encoding="utf-8")
+    with serving(
+        work.folder,
+        *("--fleet", str(fleet)),
+        database=database,
+        program=version.forewarn,
+        settings={**fleets.NO_LIMITS, "FOREWARN_OPERATOR_CALLS": "0"},
+    ) as server:
+        found: Found = {}
+        machines = _machines_of_listening_sets(server, sum(ORDERS.values()))
+        for callers, orders in ORDERS.items():
+            commits = [commits_a_second(database, seconds=COMMITTING)]
+            mine, machines = machines[:orders], machines[orders:]
+            rate = _rate(server, mine, callers=callers)
+            commits.append(commits_a_second(database, seconds=COMMITTING))
+            found[str(callers)] = {
+                "orders": rate,
+                "commits": median(commits),
+                "ratio": rate / median(commits),
+            }
+    shown = ", ".join(
+        f"{callers}: {each['orders']:.0f}/s ({each['ratio']:.2f})" for callers, each in found.items()
+    )
+    work.say(f"{version.name}: orders by callers {shown}")
+    return found
+
+
+def _machines_of_listening_sets(server: Serving, wanted: int) -> list[str]:
+    """Have sets listen, and name machines of them: one of each set after the other."""
+    sets = -(-wanted // fleets.SET_SIZE)
+    places = [divmod(number, fleets.SETS) for number in range(sets)]
+    first = [rack * fleets.RACK + set_ * fleets.SET_SIZE for rack, set_ in places]
+    guests.poll_once(server.port, [fleets.address(number) for number in first])
+    members = range(fleets.SET_SIZE)
+    return [f"vm-{rack}-{set_ * fleets.SET_SIZE + member}" for member in members for rack, set_ in places]
+
+
+def _rate(server: Serving, machines: Sequence[str], *, callers: int) -> float:
+    """Return how many orders a second are answered, with one outstanding for each caller."""
+
+    def order_all(mine: Sequence[str]) -> None:
+        with closing(Operator(server.operator.port)) as operator:
+            for name in mine:
+                operator.post(f"/v1/machines/{name}/restart", headers={"Idempotency-Key": name})
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(callers) as pool:
+        list(pool.map(order_all, [machines[number::callers] for number in range(callers)]))
+    return len(machines) / (time.perf_counter() - began)
+
+
+def _rate_row(callers: int, rounds: dict[str, list[Found]]) -> Row:
+    ratios = {name: median(each[str(callers)]["ratio"] for each in found) for name, found in rounds.items()}
+    now, least = rounds["now"], LEAST_OF_COMMITS[callers]
+    rate = median(each[str(callers)]["orders"] for each in now)
+    commits = median(each[str(callers)]["commits"] for each in now)
+    before = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if name != "now"]
+    who = "one caller" if callers == 1 else f"{callers} callers"
+    return Row(
+        what=f"orders to raw commits a second, PostgreSQL, {who}",
+        measured=f"{ratios['now']:.2f}",
+        value=round(ratios["now"], 3),
+        target=f"≥ {least}",
+        met=ratios["now"] >= least,
+        note="; ".join([f"{rate:.0f} orders to {commits:.0f} commits of one client", *before]),
+    )
+
+
+# How long an order waits while much is due
+
+
+def _waits(work: Workplace, version: Version, postgres: str) -> Found:
+    """Measure an order's time in a quiet server, and while 1,000 orders fall due in it."""
+    fleet = work.folder / "due.toml"
+    fleet.write_text(fleets.toml(fleets.alone(ALONE_HOSTS)), encoding="utf-8")
+    with serving(
+        work.folder,
+        *("--fleet", str(fleet)),
+        database=new_database(postgres, f"due_{version.name}"),
+        program=version.forewarn,
+        settings=fleets.NO_LIMITS,
+    ) as server:
+        # On a host without a share in the rollout.
+        paths = (f"/v1/machines/apart-{number}/freeze" for number in count())
+        idle = _order_steadily(server, paths, until=lambda waited: waited >= QUIET_FOR)
+        hosts = [f"host-{number}" for number in range(ALONE_HOSTS)]
+        wanted = {"hosts": hosts, "action": "freeze", "hosts_at_once": len(hosts)}
+        with ThreadPoolExecutor(1) as pool, closing(Operator(server.operator.port)) as other:
+            begun = pool.submit(other.post, "/v1/rollouts", wanted)
+            busy = _order_steadily(server, paths, until=lambda waited: _is_over(server, begun, waited))
+    found = {"idle": _p99(idle), "busy": _p99(busy), "orders": len(busy), "longest": max(busy)}
+    found["ratio"] = found["busy"] / found["idle"]
+    shown = f"{found['idle'] * 1000:.0f} ms idle, {found['busy'] * 1000:.0f} ms while {ALONE_HOSTS} are due"
+    work.say(f"{version.name}: an order's p99 {shown} ({len(busy)}, the longest {max(busy) * 1000:.0f} ms)")
+    return found
+
+
+def _order_steadily(server: Serving, paths: Iterator[str], *, until: Callable[[float], bool]) -> list[float]:
+    """Place an order every so often, whether or not the ones before are answered; returns how long each took.
+
+    Were one placed after the other, all that a busy server lets wait would count as one.
+    """
+    with ThreadPoolExecutor(CALLERS) as pool:
+        began, placed = time.perf_counter(), []
+        for number in count():
+            at = began + number / ORDERS_A_SECOND
+            time.sleep(max(0.0, at - time.perf_counter()))
+            if until(time.perf_counter() - began):
+                break
+            placed.append(pool.submit(_order_at, server, next(paths), at))
+        return [each.result() for each in placed]
+
+
+def _order_at(server: Serving, path: str, at: float) -> float:
+    """Order, and return the seconds since the moment for which that was planned."""
+    with closing(Operator(server.operator.port)) as operator:
+        operator.post(path)
+    return time.perf_counter() - at
+
+
+def _is_over(server: Serving, begun: "Future[Any]", waited: float) -> bool:
+    if waited < QUIET_FOR or not begun.done():
+        return False
+    if waited > LONGEST_BURST:
+        return True
+    state = server.operator.get(f"/v1/rollouts/{begun.result()['rollout']['id']}")["rollout"]["state"]
+    return bool(state == "done")
+
+
+def _waits_row(waits: dict[str, Found]) -> Row:
+    now = waits["now"]
+    before = [f"{name} {each['ratio']:.1f}" for name, each in waits.items() if name != "now"]
+    shown = f"{now['busy'] * 1000:.0f} to {now['idle'] * 1000:.0f} ms"
+    return Row(
+        what=f"an order's p99 with {ALONE_HOSTS:,} orders due to idle",
+        measured=f"{now['ratio']:.1f}",
+        value=round(now["ratio"], 2),
+        target=f"≤ {MOST_RATIO:.0f}",
+        met=now["ratio"] <= MOST_RATIO,
+        note="; ".join([shown, *before]),
+    )
+
+
+def _p99(seconds: Sequence[float]) -> float:
+    if len(seconds) < 100:
+        raise Failed(f"{len(seconds)} orders are too few for a p99")
+    return quantiles(seconds, n=100)[98]

