@@ -20,6 +20,7 @@ from forewarn.core.errors import (
     NotFound,
     Refused,
     Unavailable,
+    Uncertain,
 )
 from forewarn.wire.answers.coding import write_body
 from forewarn.wire.answers.service_answers import ErrorAnswer
@@ -48,6 +49,7 @@ KINDS: Mapping[type[ForewarnError], ErrorKind] = {
     Conflict: ErrorKind(status=409, code="Conflict"),
     LimitReached: ErrorKind(status=429, code="LimitReached", headers={"Retry-After": str(RETRY_LIMIT)}),
     Unavailable: ErrorKind(status=503, code="Unavailable", headers={"Retry-After": str(RETRY_UNAVAILABLE)}),
+    Uncertain: ErrorKind(status=503, code="Uncertain", headers={"Retry-After": str(RETRY_UNAVAILABLE)}),
 }
 
 CODES = {
@@ -72,7 +74,8 @@ _DOCUMENTED = {
     409: "Not in the present state of what the request names; the message says which.",
     413: "The body is larger than 1 MiB; a fleet's, than 64 MiB.",
     429: "A limit is reached; try again after the seconds of `Retry-After`.",
-    503: "Nothing can be saved now, and nothing has changed; try again later.",
+    503: "Nothing can be saved now, and nothing has changed; try again later. With the code `Uncertain` it "
+    "may still happen: repeat it with the same Idempotency-Key.",
     "default": "Any other error, in the same form.",
 }
 
@@ -115,7 +118,7 @@ def status_of(error: Exception) -> int:
 
 def _refusal(kind: ErrorKind) -> Any:
     async def handler(request: Request, error: ForewarnError) -> JSONResponse:
-        if kind.code == "Unavailable":
+        if kind.status == HTTPStatus.SERVICE_UNAVAILABLE:
             log.warning("%s %s could not be saved: %s", request.method, request.url.path, error)
         return answer(kind.status, kind.code, str(error), kind.headers)
 

@@ -34,3 +34,14 @@ class Anonymous(ForewarnError):
 
 class Unavailable(ForewarnError):
     """The service cannot save anything now; nothing has changed."""
+
+
+# What a caller should do who cannot know whether something was saved.
+MAY_STILL_HAPPEN = (
+    "it may still happen: repeat it with the same Idempotency-Key, "
+    "or look whether it has happened before you repeat it"
+)
+
+
+class Uncertain(Unavailable):
+    """It is not known whether something was saved: its caller has no answer, and it may still happen."""

@@ -158,6 +158,7 @@ async def _serve(
     parts = wire(opened)
     # Before anybody is answered: from then on a database that is away must not end the server.
     drivers = parts.services.fleet.views.hosts_by_driver()
+    opened.store.serve()
     await parts.guest.start(places.guests)
     parts.guest.check_room()
     parts.worker.start()

@@ -222,7 +222,8 @@ def wire(opened: OpenedService) -> Parts:
     operator_refusals = Refusals("operator")
     api = api_settings(settings.operator)
     fleet = FleetUseCases.made(shared, new_secret=new_secret)
-    health = Health(worker)
+    deadlines = opened.store.deadlines
+    health = Health(worker, silent=lambda: deadlines.trouble is not None)
     pusher = _pusher(shared, jobs, lineage=lineage)
     services = Services(
         ApiParts(

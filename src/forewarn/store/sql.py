@@ -10,7 +10,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from forewarn.clock import monotonic
 from forewarn.control.durations import Durations
 from forewarn.control.ports.scope import Scope
-from forewarn.core.errors import Unavailable
+from forewarn.core.errors import MAY_STILL_HAPPEN, Unavailable, Uncertain
 from forewarn.core.model.record import Record
 from forewarn.core.words import ProjectName
 from forewarn.store import tables
@@ -20,6 +20,7 @@ from forewarn.store.opening.database import (
     create_engines,
     parse_database,
 )
+from forewarn.store.opening.deadlines import Deadlines
 from forewarn.store.opening.private_files import create_private, keep_private
 from forewarn.store.opening.schema import check_schema, migrate
 from forewarn.store.reads.snapshot import ProjectSnapshot, SqlSnapshot
@@ -83,6 +84,15 @@ class SqlStore:
             yield opened
         self._tell(opened.recorded)
 
+    @property
+    def deadlines(self) -> Deadlines:
+        """How long the database is waited for, and whether it is asked at all."""
+        return self._engines.deadlines
+
+    def serve(self) -> None:
+        """Wait for no answer of the database longer than callers do, from now on."""
+        self._engines.serve()
+
     def close(self) -> None:
         """Close every connection."""
         self._engines.dispose()
@@ -133,12 +143,25 @@ class SqlStore:
             return
         began, kind = monotonic(), "write" if engine is self._engines.writing else "read"
         try:
-            with self._connect(engine) as connection, connection.begin():
-                yield connection
+            with self._connect(engine) as connection:
+                yield from self._committing(connection, writing=kind == "write")
         finally:
             self.durations.note(kind, seconds=monotonic() - began)
 
+    def _committing(self, connection: Connection, *, writing: bool) -> Iterator[Connection]:
+        """Commit what is done meanwhile; Uncertain if the connection is lost while that is under way."""
+        done = False
+        try:
+            with connection.begin():
+                yield connection
+                done = True
+        except Unavailable as error:
+            if done and writing and connection.invalidated:
+                raise Uncertain(f"{error}; {MAY_STILL_HAPPEN}") from error
+            raise
+
     def _connect(self, engine: Engine) -> Connection:
+        self._engines.check(engine)
         try:
             return engine.connect()
         except PoolTimeout:

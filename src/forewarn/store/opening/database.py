@@ -1,20 +1,28 @@
 """Which database is meant and how to connect to it: the settings of SQLite and of PostgreSQL."""
 
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, NullPool, QueuePool, create_engine, event, make_url
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from forewarn.core.errors import Invalid
-from forewarn.store.opening.failures import translate_failures
+from forewarn.store.opening.deadlines import Deadlines
+from forewarn.store.opening.failures import is_locked, translate_failures
 
-# Longer than any use case takes, shorter than a caller waits for an answer.
-LOCK_SECONDS = 5
-CONNECT_SECONDS = 5
+# Longer than any use case takes; shorter than a silent database is waited for (`deadlines.py`).
+LOCK_SECONDS = 3
+CONNECT_SECONDS = 4
+# The prober asks again in a moment.
+PROBE_LOCK_SECONDS = 1
+PROBE_SECONDS = 2
 
 _EXPECTED = "expected sqlite:///FILE or postgresql://USER@HOST/NAME"
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
@@ -40,9 +48,22 @@ class Engines:
 
     reading: Engine
     writing: Engine
+    deadlines: Deadlines
+    probe: Callable[[], None]  # asks the database something, and raises while it is silent
+    reads_wait: bool = True  # whether reads wait for what writes wait for
+
+    def serve(self) -> None:
+        """Wait for no answer longer than callers do, from now on."""
+        self.deadlines.arm(self.probe)
+
+    def check(self, engine: Engine) -> None:
+        """Refuse to ask a database that does not answer."""
+        if engine is self.writing or self.reads_wait:
+            self.deadlines.check()
 
     def dispose(self) -> None:
         """Close every connection."""
+        self.deadlines.disarm()
         self.reading.dispose()
         self.writing.dispose()
 
@@ -84,19 +105,26 @@ def _postgresql(url: URL) -> Database:
 
 def create_engines(database: Database) -> Engines:
     """Make the engines of a database; nothing is opened yet."""
+    deadlines = Deadlines(name=database.name)
     if not database.embedded:
-        return _postgresql_engines(database)
+        return _postgresql_engines(database, deadlines)
+    begin = "BEGIN IMMEDIATE"
+    writing = _sqlite_engine(database, begin=begin, deadlines=deadlines, pool_size=1, max_overflow=0)
     if database.file is None:
         # Everything lives in one connection, which its users take in turns.
-        alone = _sqlite_engine(database, begin="BEGIN IMMEDIATE", pool_size=1, max_overflow=0)
-        return Engines(reading=alone, writing=alone)
+        return Engines(reading=writing, writing=writing, deadlines=deadlines, probe=lambda: None)
     return Engines(
         reading=_sqlite_engine(database, begin="BEGIN"),
-        writing=_sqlite_engine(database, begin="BEGIN IMMEDIATE", pool_size=1, max_overflow=0),
+        writing=writing,
+        deadlines=deadlines,
+        probe=_sqlite_prober(database.file),
+        reads_wait=False,
     )
 
 
-def _sqlite_engine(database: Database, *, begin: str, **pool: int) -> Engine:
+def _sqlite_engine(
+    database: Database, *, begin: str, deadlines: Deadlines | None = None, **pool: int
+) -> Engine:
     engine = create_engine(
         database.url,
         poolclass=QueuePool,
@@ -105,6 +133,8 @@ def _sqlite_engine(database: Database, *, begin: str, **pool: int) -> Engine:
         **pool,
     )
     translate_failures(engine, database.name)
+    if deadlines is not None:
+        _note_locked(engine, deadlines)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
@@ -118,12 +148,33 @@ def _sqlite_engine(database: Database, *, begin: str, **pool: int) -> Engine:
 
     @event.listens_for(engine, "begin")
     def start(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        if deadlines is None:
+            connection.exec_driver_sql(begin)
+            return
+        began = deadlines.begin()
+        try:
+            connection.exec_driver_sql(begin)  # here it waits for other writers, and nowhere else
+        finally:
+            deadlines.end(began)
 
     return engine
 
 
-def _postgresql_engines(database: Database) -> Engines:
+def _sqlite_prober(file: Path) -> Callable[[], None]:
+    def probe() -> None:
+        with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.Error as error:
+                if is_locked(error):
+                    raise
+
+    return probe
+
+
+def _postgresql_engines(database: Database, deadlines: Deadlines) -> Engines:
+    from forewarn.store.opening import watched_postgresql as watched  # where there is a PostgreSQL
+
     # Asking first whether a pooled connection still lives is what makes a restart of PostgreSQL harmless.
     engine = create_engine(
         database.url,
@@ -133,11 +184,35 @@ def _postgresql_engines(database: Database) -> Engines:
         connect_args=connect_options(database.url),
     )
     translate_failures(engine, database.name)
-    reading = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-    return Engines(reading=reading, writing=engine)
+    _note_locked(engine, deadlines)
+    watched.watch(engine, deadlines)
+    probing = create_engine(
+        database.url,
+        poolclass=NullPool,
+        connect_args=connect_options(database.url, connect=PROBE_SECONDS, lock=PROBE_LOCK_SECONDS),
+    )
+    watched.watch(probing, Deadlines(name=database.name, limit=PROBE_SECONDS))
+    return Engines(
+        reading=engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
+        writing=engine,
+        deadlines=deadlines,
+        probe=watched.prober(probing),
+    )
 
 
-def connect_options(url: URL) -> dict[str, Any]:
+def connect_options(url: URL, *, connect: int | None = None, lock: int | None = None) -> dict[str, Any]:
     """Return the settings of a PostgreSQL connection that the URL leaves open."""
-    wanted = {"connect_timeout": CONNECT_SECONDS, "options": f"-c lock_timeout={LOCK_SECONDS}s"}
+    wanted = {
+        "connect_timeout": connect or CONNECT_SECONDS,
+        "options": f"-c lock_timeout={lock or LOCK_SECONDS}s",
+    }
     return {name: value for name, value in wanted.items() if name not in url.query}
+
+
+def _note_locked(engine: Engine, deadlines: Deadlines) -> None:
+    """Let those who come next not wait too for what another process has locked."""
+
+    @event.listens_for(engine, "handle_error")
+    def note(context: ExceptionContext) -> None:
+        if is_locked(context.original_exception):
+            deadlines.fell_silent("is being written by another process: try again")

@@ -49,6 +49,17 @@ _POSTGRESQL = {
 _TROUBLE = (OperationalError, InternalError, InterfaceError)
 
 
+_LOCKED_SQLITE = (5, 6)
+_LOCKED_POSTGRESQL = "55P03"
+
+
+def is_locked(error: BaseException) -> bool:
+    """Return whether a database was waited for in vain, because another process has locked it."""
+    if (code := getattr(error, "sqlite_errorcode", None)) is not None:
+        return code & 0xFF in _LOCKED_SQLITE
+    return getattr(error, "sqlstate", None) == _LOCKED_POSTGRESQL
+
+
 def translate_failures(engine: Engine, name: str) -> None:
     """Have every failure of an engine raised as one of core's errors."""
     event.listen(engine, "handle_error", _translator(name))

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
 from forewarn.core.errors import Conflict, Unavailable
 from forewarn.store.opening.database import Database, connect_options, parse_database
+from forewarn.store.opening.deadlines import SILENT_AFTER, Deadlines
 from forewarn.store.opening.failures import translate_failures
 from forewarn.store.opening.private_files import PRIVATE
 
@@ -117,6 +118,8 @@ class ConnectionLock(Lock):
 
 
 def _engine(database: Database) -> Engine:
+    from forewarn.store.opening.watched_postgresql import watch  # where there is a PostgreSQL
+
     engine = create_engine(
         database.url,
         poolclass=NullPool,
@@ -124,6 +127,7 @@ def _engine(database: Database) -> Engine:
         connect_args=connect_options(database.url) | {"application_name": f"forewarn, process {os.getpid()}"},
     )
     translate_failures(engine, database.name)
+    watch(engine, Deadlines(name=database.name, limit=SILENT_AFTER))
     return engine
 
 

@@ -1,0 +1,125 @@
+"""Deadlines for a database that falls silent: how long it is waited for, and whether it is asked at all.
+
+A stopped server's kernel goes on acknowledging, so that no time-out of TCP's or of the server's own ends a
+wait. What a caller is told in time depends on this side alone.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from forewarn.clock import monotonic
+from forewarn.core.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+# Longer than a statement takes, and enough shorter than the six seconds in which every caller is answered.
+SILENT_AFTER = 4.0
+# No statement takes so long where all is well: what does is waited for, not worked on.
+SLOW_AFTER = 0.5
+PROBE_EVERY = 1.0
+
+
+class Silent(Exception):
+    """The database has said nothing for too long."""
+
+
+class Deadlines:
+    """Knows which threads wait for a database, ends what lasts too long, and then refuses the next at once.
+
+    A prober, with a connection and a thread of its own, finds out when the database answers again.
+    """
+
+    def __init__(self, *, name: str, limit: float | None = None) -> None:
+        """Take how long to wait at most; None, before it is served: a migration may take long."""
+        self.limit = limit
+        self.silences = 0
+        self._name = name
+        self._probe: Callable[[], None] | None = None
+        self._lock = threading.Lock()
+        self._trouble: str | None = None
+        self._since: dict[int, float] = {}  # threads that wait
+        self._waited: dict[int, float] = {}  # by thread, in what took long
+
+    def arm(self, probe: Callable[[], None], *, limit: float = SILENT_AFTER) -> None:
+        """Limit waits from now on; `probe` asks the database something, and raises while it is silent."""
+        self._probe = probe
+        self.limit = limit
+
+    def disarm(self) -> None:
+        """Wait for as long as it takes again, and end the prober."""
+        self._probe = self.limit = None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the database is not asked now, if that is so."""
+        return self._trouble
+
+    def check(self) -> None:
+        """Refuse to ask a database that does not answer."""
+        if (trouble := self._trouble) is not None:
+            raise Unavailable(f"{trouble}; nothing was done")
+
+    def fell_silent(self, why: str = "does not answer") -> None:
+        """Ask no more, until the prober is answered."""
+        with self._lock:
+            if self._probe is None or self._trouble is not None:
+                return
+            self._trouble = f"{self._name} {why}"
+            self.silences += 1
+        log.error("%s: nothing is asked of it before it answers again", self._trouble)
+        threading.Thread(target=self._watch, name="forewarn-prober", daemon=True).start()
+
+    def waited(self, thread: int) -> float:
+        """Return how long a thread has waited in all, for what took longer than it should."""
+        since = self._since.get(thread)
+        lasting = 0.0 if since is None else monotonic() - since
+        return self._waited.get(thread, 0.0) + (lasting if lasting > SLOW_AFTER else 0.0)
+
+    def begin(self) -> float:
+        """Note that this thread waits from now on."""
+        self._since[threading.get_ident()] = now = monotonic()
+        return now
+
+    def end(self, began: float) -> None:
+        """Note that this thread waits no more."""
+        thread = threading.get_ident()
+        self._since.pop(thread, None)
+        if (lasted := monotonic() - began) > SLOW_AFTER:
+            self._waited[thread] = self._waited.get(thread, 0.0) + lasted
+
+    def ended(self, steps: Generator[Any, int, R]) -> Generator[Any, int, R]:
+        """Go through what a driver does between waits, but raise Silent once it has heard nothing for long.
+
+        The driver is told every now and then that there is nothing (0); whatever else it is told is news.
+        """
+        heard = monotonic()
+        try:
+            wanted = next(steps)
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard = monotonic()
+                elif self.limit is not None and monotonic() - heard > self.limit:
+                    steps.close()
+                    raise Silent
+                wanted = steps.send(ready)
+        except StopIteration as done:
+            result: R = done.value
+            return result
+
+    def _watch(self) -> None:
+        pause = threading.Event()
+        while (probe := self._probe) is not None:  # else nobody is served any more
+            pause.wait(PROBE_EVERY)
+            try:
+                probe()
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+                log.debug("%s: %s", self._trouble, error)
+            else:
+                break
+        log.info("%s answers again", self._name)
+        self._trouble = None

@@ -1,0 +1,76 @@
+"""PostgreSQL's connections, none of which waits longer than the deadlines of its store allow."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.abc import PQGen
+from psycopg.errors import ConnectionTimeout
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import DBAPIError
+
+from forewarn.store.opening.deadlines import Deadlines, Silent
+from forewarn.store.opening.failures import is_locked
+
+R = TypeVar("R")
+
+# How often a connection that waits looks whether it should go on.
+LOOK_EVERY = 0.1
+# Something that must be written to the disk, and that waits for a writer who was cut off and lives on.
+_SOMETHING = "UPDATE meta SET id = id"
+
+
+class SaidNothing(psycopg.OperationalError):
+    """The server has fallen silent; its connection is closed."""
+
+
+class WatchedConnection(psycopg.Connection[Any]):
+    """A connection that is closed when its server falls silent; no request to cancel is sent there."""
+
+    deadlines: Deadlines
+
+    def wait(self, gen: PQGen[R], interval: float = LOOK_EVERY, timeout: float | None = None) -> R:
+        """Wait for the server."""
+        deadlines = self.deadlines
+        began = deadlines.begin()
+        try:
+            return super().wait(deadlines.ended(gen), interval, timeout)
+        except Silent:
+            self.close()
+            deadlines.fell_silent()
+            raise SaidNothing(f"it has said nothing for {deadlines.limit or 0:g} s") from None
+        finally:
+            deadlines.end(began)
+
+
+def watch(engine: Engine, deadlines: Deadlines) -> None:
+    """Have an engine connect with connections that are watched."""
+
+    @event.listens_for(engine, "do_connect")
+    def connect(_dialect: Any, _entry: Any, arguments: Any, options: Any) -> WatchedConnection:
+        deadlines.check()
+        began = deadlines.begin()
+        try:
+            connection = WatchedConnection.connect(*arguments, **options)
+        except ConnectionTimeout:
+            deadlines.fell_silent()
+            raise
+        finally:
+            deadlines.end(began)
+        connection.deadlines = deadlines
+        return connection
+
+
+def prober(engine: Engine) -> Callable[[], None]:
+    """Return what asks a server something, and raises while it is silent; an error is an answer."""
+
+    def probe() -> None:
+        try:
+            with engine.begin() as connection:
+                connection.exec_driver_sql(_SOMETHING)
+        except DBAPIError as error:
+            original = error.orig
+            if isinstance(original, ConnectionTimeout | SaidNothing) or (original and is_locked(original)):
+                raise
+
+    return probe
