@@ -47,6 +47,10 @@ class Jobs:
         """Have a guest's use case run, or the server's own."""
         return await self._run(None, work)
 
+    def post(self, work: Callable[[], T]) -> "Future[T]":
+        """Have a use case of the server's own run, from a thread that does not wait for it."""
+        return self._put(None, work)
+
     def run_for(self, caller: str) -> RunJob:
         """Return what has the use cases of a caller run."""
         return partial(self._run, caller)
@@ -68,13 +72,16 @@ class Jobs:
             return self._guests.popleft() if self._guests else None
 
     async def _run(self, caller: str | None, work: Callable[[], T], /) -> T:
+        return await asyncio.wrap_future(self._put(caller, work))
+
+    def _put(self, caller: str | None, work: Callable[[], T]) -> "Future[T]":
         answer: Future[T] = Future()
         answer.set_running_or_notify_cancel()
         with self._news:
             waiting = self._guests if caller is None else self._callers.setdefault(caller, deque())
             waiting.append(Job(work, answer))
             self._news.notify()
-        return await asyncio.wrap_future(answer)
+        return answer
 
     def _any(self) -> bool:
         return bool(self._guests or self._callers or self._ended)

@@ -1,0 +1,318 @@
+"""Which driver call is made next, and what is told of those that do not return: lanes without threads.
+
+A lane is what one driver does at one host. It has a limit of its own, and a host that hangs holds up nobody
+else: its calls are given up after their time-out, and once too many of them have not returned, the lane waits
+for one that does. All moments are monotonic seconds, given by the caller.
+"""
+
+import heapq
+import logging
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypeAlias
+
+from forewarn.control.driver import Cancelled, Done, DriverLimits, DriverTask, Failed, Unknown
+from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, Verb
+from forewarn.core.moments import format_span
+from forewarn.core.spelling import counted
+from forewarn.core.words import MachineId, OrderId
+
+log = logging.getLogger(__name__)
+
+# A driver that wants to be asked again at once would keep its host from everything else.
+SHORTEST_WAIT = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneBounds:
+    """How many calls are made together, and how many may hang."""
+
+    calls: int = 32  # in all lanes, beside those that hang
+    hung: int = 32  # in all lanes; each further one takes the place of a call
+    hung_in_lane: int = 2  # then the lane waits until one of them returns
+
+
+DEFAULT_BOUNDS = LaneBounds()
+
+Attempt: TypeAlias = tuple[OrderId, MachineId, int]
+LaneKey: TypeAlias = tuple[str, str]
+
+
+@dataclass(eq=False, slots=True)
+class PlacedCall:
+    """A call on its way: it waits for its time or in its lane, is being made, hangs, or has returned."""
+
+    call: DriverCall
+    number: int
+    due: float  # not before then
+    began_at: float | None = None
+    told: bool = False  # whether it was said why it waits
+    hangs: bool = False
+    is_over: bool = False
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt that it is about."""
+        task = self.call.task
+        return task.order, task.machine.id, task.attempt
+
+    @property
+    def machine(self) -> MachineId:
+        """The machine that it is about."""
+        return self.call.task.machine.id
+
+    @property
+    def lane(self) -> LaneKey:
+        """The lane that it is made in; what is on no host shares one."""
+        task = self.call.task
+        return task.driver, "" if task.host is None else task.host.name
+
+    @property
+    def is_begin(self) -> bool:
+        """Whether it begins its attempt."""
+        return self.call.verb is Verb.BEGIN
+
+
+@dataclass(eq=False, slots=True)
+class _Lane:
+    key: LaneKey
+    limits: DriverLimits
+    waiting: deque[PlacedCall] = field(default_factory=deque)
+    running: int = 0
+    hung: int = 0
+
+
+class LaneQueues:
+    """All lanes, and what waits for them."""
+
+    def __init__(
+        self, limits: Callable[[DriverTask], DriverLimits], *, bounds: LaneBounds = DEFAULT_BOUNDS
+    ) -> None:
+        """Take what says how long a call of a task may take, and how many of its lane are made together."""
+        self._limits = limits
+        self._bounds = bounds
+        self._numbers = count()
+        self._lanes: dict[LaneKey, _Lane] = {}
+        self._ready: OrderedDict[LaneKey, _Lane] = (
+            OrderedDict()
+        )  # in which calls wait; whose turn is next first
+        self._later = _Timers()
+        self._timeouts: list[tuple[float, int, PlacedCall]] = []
+        self._begins: set[Attempt] = set()  # that wait, are being made, or hang
+        self._newest: dict[Attempt, int] = {}  # the last check or cancel, as long as it has not returned
+        self._present: Counter[MachineId] = Counter()  # calls of machines in lanes
+        self._woken: set[MachineId] = set()  # of whom there was news while such a call was there
+        self._answers: list[DriverAnswer] = []
+        self.running: Counter[str] = Counter()  # by driver
+        self.hung: Counter[str] = Counter()  # by driver
+
+    # Calls come
+
+    def add(self, call: DriverCall, *, now: float, wait: float | None = None) -> None:
+        """Take a call over; to be made at once, or in so many seconds, but not too soon."""
+        due = now if wait is None else now + max(wait, SHORTEST_WAIT)
+        placed = PlacedCall(call, next(self._numbers), due)
+        match call.verb:
+            case Verb.BEGIN if placed.attempt in self._begins:
+                log.error("begin of %s was asked for twice, and is made once", call.task.machine.name)
+                return
+            case Verb.BEGIN:
+                self._begins.add(placed.attempt)
+            case Verb.CANCEL if self._call_off(placed.attempt):
+                self._tell(placed, Cancelled())
+                return
+            case Verb.CHECK | Verb.CANCEL:
+                self._newest[placed.attempt] = placed.number
+        if placed.due > now and placed.machine not in self._woken:
+            self._later.add(placed)
+        else:
+            self._woken.discard(placed.machine)
+            self._enqueue(placed)
+
+    def wake(self, machine: MachineId) -> None:
+        """Make the calls of a machine now that wait for their time: there is news of it."""
+        woken = self._later.take(machine)
+        for placed in woken:
+            self._enqueue(placed)
+        if not woken and self._present[machine]:
+            self._woken.add(machine)  # what is being answered now may be older than the news
+
+    def _enqueue(self, placed: PlacedCall) -> None:
+        limits = self._limits(placed.call.task)
+        lane = self._lanes.setdefault(placed.lane, _Lane(placed.lane, limits))
+        lane.limits = limits  # the fleet may have been declared anew
+        lane.waiting.append(placed)
+        self._present[placed.machine] += 1
+        self._ready.setdefault(placed.lane, lane)
+
+    def _call_off(self, attempt: Attempt) -> bool:
+        """Take a `begin` out that has not been made; return whether there was one."""
+        if attempt not in self._begins:
+            return False
+        for lane in self._ready.values():
+            for placed in lane.waiting:
+                if placed.is_begin and placed.attempt == attempt:
+                    lane.waiting.remove(placed)
+                    self._leave(placed, lane)
+                    return True
+        return False
+
+    # Calls are made
+
+    def next(self, now: float) -> PlacedCall | None:
+        """Return a call to be made now, of one lane after the other; None if there is none that may."""
+        if self.running.total() >= self._room():
+            return None
+        for key, lane in self._ready.items():
+            if lane.running < lane.limits.at_once and not self._is_blocked(lane):
+                self._ready.move_to_end(key)
+                placed = lane.waiting.popleft()
+                if not lane.waiting:
+                    del self._ready[key]
+                self._begin(placed, lane, now)
+                return placed
+        return None
+
+    def _begin(self, placed: PlacedCall, lane: _Lane, now: float) -> None:
+        placed.began_at = now
+        lane.running += 1
+        self.running[lane.key[0]] += 1
+        until = now + lane.limits.timeout.total_seconds()
+        heapq.heappush(self._timeouts, (until, placed.number, placed))
+
+    def returned(self, placed: PlacedCall, answer: Answer) -> None:
+        """Take what a call has answered, also one that was given up."""
+        lane = self._lanes[placed.lane]
+        if placed.hangs:
+            lane.hung -= 1
+            self.hung[lane.key[0]] -= 1
+        else:
+            lane.running -= 1
+            self.running[lane.key[0]] -= 1
+        # Whatever a `begin` says is the truth about its attempt; of the others only the last is believed.
+        is_stale = not placed.is_begin and self._newest.get(placed.attempt) != placed.number
+        self._leave(placed, lane)
+        if not (placed.hangs and is_stale):
+            self._tell(placed, answer)
+
+    def _leave(self, placed: PlacedCall, lane: _Lane) -> None:
+        """Forget a call, and a lane in which nothing is any more: hosts come and go."""
+        placed.is_over = True
+        if placed.is_begin:
+            self._begins.discard(placed.attempt)
+        elif self._newest.get(placed.attempt) == placed.number:
+            del self._newest[placed.attempt]
+        self._present[placed.machine] -= 1
+        if not self._present[placed.machine]:
+            del self._present[placed.machine]
+        if not lane.waiting:
+            self._ready.pop(lane.key, None)
+        if not lane.waiting and not lane.running and not lane.hung:
+            del self._lanes[lane.key]
+
+    # Time passes
+
+    def next_due(self) -> float | None:
+        """Return when `pass_time` has something to do."""
+        heads = (self._later.first(), self._timeouts[0][0] if self._timeouts else None)
+        return min((head for head in heads if head is not None), default=None)
+
+    def pass_time(self, now: float) -> None:
+        """Let calls in whose time has come, give up those that take too long, and say why others wait."""
+        for placed in self._later.due(now):
+            self._enqueue(placed)
+        while self._timeouts and self._timeouts[0][0] <= now:
+            placed = heapq.heappop(self._timeouts)[2]
+            if not placed.is_over:
+                self._give_up(placed)
+        for lane in list(self._ready.values()):
+            if self._is_blocked(lane):
+                self._refuse(lane)
+
+    def _give_up(self, placed: PlacedCall) -> None:
+        lane = self._lanes[placed.lane]
+        driver, _ = lane.key
+        placed.hangs = True
+        lane.running -= 1
+        self.running[driver] -= 1
+        lane.hung += 1
+        self.hung[driver] += 1
+        span = format_span(lane.limits.timeout)
+        why = f"driver {driver} has not answered {placed.call.verb} within {span}"
+        log.warning("machine %s: %s", placed.call.task.machine.name, why)
+        self._tell(placed, Unknown(why), hangs=True)
+
+    def _refuse(self, lane: _Lane) -> None:
+        """Say of what waits in a lane why it does; a `begin` stays, and is made when it can be."""
+        why = Unknown(self._why_blocked(lane))
+        stay, go = deque[PlacedCall](), list[PlacedCall]()
+        for placed in lane.waiting:
+            (stay if placed.is_begin else go).append(placed)
+        lane.waiting = stay
+        for placed in (each for each in stay if not each.told):
+            placed.told = True
+            self._tell(placed, why, hangs=True)
+        for placed in go:
+            self._leave(placed, lane)
+            self._tell(placed, why)
+
+    # Answers
+
+    def take_answers(self) -> list[DriverAnswer]:
+        """Hand over what was answered since the last call."""
+        answers, self._answers = self._answers, []
+        return answers
+
+    def _tell(self, placed: PlacedCall, answer: Answer, *, hangs: bool = False) -> None:
+        if isinstance(answer, Done | Failed | Cancelled):
+            self._woken.discard(placed.machine)  # no news is waited for
+        self._answers.append(DriverAnswer(call=placed.call, answer=answer, hangs=hangs))
+
+    # Room
+
+    def _room(self) -> int:
+        """Return how many calls may be made together: fewer once too many hang."""
+        return self._bounds.calls - max(self.hung.total() - self._bounds.hung, 0)
+
+    def _is_blocked(self, lane: _Lane) -> bool:
+        return lane.hung >= self._bounds.hung_in_lane or self._room() <= 0
+
+    def _why_blocked(self, lane: _Lane) -> str:
+        driver, host = lane.key
+        many = lane.hung or self.hung.total()
+        place = (f"to {host}" if host else f"of driver {driver}") if lane.hung else "of all drivers"
+        return f"{counted(many, 'call')} {place} {'hangs' if many == 1 else 'hang'}"
+
+
+class _Timers:
+    """Calls that wait for their time."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, PlacedCall]] = []
+        self._of: defaultdict[MachineId, dict[tuple[Attempt, Verb], PlacedCall]] = defaultdict(dict)
+
+    def add(self, placed: PlacedCall) -> None:
+        """Let a call wait; one that asks the same and waits already is not made."""
+        self._of[placed.machine][placed.attempt, placed.call.verb] = placed
+        heapq.heappush(self._heap, (placed.due, placed.number, placed))
+
+    def first(self) -> float | None:
+        """Return when the first of them is due."""
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now: float) -> Iterator[PlacedCall]:
+        """Take those whose time has come."""
+        while self._heap and self._heap[0][0] <= now:
+            placed = heapq.heappop(self._heap)[2]
+            mine = self._of.get(placed.machine, {})
+            if mine.get((placed.attempt, placed.call.verb)) is placed:
+                del mine[placed.attempt, placed.call.verb]
+                if not mine:
+                    del self._of[placed.machine]
+                yield placed
+
+    def take(self, machine: MachineId) -> list[PlacedCall]:
+        """Take those of a machine, whether or not their time has come."""
+        return list(self._of.pop(machine, {}).values())

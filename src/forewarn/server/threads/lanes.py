@@ -1,0 +1,241 @@
+"""The threads that call drivers, so that no driver keeps the worker or a loop waiting.
+
+`LaneQueues` decides; here are the threads that make the calls, the one that waits for what is due next, and
+the way of the answers back to the worker. A thread whose call was given up cannot be ended: it is left
+behind, and another takes its place. All of them are daemons: nobody waits for them when the server stops, and
+after the next start `check` tells what has become of what they were at.
+"""
+
+import logging
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Protocol
+
+from forewarn.control.driver import Driver, DriverLimits, DriverTask, Unknown
+from forewarn.control.durations import Distribution, Durations
+from forewarn.control.engine.driver_calls import Answer, DriverAnswer, DriverCall, perform
+from forewarn.core.words import MachineId
+from forewarn.server.threads.lane_queues import DEFAULT_BOUNDS, LaneBounds, LaneQueues, PlacedCall
+
+log = logging.getLogger(__name__)
+
+# For a driver that is gone, and is not called any more.
+_NO_LIMITS = DriverLimits(timeout=timedelta(minutes=1), at_once=1)
+# A thread that nobody has needed for so long ends, in seconds.
+IDLE = 60.0
+# After answers could not be saved, in seconds.
+RETRY_AFTER = 1.0
+# For calls that are being made when the server is told to stop, in seconds.
+LAST_CALLS = 1.0
+
+
+class PostJob(Protocol):
+    """Has the worker do something."""
+
+    def __call__(self, work: Callable[[], None], /) -> "Future[None]":
+        """Return what is done when it is saved, or could not be."""
+        ...
+
+
+class TakeAnswers(Protocol):
+    """Takes what drivers have said."""
+
+    def __call__(self, answers: Sequence[DriverAnswer], /) -> None:
+        """Save what follows from answers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneCounts:
+    """What the metrics tell of driver calls."""
+
+    answered: Mapping[tuple[str, ...], int]  # by driver, verb and answer
+    durations: Mapping[tuple[str, ...], Distribution]  # by driver and verb
+    running: Mapping[str, int]  # by driver
+    hung: Mapping[str, int]  # by driver
+
+
+class Lanes:
+    """Makes the calls of drivers that take their time."""
+
+    def __init__(
+        self,
+        drivers: Mapping[str, Driver],
+        *,
+        post: PostJob,
+        take: TakeAnswers,
+        real_now: Callable[[], datetime],
+        monotonic: Callable[[], float],
+        bounds: LaneBounds = DEFAULT_BOUNDS,
+    ) -> None:
+        self._drivers = drivers
+        self._post = post
+        self._take = take
+        self._real_now = real_now
+        self._monotonic = monotonic
+        self._most_threads = bounds.calls
+        self._news = threading.Condition()
+        self._queues = LaneQueues(self._limits, bounds=bounds)
+        self._calls: queue.SimpleQueue[PlacedCall] = queue.SimpleQueue()
+        self._idle = 0  # threads that wait for a call
+        self._timer: threading.Thread | None = None
+        self._outbox: list[DriverAnswer] = []  # what the worker has still to take
+        self._is_posted = False  # whether it knows that
+        self._unsaved: list[DriverAnswer] = []
+        self._retry_at: float | None = None
+        self._stopped = False
+        self._answered: Counter[tuple[str, ...]] = Counter()
+        self._durations = Durations()
+
+    def submit(self, call: DriverCall) -> None:
+        """Hand a call over; never waits."""
+        wait = None if call.at is None else (call.at - self._real_now()).total_seconds()
+        with self._news:
+            if self._stopped:
+                return
+            self._queues.add(call, now=self._monotonic(), wait=wait)
+            self._look()
+            if self._timer is None:
+                self._timer = _thread(self._keep_time, "forewarn-lane-timer")
+            self._news.notify_all()
+
+    def wake(self, machine: MachineId) -> None:
+        """Ask about a machine's step now: its hypervisor has news of it, which `check` finds out."""
+        with self._news:
+            self._queues.wake(machine)
+            self._look()
+
+    def stop(self) -> None:
+        """Make no more calls; those being made get a short while, and those that hang none."""
+        with self._news:
+            self._stopped = True
+            self._news.notify_all()
+            self._news.wait_for(lambda: not self._queues.running.total(), LAST_CALLS)
+
+    def counts(self) -> LaneCounts:
+        """Count what was called, and what is being called."""
+        with self._news:
+            return LaneCounts(
+                answered=dict(self._answered),
+                durations=self._durations.seen(),
+                running=dict(self._queues.running),
+                hung=dict(self._queues.hung),
+            )
+
+    def _limits(self, task: DriverTask) -> DriverLimits:
+        limits = self._drivers[task.driver].limits or _NO_LIMITS
+        at_once = task.host.at_once if task.host is not None else None
+        return limits if at_once is None else replace(limits, at_once=at_once)
+
+    # With the lock held
+
+    def _look(self) -> None:
+        """Begin what may begin now, and hand over what was answered."""
+        now = self._monotonic()
+        self._queues.pass_time(now)
+        while not self._stopped and (placed := self._queues.next(now)) is not None:
+            self._calls.put(placed)
+            if self._idle:
+                self._idle -= 1
+            else:
+                _thread(self._make_calls, "forewarn-lane")
+        self._hand_over(self._queues.take_answers())
+
+    def _hand_over(self, answers: Sequence[DriverAnswer]) -> None:
+        """Let the worker take answers, all that are there by then in one job."""
+        for each in answers:
+            self._answered[each.call.task.driver, each.call.verb.value, _said(each)] += 1
+        self._outbox += answers
+        if self._outbox and not self._is_posted:
+            self._is_posted = True
+            taken: list[DriverAnswer] = []
+            self._post(partial(self._take_all, taken)).add_done_callback(partial(self._posted, taken))
+
+    # On the worker
+
+    def _take_all(self, taken: list[DriverAnswer]) -> None:
+        with self._news:
+            taken += self._outbox
+            self._outbox, self._is_posted = [], False
+        self._take(taken)
+
+    def _posted(self, taken: Sequence[DriverAnswer], done: "Future[None]") -> None:
+        """Keep answers that could not be saved, and try again: nothing that a driver said is forgotten."""
+        if done.exception() is None:
+            return
+        log.warning("answers of drivers could not be saved, and are tried again: %s", done.exception())
+        with self._news:
+            self._unsaved += taken
+            self._retry_at = self._monotonic() + RETRY_AFTER
+            self._news.notify_all()
+
+    # On threads of their own
+
+    def _make_calls(self) -> None:
+        while (placed := self._next_call()) is not None:
+            call = placed.call
+            began = self._monotonic()
+            answer = self._made(call)
+            took = self._monotonic() - began
+            self._durations.note(call.task.driver, call.verb.value, seconds=took)
+            with self._news:
+                self._queues.returned(placed, answer)
+                self._idle += 1
+                self._look()
+                self._news.notify_all()
+                if self._idle and self._idle + self._queues.running.total() > self._most_threads:
+                    self._idle -= 1
+                    return  # another has taken its place meanwhile
+
+    def _made(self, call: DriverCall) -> Answer:
+        try:
+            asked = replace(call, task=replace(call.task, now=self._real_now()))
+            return perform(self._drivers[call.task.driver], asked)
+        except BaseException as error:
+            log.exception("driver %s has tried to end its thread", call.task.driver)
+            return Unknown(f"driver {call.task.driver} broke: {error!r}")
+
+    def _next_call(self) -> PlacedCall | None:
+        while True:
+            try:
+                return self._calls.get(timeout=IDLE)
+            except queue.Empty:
+                with self._news:
+                    if self._idle and self._calls.empty():
+                        self._idle -= 1
+                        return None
+
+    def _keep_time(self) -> None:
+        with self._news:
+            while not self._stopped:
+                moments = [each for each in (self._queues.next_due(), self._retry_at) if each is not None]
+                now = self._monotonic()
+                wait = max(min(moments) - now, 0.0) if moments else None
+                if wait != 0.0:
+                    self._news.wait(wait)
+                    continue
+                if self._retry_at is not None and self._retry_at <= now:
+                    self._retry()
+                self._look()
+
+    def _retry(self) -> None:
+        """Hand answers over again, each by itself: one that nobody can take must not hold up the others."""
+        unsaved, self._unsaved, self._retry_at = self._unsaved, [], None
+        for each in unsaved:
+            self._post(partial(self._take, [each])).add_done_callback(partial(self._posted, [each]))
+
+
+def _thread(work: Callable[[], None], name: str) -> threading.Thread:
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def _said(answer: DriverAnswer) -> str:
+    return "none" if answer.hangs else type(answer.answer).__name__.lower()

@@ -1,0 +1,220 @@
+"""The threads that call drivers: whoever hangs keeps nobody else, and every answer reaches the worker."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
+
+import pytest
+
+from forewarn.clock import SystemClock, monotonic
+from forewarn.control.driver import (
+    Begun,
+    CancelAnswer,
+    Cancelled,
+    Checked,
+    Done,
+    DriverLimits,
+    DriverTask,
+    Running,
+    Unknown,
+)
+from forewarn.control.engine.driver_calls import DriverAnswer
+from forewarn.core.errors import Unavailable
+from forewarn.server.threads.lane_queues import LaneBounds
+from forewarn.server.threads.lanes import Lanes
+from tests.driver_calls import begin, check
+
+PATIENCE = 30.0
+
+
+class HangingDriver:
+    """Answers `begin` when it is let go, and everything else at once."""
+
+    def __init__(self, *, timeout: float = PATIENCE, at_once: int = 1) -> None:
+        self.limits = DriverLimits(timeout=timedelta(seconds=timeout), at_once=at_once)
+        self.go = threading.Event()
+        self.called = threading.Semaphore(0)
+        self.threads: set[str] = set()
+
+    def begin(self, task: DriverTask) -> Begun:
+        self.threads.add(threading.current_thread().name)
+        self.called.release()
+        assert self.go.wait(PATIENCE)
+        return Done()
+
+    def check(self, task: DriverTask) -> Checked:
+        self.called.release()
+        if task.mark == "ends its thread":
+            raise SystemExit
+        if task.mark == "breaks":
+            raise OSError("cannot be reached")
+        return Running(None)
+
+    def cancel(self, task: DriverTask) -> CancelAnswer:
+        return Cancelled()
+
+
+class Inbox:
+    """The worker, as lanes know it: takes answers on the thread that brings them."""
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self.answers: list[DriverAnswer] = []
+        self.failures = 0
+
+    def post(self, work: Callable[[], None]) -> "Future[None]":
+        done: Future[None] = Future()
+        try:
+            work()
+        except Unavailable as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+        return done
+
+    def take(self, answers: Sequence[DriverAnswer]) -> None:
+        with self._news:
+            if self.failures:
+                self.failures -= 1
+                raise Unavailable("the database is away")
+            self.answers += answers
+            self._news.notify_all()
+
+    def wait_for(self, many: int) -> list[tuple[str, object]]:
+        with self._news:
+            assert self._news.wait_for(lambda: len(self.answers) >= many, PATIENCE)
+            return [(each.call.task.machine.name, each.answer) for each in self.answers]
+
+
+@contextmanager
+def lanes_of(driver: HangingDriver, inbox: Inbox, **bounds: int) -> Iterator[Lanes]:
+    lanes = Lanes(
+        {"test": driver},
+        post=inbox.post,
+        take=inbox.take,
+        real_now=SystemClock().now,
+        monotonic=monotonic,
+        bounds=LaneBounds(**bounds),
+    )
+    try:
+        yield lanes
+    finally:
+        driver.go.set()
+        lanes.stop()
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    return Inbox()
+
+
+def test_a_driver_that_hangs_keeps_no_other_host_waiting(inbox: Inbox) -> None:
+    driver = HangingDriver()
+    with lanes_of(driver, inbox) as lanes:
+        lanes.submit(begin("stuck", host="a"))
+        lanes.submit(check("sound", host="b"))
+        assert inbox.wait_for(1) == [("sound", Running(None))]
+        driver.go.set()
+        assert inbox.wait_for(2)[1] == ("stuck", Done())
+
+
+def test_a_call_that_hangs_is_given_up_and_its_late_answer_still_counts(inbox: Inbox) -> None:
+    driver = HangingDriver(timeout=0.01)
+    with lanes_of(driver, inbox) as lanes:
+        lanes.submit(begin("stuck"))
+        assert inbox.wait_for(1) == [("stuck", Unknown("driver test has not answered begin within 0.01 s"))]
+        assert inbox.answers[0].hangs
+        assert lanes.counts().hung == {"test": 1}
+        driver.go.set()
+        assert inbox.wait_for(2)[1] == ("stuck", Done())
+        assert lanes.counts().hung == {"test": 0}
+
+
+def test_a_thread_that_hangs_is_replaced(inbox: Inbox) -> None:
+    driver = HangingDriver(timeout=0.01)
+    with lanes_of(driver, inbox, calls=1) as lanes:
+        lanes.submit(begin("stuck"))
+        inbox.wait_for(1)
+        lanes.submit(check("next"))
+        assert inbox.wait_for(2)[1] == ("next", Running(None))
+
+
+def test_no_more_calls_run_at_a_host_than_it_bears(inbox: Inbox) -> None:
+    driver = HangingDriver(at_once=2)
+    with lanes_of(driver, inbox) as lanes:
+        for number in range(3):
+            lanes.submit(begin(f"web-{number}"))
+        for _ in range(2):
+            assert driver.called.acquire(timeout=PATIENCE)
+        assert lanes.counts().running == {"test": 2}
+        driver.go.set()
+        inbox.wait_for(3)
+
+
+@pytest.mark.parametrize(
+    ("mark", "why"),
+    [
+        ("breaks", "driver test broke: cannot be reached"),
+        ("ends its thread", "driver test broke: SystemExit()"),
+    ],
+)
+def test_a_driver_that_breaks_says_nothing_of_the_step(inbox: Inbox, mark: str, why: str) -> None:
+    with lanes_of(HangingDriver(), inbox) as lanes:
+        lanes.submit(check("web-0", mark=mark))
+        lanes.submit(check("web-1"))
+        assert inbox.wait_for(2) == [("web-0", Unknown(why)), ("web-1", Running(None))]
+
+
+def test_what_cannot_be_saved_is_handed_over_again(inbox: Inbox) -> None:
+    inbox.failures = 1
+    with lanes_of(HangingDriver(), inbox) as lanes:
+        lanes.submit(check("web-0"))
+        assert inbox.wait_for(1) == [("web-0", Running(None))]
+
+
+def test_a_look_waits_for_its_time_unless_there_is_news(inbox: Inbox) -> None:
+    with lanes_of(HangingDriver(), inbox) as lanes:
+        lanes.submit(check("web-0", at=SystemClock().now() + timedelta(hours=1)))
+        assert inbox.answers == []
+        lanes.wake(check("web-0").task.machine.id)
+        assert inbox.wait_for(1) == [("web-0", Running(None))]
+
+
+def test_calls_are_made_with_the_real_time(inbox: Inbox) -> None:
+    seen: list[DriverTask] = []
+
+    class Noting(HangingDriver):
+        def check(self, task: DriverTask) -> Checked:
+            seen.append(task)
+            return Done()
+
+    before = SystemClock().now()
+    with lanes_of(Noting(), inbox) as lanes:
+        lanes.submit(check("web-0"))
+        inbox.wait_for(1)
+    assert seen[0].now >= before
+
+
+def test_nobody_waits_for_calls_that_hang_when_the_server_stops(inbox: Inbox) -> None:
+    driver = HangingDriver(timeout=0.01)
+    with lanes_of(driver, inbox) as lanes:
+        lanes.submit(begin("stuck"))
+        inbox.wait_for(1)
+        lanes.stop()
+        assert not driver.go.is_set()
+        lanes.submit(check("too late"))
+        assert lanes.counts().running == {"test": 0}
+
+
+def test_calls_are_counted_by_what_was_answered(inbox: Inbox) -> None:
+    with lanes_of(HangingDriver(), inbox) as lanes:
+        numbers = count(1)
+        for name in ("web-0", "web-1"):
+            lanes.submit(check(name))
+            inbox.wait_for(next(numbers))
+        counts = lanes.counts()
+    assert counts.answered == {("test", "check", "running"): 2}
+    assert counts.durations["test", "check"].up_to[-1] == 2
