@@ -17,7 +17,7 @@ NODE := $(BIN)/node
 PRETTIER := $(NODE) node_modules/prettier/bin/prettier.cjs --log-level warn
 SERVED = $(if $(GUEST),--guest $(GUEST)) $(if $(OPERATOR),--operator $(OPERATOR))
 
-.PHONY: run setup test test-long check bench reference test-mutants test-system test-page test-console screenshots format clean
+.PHONY: run setup test test-long check bench bench-scale reference test-mutants test-system test-page test-console screenshots format clean
 
 run: $(VENV)/.server
 	$(strip $(BIN)/forewarn serve --fleet $(FLEET) --clock $(CLOCK) $(SERVED))
@@ -59,6 +59,10 @@ format: $(VENV)/.dev node_modules/.installed
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench --json bench.json
+
+# From a thousand machines to a million: some minutes, a few gigabytes. Draws the chart of docs/explanation/scale.md.
+bench-scale: $(VENV)/.dev
+	$(BIN)/python -m bench.scale --docs docs/explanation
 
 # What docs/reference has from the code; a test compares it.
 reference: $(VENV)/.dev
